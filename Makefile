@@ -1,0 +1,42 @@
+# Every target installs what it needs first (apt, as root or with sudo), and does nothing about what is there.
+# `make test` builds everything once in the profile `ci`: optimised, with debug assertions and overflow checks.
+
+CARGO ?= cargo
+# Seconds for each fuzz target
+SECONDS_EACH ?= 60
+
+.PHONY: help demo test lint fuzz bench bench-quick nightly deps
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## build, start a private server and the proxy, run the example statements, show both sides, end
+	@scripts/install-deps.sh
+	$(CARGO) build --release --locked -p onionskin
+	target/release/onionskin demo
+
+test: ## everything that must hold: format, lints, unit, integration and short fuzz tests, on MariaDB and MySQL
+	@scripts/install-deps.sh tests
+	@scripts/test.sh
+
+lint: ## format and lints only
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets --profile ci -- -D warnings
+
+fuzz: ## coverage-guided fuzzing of every decoder (nightly Rust, cargo-fuzz); SECONDS_EACH=60
+	@scripts/fuzz.sh $(SECONDS_EACH)
+
+bench: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench.py $(BENCH)
+
+nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
+	@scripts/install-deps.sh tests
+	ONIONSKIN_TEST_LONG=1 scripts/test.sh
+	scripts/fuzz.sh 600
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench.py
+
+deps: ## install what the tests need, and nothing else
+	@scripts/install-deps.sh tests

@@ -1,0 +1,1 @@
+//! Reserved: what is protected and what it leaks. No code yet.

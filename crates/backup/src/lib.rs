@@ -1,0 +1,1 @@
+//! Reserved: sealed streams, sources, binlog archive. No code yet.

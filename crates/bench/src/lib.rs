@@ -1,0 +1,1 @@
+//! Reserved: workloads, measurement, report. No code yet.

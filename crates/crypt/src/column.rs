@@ -1,0 +1,216 @@
+//! Everything that one column can do under one data key.
+
+use std::{fmt, ops::Deref};
+
+use crate::{
+    DataKey, KeyId, OpenError, SealError, Suite,
+    cell::CellSealer,
+    derive::{ColumnSecrets, Purpose},
+    mac::{MAC_LEN, MacKey},
+    nonce::random_nonce,
+    order_key::OrderPrf,
+};
+
+/// The identity of a column: random bytes drawn when the table and the column are created.
+///
+/// It survives renaming. It is no secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId {
+    /// Drawn when the table is created.
+    pub table: [u8; 8],
+    /// Drawn when the column is created. Stands in the header of every cell.
+    pub column: [u8; 4],
+}
+
+/// Length of an equality token in bytes.
+pub const EQUALITY_TOKEN_LEN: usize = MAC_LEN;
+
+/// Equal exactly when the inputs are equal, within a column or a join group.
+///
+/// The server sees which rows share a token and how often each occurs. Where few different values exist, or some are
+/// known to be frequent, that can be as good as the values.
+///
+/// It is a keyed pseudo-random function cut to 128 bits: two different inputs meet with a probability of
+/// n^2 / 2^129 among n different values, 2^-65 for four billion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EqualityToken(pub [u8; EQUALITY_TOKEN_LEN]);
+
+impl Deref for EqualityToken {
+    type Target = [u8; EQUALITY_TOKEN_LEN];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for EqualityToken {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<EqualityToken> for [u8; EQUALITY_TOKEN_LEN] {
+    fn from(token: EqualityToken) -> Self {
+        token.0
+    }
+}
+
+/// Seals, opens and indexes the values of one column under one data key.
+///
+/// Building one derives three keys and costs microseconds; build it once and share it. It can be used by many
+/// threads at once. Keys are wiped when it is dropped.
+pub struct ColumnCipher {
+    id: ColumnId,
+    sealer: CellSealer,
+    tokens: MacKey,
+    order: OrderPrf,
+}
+
+impl ColumnCipher {
+    /// Derives the column's keys from `data_key`, which carries the number `key_id`.
+    ///
+    /// With `join`, equality tokens and order keys are those of the group of that name instead of the column's own.
+    /// Sealed cells are always the column's own.
+    pub fn new(
+        suite: Suite,
+        key_id: KeyId,
+        data_key: &DataKey,
+        id: ColumnId,
+        join: Option<&str>,
+    ) -> Self {
+        let secrets = ColumnSecrets::new(suite, data_key);
+        let sealer = CellSealer::new(suite, key_id, &id, &secrets);
+        let tokens = MacKey::new(
+            suite,
+            &mut match join {
+                None => secrets.column_key(Purpose::Equality, &id),
+                Some(group) => secrets.group_key(Purpose::Equality, group),
+            },
+        );
+        let order = match suite {
+            Suite::Aes => OrderPrf::aes(&mut match join {
+                None => secrets.column_key(Purpose::Order, &id),
+                Some(group) => secrets.group_key(Purpose::Order, group),
+            }),
+            Suite::Sm => OrderPrf::sm(&mut match join {
+                None => secrets.column_key(Purpose::Order, &id),
+                Some(group) => secrets.group_key(Purpose::Order, group),
+            }),
+        };
+        Self {
+            id,
+            sealer,
+            tokens,
+            order,
+        }
+    }
+
+    /// The suite of this cipher.
+    pub fn suite(&self) -> Suite {
+        self.sealer.header().suite
+    }
+
+    /// The data key of this cipher.
+    pub fn key_id(&self) -> KeyId {
+        self.sealer.header().key_id
+    }
+
+    /// The column of this cipher.
+    pub fn column_id(&self) -> ColumnId {
+        self.id
+    }
+
+    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes, different every time.
+    ///
+    /// On error `out` is unchanged.
+    pub fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
+        self.sealer.charge(payload.len())?;
+        self.sealer.seal_with_nonce(&random_nonce(), payload, out)
+    }
+
+    /// Appends the payload of `cell` to `out`, once everything about it is verified. On error `out` is unchanged.
+    ///
+    /// [`OpenError::OtherKey`] means that the cell is to be opened with the cipher for that key id.
+    pub fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
+        self.sealer.open(cell, out)
+    }
+
+    /// The token of a value, given as what the column's collation compares: its weight string.
+    pub fn equality_token(&self, weight: &[u8]) -> EqualityToken {
+        EqualityToken(self.tokens.mac(weight))
+    }
+
+    /// Appends the order key of a value to `out`: [`order_key_len`](crate::order_key_len) bytes.
+    ///
+    /// The value is given as bytes whose `memcmp` order is the order of values, always of the same width for a
+    /// column, or else shorter sorts before longer as `memcmp` does. See [`order_key`](crate::order_key) for what it shows.
+    pub fn order_key(&self, digits_source: &[u8], out: &mut Vec<u8>) {
+        self.order.key(digits_source, out);
+    }
+
+    /// Appends the bytes that `key` was made of to `out`. On error `out` is unchanged.
+    ///
+    /// A key that was not made by this cipher is refused with [`OpenError::Tampered`], except with a probability of
+    /// 2^-12 for every digit. That is **no authentication**: adding one to the last cell usually gives the key of
+    /// the next value. Where the server must not be able to choose the answer, open the sealed cell of the row.
+    pub fn open_order_key(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
+        self.order.open(key, out)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn seal_with_nonce(&self, nonce: &[u8; 12], payload: &[u8], out: &mut Vec<u8>) {
+        self.sealer.seal_with_nonce(nonce, payload, out).unwrap();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn leave_units(&self, units: u64) {
+        self.sealer.leave_units(units);
+    }
+}
+
+impl fmt::Debug for ColumnCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColumnCipher")
+            .field("suite", &self.suite())
+            .field("key_id", &self.key_id())
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sealing_stops_at_the_bound() {
+        for suite in [Suite::Aes, Suite::Sm] {
+            let id = ColumnId {
+                table: [1; 8],
+                column: [2; 4],
+            };
+            let cipher = ColumnCipher::new(suite, 1, &DataKey::from_bytes([3; 32]), id, None);
+            let mut out = Vec::new();
+            cipher.leave_units(2);
+            assert_eq!(cipher.seal(b"one", &mut out), Ok(()));
+            assert_eq!(cipher.seal(b"two", &mut out), Ok(()));
+            let len = out.len();
+            for _ in 0..3 {
+                assert_eq!(cipher.seal(b"three", &mut out), Err(SealError::Exhausted));
+            }
+            assert_eq!(out.len(), len);
+            // A payload of 64 KiB is two units.
+            cipher.leave_units(2);
+            assert_eq!(cipher.seal(&[0; 1 << 16], &mut out), Ok(()));
+            cipher.leave_units(1);
+            assert_eq!(
+                cipher.seal(&[0; 1 << 16], &mut out),
+                Err(SealError::Exhausted)
+            );
+            // Reading goes on.
+            let mut opened = Vec::new();
+            cipher.open(&out[..len / 2], &mut opened).unwrap();
+            assert_eq!(opened, b"one");
+        }
+    }
+}

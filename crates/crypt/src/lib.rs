@@ -1,0 +1,58 @@
+//! Encryption schemes, named by what they promise and what they show.
+//!
+//! A protected column gets one [`ColumnCipher`] for each data key it was ever written under. It offers exactly
+//! three things:
+//!
+//! | operation | promise | what the server learns |
+//! |---|---|---|
+//! | [`ColumnCipher::seal`] | randomized, authenticated, bound to its table and column | the length |
+//! | [`ColumnCipher::equality_token`] | equal inputs give equal tokens | which rows are equal, and how often |
+//! | [`ColumnCipher::order_key`] | `memcmp` on keys is `memcmp` on inputs | the order, and more: see [`order_key`] |
+//!
+//! # Keys
+//!
+//! Code passes handles, never bytes. A [`DataKey`] is 32 random bytes that never leave this crate except through
+//! [`dangerous_bytes`], a module that a reviewer can search for. From the data key every column derives keys of
+//! its own, one for each purpose, by HKDF (RFC 5869). What a column's keys are bound to:
+//!
+//! - `seal`: the table id and the column id, always;
+//! - `eq` and `ord`: the same, or the name of a join group, so that all columns of a group share their tokens and
+//!   can be compared by the server.
+//!
+//! # Suites
+//!
+//! [`Suite::Aes`]: AES-256-GCM-SIV, HMAC-SHA-256, AES-256 blocks, HKDF-SHA-256, all from aws-lc-rs.
+//! [`Suite::Sm`]: SM4-GCM, HMAC-SM3, SM4 blocks, HKDF over HMAC-SM3.
+//!
+//! Every format is written down byte by byte in `docs/formats.md` and pinned by `tests/vectors`.
+
+mod aead;
+mod block_prf;
+mod cell;
+mod column;
+pub mod dangerous_bytes;
+mod data_key;
+mod derive;
+mod error;
+mod mac;
+mod metadata;
+mod nonce;
+pub mod order_key;
+mod suite;
+
+#[cfg(test)]
+mod vectors;
+
+pub use cell::{
+    CELL_FORMAT_VERSION, CELL_HEADER_LEN, CELL_OVERHEAD, CellHeader, MAX_PAYLOAD_LEN, cell_header,
+    sealed_len,
+};
+pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
+pub use data_key::{DATA_KEY_LEN, DataKey};
+pub use error::{OpenError, SealError};
+pub use metadata::{METADATA_TAG_LEN, MetadataKey};
+pub use order_key::order_key_len;
+pub use suite::{Suite, UnknownSuite};
+
+/// Number of a data key. It travels in every sealed cell, so that rotation never stops reads.
+pub type KeyId = u16;

@@ -1,0 +1,101 @@
+//! The formats, byte by byte: fixed keys and nonces, and what must come out, from `tests/vectors`.
+//!
+//! `tests/vectors/generate.py` is an independent implementation that wrote these files. They change only with the
+//! format version.
+
+use std::collections::BTreeMap;
+
+use crate::{ColumnCipher, ColumnId, DataKey, MetadataKey, Suite};
+
+/// Bytes of hexadecimal text; white space between digits is ignored.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).expect("a hexadecimal digit") as u8)
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+/// One block of `name = hex` lines.
+type Record<'a> = BTreeMap<&'a str, Vec<u8>>;
+
+fn records(text: &str) -> Vec<Record<'_>> {
+    text.split("\n\n")
+        .map(|block| {
+            block
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .filter_map(|line| line.split_once('='))
+                .map(|(name, value)| (name.trim(), hex(value)))
+                .collect::<Record<'_>>()
+        })
+        .filter(|record| !record.is_empty())
+        .collect()
+}
+
+fn array<const N: usize>(record: &Record<'_>, name: &str) -> [u8; N] {
+    record[name].clone().try_into().unwrap()
+}
+
+fn check(suite: Suite, text: &str) {
+    let mut checked = [0; 3];
+    for record in records(text) {
+        let data_key = DataKey::from_bytes(array(&record, "data_key"));
+        let id = ColumnId {
+            table: array(&record, "table"),
+            column: array(&record, "column"),
+        };
+        let join = record
+            .get("join")
+            .map(|name| String::from_utf8(name.clone()).unwrap());
+        let key_id = u16::from_be_bytes(array(&record, "key_id"));
+        let cipher = ColumnCipher::new(suite, key_id, &data_key, id, join.as_deref());
+        let mut out = Vec::new();
+        if let Some(cell) = record.get("cell") {
+            cipher.seal_with_nonce(&array(&record, "nonce"), &record["payload"], &mut out);
+            assert_eq!(&out, cell);
+            out.clear();
+            cipher.open(cell, &mut out).unwrap();
+            assert_eq!(out, record["payload"]);
+            checked[0] += 1;
+        }
+        if let Some(token) = record.get("token") {
+            assert_eq!(&cipher.equality_token(&record["weight"])[..], &token[..]);
+            checked[1] += 1;
+        }
+        if let Some(key) = record.get("order_key") {
+            out.clear();
+            cipher.order_key(&record["value"], &mut out);
+            assert_eq!(&out, key);
+            out.clear();
+            cipher.open_order_key(key, &mut out).unwrap();
+            assert_eq!(out, record["value"]);
+            checked[2] += 1;
+        }
+    }
+    assert!(checked.iter().all(|&n| n >= 4), "{checked:?}");
+}
+
+#[test]
+fn suite_aes() {
+    check(Suite::Aes, include_str!("../tests/vectors/aes.txt"));
+}
+
+#[test]
+fn suite_sm() {
+    check(Suite::Sm, include_str!("../tests/vectors/sm.txt"));
+}
+
+#[test]
+fn metadata_tags() {
+    let records = records(include_str!("../tests/vectors/metadata.txt"));
+    assert_eq!(records.len(), 3);
+    for record in records {
+        let key = MetadataKey::new(&DataKey::from_bytes(array(&record, "data_key")));
+        assert_eq!(key.tag(&record["bytes"]), array(&record, "tag"));
+    }
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Writes the format vectors: a second implementation of docs/formats.md, on other libraries than the crate's.
+
+Needs the Python package "cryptography" with OpenSSL 3.2 or newer. Usage: generate.py, in this directory.
+"""
+
+import hashlib
+import hmac
+import itertools
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+
+
+class Aes:
+    number, hash, seal_key, order_key = 1, "sha256", 32, 64
+
+    def block(key, block):
+        return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(block)
+
+    def seal(key, nonce, payload, aad):
+        if payload:
+            return AESGCMSIV(key).encrypt(nonce, payload, aad)
+        return gcm_siv_of_nothing(key, nonce, aad)
+
+
+class Sm:
+    number, hash, seal_key, order_key = 2, "sm3", 16, 32
+
+    def block(key, block):
+        return Cipher(algorithms.SM4(key), modes.ECB()).encryptor().update(block)
+
+    def seal(key, nonce, payload, aad):
+        return gcm(lambda block: Sm.block(key, block), nonce, payload, aad)
+
+
+def xor(a, b):
+    return bytes(x ^ y for x, y in zip(a, b))
+
+
+def gcm_multiply(x, y):
+    z = 0
+    for i in range(128):
+        if x >> (127 - i) & 1:
+            z ^= y
+        y = y >> 1 ^ (0xE1 << 120 if y & 1 else 0)
+    return z
+
+
+def padded(data):
+    return data + bytes(-len(data) % 16)
+
+
+def gcm(encrypt, nonce, payload, aad):
+    """GCM from NIST SP 800-38D, for a 96-bit nonce."""
+    counter = itertools.count(1)
+    stream = (encrypt(nonce + n.to_bytes(4, "big")) for n in counter)
+    mask = next(stream)
+    sealed = b"".join(
+        xor(payload[i : i + 16], next(stream)) for i in range(0, len(payload), 16)
+    )
+    key = int.from_bytes(encrypt(bytes(16)), "big")
+    lengths = (8 * len(aad)).to_bytes(8, "big") + (8 * len(sealed)).to_bytes(8, "big")
+    data, hashed = padded(aad) + padded(sealed) + lengths, 0
+    for i in range(0, len(data), 16):
+        hashed = gcm_multiply(hashed ^ int.from_bytes(data[i : i + 16], "big"), key)
+    return sealed + xor(hashed.to_bytes(16, "big"), mask)
+
+
+def gcm_siv_of_nothing(key, nonce, aad):
+    """AES-256-GCM-SIV (RFC 8452) of an empty message, which the library refuses. POLYVAL by GHASH: appendix A."""
+    words = [Aes.block(key, n.to_bytes(4, "little") + nonce)[:8] for n in range(6)]
+    auth, enc = b"".join(words[:2]), b"".join(words[2:])
+    data = padded(aad) + (8 * len(aad)).to_bytes(8, "little") + bytes(8)
+    h = int.from_bytes(auth[::-1], "big")
+    h = h >> 1 ^ (0xE1 << 120 if h & 1 else 0)  # times x, in GHASH's order of bits
+    hashed = 0
+    for i in range(0, len(data), 16):
+        hashed = gcm_multiply(hashed ^ int.from_bytes(data[i : i + 16][::-1], "big"), h)
+    tag = bytearray(hashed.to_bytes(16, "big")[::-1])
+    tag[:12] = xor(tag[:12], nonce)
+    tag[15] &= 0x7F
+    return Aes.block(enc, bytes(tag))
+
+
+def mac(suite, key, data):
+    return hmac.new(key, data, suite.hash).digest()
+
+
+def hkdf(suite, data_key, info, length, salt=b"onionskin/1 column keys"):
+    prk = mac(suite, salt, data_key)
+    okm, block = b"", b""
+    for counter in itertools.count(1):
+        if len(okm) >= length:
+            return okm[:length]
+        block = mac(suite, prk, block + info + bytes([counter]))
+        okm += block
+
+
+def derived(suite, c, purpose, length):
+    own = b"\0" + c["table"] + c["column"]
+    scope = own if purpose == "seal" or "join" not in c else b"\1" + c["join"]
+    return hkdf(suite, c["data_key"], purpose.encode() + b"\0" + bytes([suite.number]) + scope, length)
+
+
+def cell(suite, c, nonce, payload):
+    header = bytes([0x10 | suite.number]) + c["key_id"] + c["column"]
+    key = derived(suite, c, "seal", suite.seal_key)
+    aad = b"onionskin/1 cell" + header + c["table"]
+    return header + nonce + suite.seal(key, nonce, payload, aad)
+
+
+def token(suite, c, weight):
+    return mac(suite, derived(suite, c, "eq", 32), weight)[:16]
+
+
+def metadata_tag(data_key, text):
+    return mac(Aes, hkdf(Aes, data_key, b"comment", 32, b"onionskin/1 metadata"), text)[:16]
+
+
+def order_key(suite, c, value):
+    keys = derived(suite, c, "ord", suite.order_key)
+    chain, last = keys[: len(keys) // 2], keys[len(keys) // 2 :]
+    digits, out = value.hex(), b""
+    for i, digit in enumerate(digits):
+        state = bytes(16)
+        for full in range(i // 30):
+            block = bytes([30]) + value[15 * full : 15 * full + 15]
+            state = suite.block(chain, xor(state, block))
+        prefix = digits[i // 30 * 30 : i]
+        block = bytes([i % 30]) + bytes.fromhex(prefix.ljust(30, "0"))
+        x = int.from_bytes(suite.block(last, xor(state, block))[:8], "big")
+        out += ((x * 65521 >> 64) + int(digit, 16)).to_bytes(2, "big")
+    return out
+
+
+def self_test():
+    """RFC 8452, appendix C.2 (empty message), and RFC 8998, appendix A.1."""
+    key = bytes.fromhex("e66021d5eb8e4f4066d4adb9c33560e4f46e44bb3da0015c94f7088736864200")
+    nonce = bytes.fromhex("e0eaf5284d884a0e77d31646")
+    assert gcm_siv_of_nothing(key, nonce, b"").hex() == "169fbb2fbf389a995f6390af22228a62"
+    plain = b"".join(bytes([b] * 8) for b in bytes.fromhex("aabbccddeeffeeaa"))
+    sealed = Sm.seal(
+        bytes.fromhex("0123456789abcdeffedcba9876543210"),
+        bytes.fromhex("00001234567800000000abcd"),
+        plain,
+        bytes.fromhex("feedfacedeadbeeffeedfacedeadbeefabaddad2"),
+    )
+    assert sealed.hex().endswith("83de3541e4c2b58177e065a9bf7b62ec")
+
+
+def contexts():
+    one = dict(
+        data_key=bytes(range(32)), key_id=b"\0\1", table=bytes(range(0xA0, 0xA8)), column=b"\xc0\xc1\xc2\xc3"
+    )
+    two = dict(one, data_key=bytes(range(255, 223, -1)), key_id=b"\xfe\xdc", join="customer id ✓".encode())
+    return [one, two]
+
+
+def write(name, suite):
+    texts = [b"", b"alice", bytes(16), "Zwölf Boxkämpfer".encode(), bytes(range(100))]
+    values = [b"\x80\0\0\x2a", b"\x7f\xff\xff\xff\xff\xff\xff\xff", bytes(15), b"\xff" * 16, bytes(range(1, 65))]
+    with open(name, "w", encoding="ascii") as file:
+        print("# Written by generate.py. All values are hexadecimal; join is UTF-8.", file=file)
+        for c in contexts():
+            for n, text in enumerate(texts):
+                nonce = bytes(range(16 * n, 16 * n + 12))
+                record = dict(c, nonce=nonce, payload=text, cell=cell(suite, c, nonce, text))
+                record.update(weight=text, token=token(suite, c, text))
+                record.update(value=values[n], order_key=order_key(suite, c, values[n]))
+                print(file=file)
+                for field, value in record.items():
+                    print(f"{field} = {value.hex()}".rstrip(), file=file)
+
+
+def write_metadata(name):
+    with open(name, "w", encoding="ascii") as file:
+        print("# Written by generate.py. All values are hexadecimal.", file=file)
+        for text in [b"", b"k INT NOT NULL", bytes(range(256))]:
+            data_key = bytes(range(64, 96))
+            tag = metadata_tag(data_key, text)
+            print(f"\ndata_key = {data_key.hex()}\nbytes = {text.hex()}".rstrip(), file=file)
+            print(f"tag = {tag.hex()}", file=file)
+
+
+self_test()
+write_metadata("metadata.txt")
+write("aes.txt", Aes)
+write("sm.txt", Sm)

@@ -1,0 +1,69 @@
+//! What can go wrong with keys. No text carries key material or a passphrase.
+
+use std::{io, path::PathBuf};
+
+use onionskin_crypt::KeyId;
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// Reading or writing the key file failed.
+    #[error("key file {}: {source}", path.display())]
+    Io {
+        /// The key file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// `create_file` never overwrites: the data of the old keys would be lost.
+    #[error("key file {} already exists and is not overwritten", path.display())]
+    Exists {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// Someone else than the owner can read or write the file.
+    #[error(
+        "key file {} is open to other users (mode {mode:04o}): run chmod 600 on it",
+        path.display()
+    )]
+    TooOpen {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The locator is not of the form `file:PATH`.
+    #[error("unknown key provider in the setting \"keys\": expected \"file:PATH\"")]
+    UnknownProvider,
+    /// Not a key file of a version that this program knows. The text names the fault, never the content.
+    #[error("key file is malformed: {0}")]
+    Malformed(String),
+    /// The root key is under a passphrase, and none was given.
+    #[error("the key file is under a passphrase: set ONIONSKIN_PASSPHRASE")]
+    PassphraseNeeded,
+    /// The passphrase does not open the root key (or the sealed root key was altered: the two cannot be told apart).
+    #[error("wrong passphrase for the key file")]
+    WrongPassphrase,
+    /// A passphrase was given for a file that has none. It may have been exchanged for another.
+    #[error(
+        "a passphrase was given, but the key file is not under one: \
+         unset ONIONSKIN_PASSPHRASE if this is the right file"
+    )]
+    NotUnderPassphrase,
+    /// A new key file was asked for with an empty passphrase.
+    #[error("the passphrase is empty")]
+    EmptyPassphrase,
+    /// Key derivation from the passphrase failed, most likely for want of memory.
+    #[error("deriving a key from the passphrase failed")]
+    Derivation,
+    /// The key file, or a key in it, is not what was written.
+    #[error("the key file was altered: its authentication fails")]
+    Tampered,
+    /// Data was written under a key that is not in this key set.
+    #[error("key {0} is not in the key file")]
+    UnknownKey(KeyId),
+    /// The provider could not wrap a key.
+    #[error("the key provider could not wrap a key")]
+    WrapFailed,
+}

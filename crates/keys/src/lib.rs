@@ -1,0 +1,41 @@
+//! Key sets: where data keys come from, how they are kept, and who may use which.
+//!
+//! A **root key** wraps **data keys**; from a data key every column derives keys of its own (that happens in
+//! `onionskin-crypt`). A [`KeyProvider`] holds the root key and wraps and unwraps data keys: a key file today, a
+//! PKCS#11 token, Vault or a cloud KMS by the same interface.
+//!
+//! A [`KeySet`] is what the program uses. It is unwrapped once, when the program starts, and never changes
+//! afterwards: no statement waits for a key server, and nothing but handles is passed around.
+//!
+//! ```no_run
+//! # use std::path::Path;
+//! # use onionskin_keys::{ColumnId, KeySet, Suite};
+//! # fn main() -> Result<(), onionskin_keys::KeyError> {
+//! KeySet::create_file(Path::new("keys.json"), Some("a passphrase"), &mut rand::rng())?;
+//! let keys = KeySet::load("file:keys.json", Path::new("."), Some("a passphrase"))?;
+//! let id = ColumnId { table: keys.random_table_id(), column: keys.random_column_id() };
+//! let cipher = keys.column_cipher(Suite::Aes, keys.active_key(), id, None)?;
+//! # Ok(()) }
+//! ```
+//!
+//! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived from no data key, so
+//! that a rotation of data keys leaves old comments valid.
+//!
+//! The format of `keys.json` is in [`key_file`] and in `docs/formats.md`.
+
+mod error;
+mod file_root;
+pub mod key_file;
+mod key_set;
+mod passphrase;
+mod provider;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::KeyError;
+pub use key_set::KeySet;
+pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
+
+// What the interface of a key set speaks of.
+pub use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, Suite};

@@ -1,0 +1,392 @@
+//! Key files as a whole: made, opened, refused.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use onionskin_crypt::dangerous_bytes::data_key_from_bytes;
+use rand::SeedableRng;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::passphrase::Cost;
+
+/// Argon2id at its cheapest: these tests are about files, not about cost.
+const CHEAP: Cost = Cost {
+    memory_kib: 64,
+    passes: 1,
+    lanes: 1,
+};
+const ID: ColumnId = ColumnId {
+    table: [1; 8],
+    column: [2; 4],
+};
+const CLEAR: &str = include_str!("../tests/vectors/clear.json");
+const PASSPHRASE: &str = include_str!("../tests/vectors/passphrase.json");
+
+struct Dir(TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Dir(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("keys.json")
+    }
+
+    fn create(&self, passphrase: Option<&str>) {
+        let passphrase = passphrase.map(|passphrase| (passphrase, CHEAP));
+        key_file::create(&self.path(), passphrase, &mut rand::rng()).unwrap();
+    }
+
+    fn load(&self, passphrase: Option<&str>) -> Result<KeySet, KeyError> {
+        KeySet::load("file:keys.json", self.0.path(), passphrase)
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(self.path(), text).unwrap();
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let mut value = serde_json::from_slice(&fs::read(self.path()).unwrap()).unwrap();
+        change(&mut value);
+        self.write(&value.to_string());
+    }
+}
+
+fn token(keys: &KeySet) -> [u8; 16] {
+    *keys
+        .column_cipher(Suite::Aes, keys.active_key(), ID, None)
+        .unwrap()
+        .equality_token(b"alice")
+}
+
+#[test]
+fn keys_come_back_with_and_without_a_passphrase() {
+    for passphrase in [None, Some("correct horse")] {
+        let dir = Dir::new();
+        dir.create(passphrase);
+        let (first, second) = (dir.load(passphrase).unwrap(), dir.load(passphrase).unwrap());
+        assert_eq!(first.active_key(), 1);
+        assert_eq!(first.key_ids().collect::<Vec<_>>(), [1]);
+        assert_eq!(token(&first), token(&second));
+        let tag = first.metadata_key().tag(b"comment");
+        assert!(second.metadata_key().verify(b"comment", &tag));
+
+        let other = Dir::new();
+        other.create(passphrase);
+        let other = other.load(passphrase).unwrap();
+        assert_ne!(token(&first), token(&other));
+        assert!(!other.metadata_key().verify(b"comment", &tag));
+    }
+}
+
+#[test]
+fn create_file_uses_the_documented_cost() {
+    let dir = Dir::new();
+    KeySet::create_file(&dir.path(), Some("p"), &mut rand::rng()).unwrap();
+    dir.edit(|file| {
+        let root = &file["root"]["passphrase"];
+        assert_eq!(root["memory_kib"], 65536);
+        assert_eq!(root["passes"], 3);
+        assert_eq!(root["lanes"], 1);
+    });
+    assert!(dir.load(Some("p")).is_ok());
+}
+
+#[test]
+fn passphrases_are_checked() {
+    let dir = Dir::new();
+    dir.create(Some("correct horse"));
+    for wrong in ["correct horse ", "Correct horse", "x"] {
+        assert!(matches!(
+            dir.load(Some(wrong)),
+            Err(KeyError::WrongPassphrase)
+        ));
+    }
+    for missing in [None, Some("")] {
+        assert!(matches!(dir.load(missing), Err(KeyError::PassphraseNeeded)));
+    }
+    let clear = Dir::new();
+    clear.create(None);
+    assert!(matches!(
+        clear.load(Some("correct horse")),
+        Err(KeyError::NotUnderPassphrase)
+    ));
+    assert!(clear.load(Some("")).is_ok());
+    assert!(matches!(
+        KeySet::create_file(&Dir::new().path(), Some(""), &mut rand::rng()),
+        Err(KeyError::EmptyPassphrase)
+    ));
+}
+
+#[test]
+fn an_existing_file_is_never_overwritten() {
+    let dir = Dir::new();
+    dir.write("precious");
+    let refused = KeySet::create_file(&dir.path(), None, &mut rand::rng());
+    assert!(matches!(refused, Err(KeyError::Exists { .. })));
+    assert_eq!(fs::read(dir.path()).unwrap(), b"precious");
+    // Nor through a dangling symbolic link.
+    let link = dir.0.path().join("link.json");
+    std::os::unix::fs::symlink("nowhere.json", &link).unwrap();
+    let refused = KeySet::create_file(&link, None, &mut rand::rng());
+    assert!(matches!(refused, Err(KeyError::Exists { .. })));
+}
+
+#[test]
+fn only_the_owner_may_have_access() {
+    let dir = Dir::new();
+    dir.create(None);
+    let mode = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+    assert_eq!(
+        fs::metadata(dir.path()).unwrap().permissions().mode() & 0o7777,
+        0o600
+    );
+    for open in [0o640, 0o604, 0o644, 0o620, 0o602, 0o601, 0o666] {
+        mode(open);
+        let error = dir.load(None).unwrap_err();
+        assert!(matches!(error, KeyError::TooOpen { mode, .. } if mode == open));
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+    for closed in [0o600, 0o400] {
+        mode(closed);
+        assert!(dir.load(None).is_ok());
+    }
+}
+
+#[test]
+fn locators() {
+    let dir = Dir::new();
+    dir.create(None);
+    let absolute = format!("file:{}", dir.path().display());
+    assert!(KeySet::load(&absolute, Path::new("/nowhere"), None).is_ok());
+    for locator in ["keys.json", "vault:s3cret@host", "file:", ""] {
+        let error = KeySet::load(locator, dir.0.path(), None).unwrap_err();
+        assert!(matches!(error, KeyError::UnknownProvider));
+        assert!(!error.to_string().contains("s3cret"));
+    }
+    assert!(matches!(
+        KeySet::load("file:missing.json", dir.0.path(), None),
+        Err(KeyError::Io { .. })
+    ));
+    assert!(matches!(
+        KeySet::load("file:.", dir.0.path(), None),
+        Err(KeyError::Io { .. })
+    ));
+}
+
+/// A change to a parsed key file.
+type Edit = fn(&mut Value);
+
+#[test]
+fn every_part_of_the_file_is_authenticated() {
+    let edits: [(&str, Edit); 9] = [
+        ("active set back", |f| f["active"] = json!(1)),
+        ("key removed", |f| {
+            f["data_keys"].as_array_mut().unwrap().remove(0);
+        }),
+        ("key repeated", |f| {
+            let first = f["data_keys"][0].clone();
+            f["data_keys"].as_array_mut().unwrap().push(first);
+        }),
+        ("keys exchanged", |f| {
+            f["data_keys"].as_array_mut().unwrap().reverse();
+        }),
+        ("key renumbered", |f| f["data_keys"][0]["id"] = json!(2)),
+        ("date changed", |f| f["data_keys"][0]["created"] = json!(0)),
+        ("wrapped keys exchanged", |f| {
+            let first = f["data_keys"][0]["wrapped"].take();
+            f["data_keys"][0]["wrapped"] = f["data_keys"][1]["wrapped"].take();
+            f["data_keys"][1]["wrapped"] = first;
+        }),
+        ("metadata key replaced", |f| {
+            f["metadata_key"]["wrapped"] = f["data_keys"][0]["wrapped"].clone();
+        }),
+        ("mac of nothing", |f| f["mac"] = json!("")),
+    ];
+    for (name, edit) in edits {
+        let dir = Dir::new();
+        dir.write(CLEAR);
+        dir.edit(|_| ());
+        assert!(dir.load(None).is_ok(), "layout alone must not matter");
+        dir.edit(edit);
+        let error = dir.load(None).unwrap_err();
+        assert!(matches!(error, KeyError::Tampered), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_sealed_root_does_not_open() {
+    let edits: [Edit; 4] = [
+        |root| root["memory_kib"] = json!(512),
+        |root| root["passes"] = json!(1),
+        |root| root["salt"] = json!("AQECAwQFBgcICQoLDA0ODw=="),
+        |root| root["sealed"] = json!("AAAA"),
+    ];
+    for edit in edits {
+        let dir = Dir::new();
+        dir.write(PASSPHRASE);
+        dir.edit(|file| edit(&mut file["root"]["passphrase"]));
+        assert!(matches!(
+            dir.load(Some("correct horse ✓ battery")),
+            Err(KeyError::WrongPassphrase)
+        ));
+    }
+}
+
+#[test]
+fn malformed_files_are_refused_without_quoting_them() {
+    let edits: [Edit; 12] = [
+        |f| f["version"] = json!(2),
+        |f| f["extra"] = json!(true),
+        |f| f["data_keys"][0]["note"] = json!("SECRET"),
+        |f| f["root"] = json!({ "SECRET": "SECRET" }),
+        |f| f["root"] = json!({ "clear": "SECRET!" }),
+        |f| f["root"] = json!({ "clear": "AAAA" }),
+        |f| f["active"] = json!(65536),
+        |f| f["active"] = json!("SECRET"),
+        |f| f["mac"] = json!("SECRET!"),
+        |f| f["root"] = json!({ "passphrase": { "kdf": "SECRET" } }),
+        |f| f["data_keys"][1]["wrapped"] = json!("SECRET!"),
+        |f| *f = json!(["SECRET"]),
+    ];
+    for (n, edit) in edits.into_iter().enumerate() {
+        let dir = Dir::new();
+        dir.write(CLEAR);
+        dir.edit(edit);
+        let error = dir.load(None).unwrap_err();
+        assert!(matches!(error, KeyError::Malformed(_)), "{n}: {error}");
+        assert!(!format!("{error} {error:?}").contains("SECRET"), "{error}");
+    }
+    for text in ["", "{", "null", "\u{0}"] {
+        let dir = Dir::new();
+        dir.write(text);
+        assert!(matches!(dir.load(None), Err(KeyError::Malformed(_))));
+    }
+}
+
+#[test]
+fn a_file_cannot_ask_for_any_amount_of_memory() {
+    let edits: [Edit; 4] = [
+        |root| root["memory_kib"] = json!(4_000_000_000_u32),
+        |root| root["passes"] = json!(4_000_000_000_u32),
+        |root| root["lanes"] = json!(17),
+        |root| root["passes"] = json!(0),
+    ];
+    for edit in edits {
+        let dir = Dir::new();
+        dir.write(PASSPHRASE);
+        dir.edit(|file| edit(&mut file["root"]["passphrase"]));
+        assert!(matches!(
+            dir.load(Some("correct horse ✓ battery")),
+            Err(KeyError::Malformed(_))
+        ));
+    }
+}
+
+#[test]
+fn vectors_of_the_format() {
+    for (text, passphrase) in [(CLEAR, None), (PASSPHRASE, Some("correct horse ✓ battery"))] {
+        let dir = Dir::new();
+        dir.write(text);
+        let keys = dir.load(passphrase).unwrap();
+        assert_eq!(keys.active_key(), 7);
+        assert_eq!(keys.key_ids().collect::<Vec<_>>(), [1, 7]);
+        for (id, byte) in [(1, 0x11), (7, 0x77)] {
+            let expected =
+                ColumnCipher::new(Suite::Aes, id, &data_key_from_bytes([byte; 32]), ID, None);
+            let cipher = keys.column_cipher(Suite::Aes, id, ID, None).unwrap();
+            assert_eq!(cipher.equality_token(b"x"), expected.equality_token(b"x"));
+        }
+        let metadata = MetadataKey::new(&data_key_from_bytes([0x4d; 32]));
+        assert_eq!(keys.metadata_key().tag(b"x"), metadata.tag(b"x"));
+    }
+}
+
+#[test]
+fn ciphers_are_shared_and_told_apart() {
+    let dir = Dir::new();
+    dir.write(CLEAR);
+    let keys = dir.load(None).unwrap();
+    let get = |suite, id, join| keys.column_cipher(suite, 7, id, join).unwrap();
+    let one = get(Suite::Aes, ID, None);
+    assert!(Arc::ptr_eq(&one, &get(Suite::Aes, ID, None)));
+    let group = get(Suite::Aes, ID, Some("g"));
+    assert!(Arc::ptr_eq(&group, &get(Suite::Aes, ID, Some("g"))));
+    let other = ColumnId {
+        column: [3; 4],
+        ..ID
+    };
+    let all = [
+        one,
+        group,
+        get(Suite::Sm, ID, None),
+        get(Suite::Aes, other, None),
+        get(Suite::Aes, ID, Some("")),
+        keys.column_cipher(Suite::Aes, 1, ID, None).unwrap(),
+    ];
+    for (i, a) in all.iter().enumerate() {
+        for b in &all[i + 1..] {
+            assert!(!Arc::ptr_eq(a, b));
+            assert_ne!(a.equality_token(b"x"), b.equality_token(b"x"));
+        }
+    }
+    for unknown in [0, 2, 8, u16::MAX] {
+        assert!(matches!(
+            keys.column_cipher(Suite::Aes, unknown, ID, None),
+            Err(KeyError::UnknownKey(id)) if id == unknown
+        ));
+    }
+}
+
+#[test]
+fn many_threads_get_one_cipher() {
+    let dir = Dir::new();
+    dir.create(None);
+    let keys = dir.load(None).unwrap();
+    let ciphers: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| keys.column_cipher(Suite::Sm, 1, ID, Some("g")).unwrap()))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(ciphers.iter().all(|c| Arc::ptr_eq(c, &ciphers[0])));
+}
+
+#[test]
+fn nothing_shows_keys() {
+    let dir = Dir::new();
+    dir.write(CLEAR);
+    let keys = dir.load(None).unwrap();
+    assert_eq!(
+        format!("{keys:?}"),
+        "KeySet { active: 7, key_ids: [1, 7], .. }"
+    );
+    assert_ne!(keys.random_table_id(), keys.random_table_id());
+    assert_ne!(keys.random_column_id(), keys.random_column_id());
+}
+
+#[test]
+fn creation_draws_from_the_generator_it_is_given() {
+    // Two files from one seed have the same root key: it comes from the caller's generator and nowhere else.
+    let roots: Vec<Value> = (0..2)
+        .map(|_| {
+            let dir = Dir::new();
+            let mut rng = rand::rngs::StdRng::seed_from_u64(1);
+            KeySet::create_file(&dir.path(), None, &mut rng).unwrap();
+            let file: Value = serde_json::from_slice(&fs::read(dir.path()).unwrap()).unwrap();
+            file["root"].clone()
+        })
+        .collect();
+    assert_eq!(roots[0], roots[1]);
+}

@@ -1,0 +1,1 @@
+//! Reserved: the phases of a table change. No code yet.

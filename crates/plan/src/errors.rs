@@ -1,0 +1,213 @@
+//! The one table of errors that onionskin itself raises. docs/errors.md is made from it.
+//!
+//! Errors of the server keep their numbers and pass through.
+
+/// An entry of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Stable code, first word of the message.
+    pub code: &'static str,
+    /// MySQL error number.
+    pub number: u16,
+    /// SQLSTATE.
+    pub state: &'static str,
+    /// What it means, one sentence.
+    pub meaning: &'static str,
+    /// The way out.
+    pub way_out: &'static str,
+}
+
+macro_rules! table {
+    ($($name:ident = $code:literal, $number:literal, $state:literal, $meaning:literal, $way:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub static $name: Entry = Entry { code: $code, number: $number, state: $state, meaning: $meaning, way_out: $way };
+        )*
+        /// All entries, by code.
+        pub static TABLE: &[&Entry] = &[$(&$name),*];
+    };
+}
+
+table! {
+    NOT_UNDERSTOOD = "OS1001", 1235, "42000",
+        "The statement names a protected table and could not be understood completely.",
+        "Write it in a simpler form, or run it in pieces; `onionskin explain` shows what is understood.";
+    NO_EQUALITY = "OS1002", 1235, "42000",
+        "A protected column is compared for equality and has no capability for it.",
+        "Create the column ENCRYPTED FOR (eq), or leave it out of the condition.";
+    NO_RANGE = "OS1003", 1235, "42000",
+        "A protected column is compared by order and has no capability for it.",
+        "Create the column ENCRYPTED FOR (range), or leave it out of the condition.";
+    EXPRESSION = "OS1004", 1235, "42000",
+        "A protected column is used in an expression that cannot be computed on ciphertext.",
+        "Select the column and compute in the application, or leave the column unprotected.";
+    NOT_CONSTANT = "OS1005", 1235, "42000",
+        "A protected column is assigned something that is neither a literal nor a parameter.",
+        "Compute the value in the application and pass it as a literal or parameter.";
+    OTHER_KEY = "OS1006", 1235, "42000",
+        "Two columns are compared whose tokens are made under different keys.",
+        "Give both columns the same join group: ENCRYPTED FOR (eq, join:NAME).";
+    EXPORT = "OS1007", 1235, "42000",
+        "A subquery, view or union hands a protected column on.",
+        "Select the protected column in the outermost SELECT.";
+    STATEMENT = "OS1008", 1235, "42000",
+        "This kind of statement is not supported on protected tables.",
+        "Use SELECT, INSERT, REPLACE, UPDATE or DELETE.";
+    NEEDS_KEY = "OS1009", 1235, "42000",
+        "The update reads rows before it writes them and needs a primary key to find them again.",
+        "Give the table a primary key.";
+    AMBIGUOUS = "OS1010", 1052, "23000",
+        "A column name fits more than one table, one of which protects it.",
+        "Qualify the column with its table.";
+    GROUPING = "OS1011", 1235, "42000",
+        "Grouping or distinction with a protected column in this form is not supported.",
+        "Group by a column that is ENCRYPTED FOR (eq) or (range), without SUM or AVG.";
+    INDEX = "OS1012", 1235, "42000",
+        "An index names a protected column that has no capability to be searched.",
+        "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
+    DEFINITION = "OS1013", 1235, "42000",
+        "A column cannot be protected as it is defined.",
+        "Leave out the attribute that the message names, or leave the column unprotected.";
+    ALTERATION = "OS1014", 1235, "42000",
+        "This change of a protected table would need its sealed data rewritten, or is not understood.",
+        "Make each change in an ALTER TABLE of its own; changes that rewrite data are a migration's work.";
+    EXECUTABLE_COMMENT = "OS1015", 1235, "42000",
+        "A statement on a protected table contains a comment that servers execute.",
+        "Write the statement without it.";
+    DYNAMIC = "OS1016", 1235, "42000",
+        "A statement text in a string or variable may touch protected tables.",
+        "Send the statement itself, or prepare it through the protocol.";
+    TRACKING = "OS1017", 1235, "42000",
+        "The variable keeps the proxy informed about the session and must stay as it is.",
+        "Leave session_track_* variables alone.";
+    VALUE = "OS1018", 1235, "42000",
+        "The value cannot be converted to the protected column's type exactly as the server would.",
+        "Pass the value in the column's own type.";
+    CHARACTER_SET = "OS1019", 1235, "42000",
+        "The session's character set is not one in which statements on protected tables can be read safely.",
+        "Use SET NAMES utf8mb4 (or utf8mb3, latin1, ascii, binary).";
+    TIME_ZONE = "OS1020", 1235, "42000",
+        "The session's time zone is not known to the proxy, and a TIMESTAMP is protected.",
+        "Set time_zone to an offset such as '+00:00', or to a name of the IANA database.";
+    UNION_OF_SEALED = "OS1021", 1235, "42000",
+        "A set operation over protected columns is not supported.",
+        "Run the parts as separate statements.";
+    COLUMN_COUNT = "OS1022", 1136, "21S01",
+        "Column count doesn't match value count.",
+        "Give one value for each column.";
+    UNKNOWN_COLUMN = "OS1023", 1054, "42S22",
+        "Unknown column.",
+        "Check the column's name.";
+    DAMAGED = "OS1101", 1105, "HY000",
+        "The table's protection metadata is missing, changed or not authentic.",
+        "Restore the table's definition (comments and columns) from a backup; check the keys.";
+    TAMPERED = "OS1102", 1105, "HY000",
+        "A sealed cell does not open: it was changed, moved from elsewhere, or sealed under another key.",
+        "Compare the row with a backup; check that this proxy has the right keys.";
+    UNKNOWN_KEY = "OS1103", 1105, "HY000",
+        "A cell or a definition names a key that this proxy does not have.",
+        "Give this proxy the key set that the table was written with.";
+    SEAL_BOUND = "OS1104", 1105, "HY000",
+        "A key has sealed as many values as it safely may.",
+        "Rotate the key.";
+    STALE = "OS1105", 1105, "HY000",
+        "The table changed while the statement ran, again after a refresh.",
+        "Run the statement again.";
+    PHYSICAL = "OS1106", 1105, "HY000",
+        "The result would show sealed columns under their physical names.",
+        "Query the protected table itself, by its logical column names.";
+    INTERNAL = "OS1107", 1105, "HY000",
+        "The proxy contradicted itself and stopped rather than guess.",
+        "Report the statement's shape as a bug.";
+    MEMORY = "OS1201", 1038, "HY001",
+        "The rows to be finished by the proxy exceed its memory bound.",
+        "Narrow the statement with conditions or LIMIT.";
+    COMMAND = "OS1202", 1047, "08S01",
+        "The protocol command is unknown or not supported.",
+        "Use a client that speaks the MySQL protocol without extensions.";
+    MALFORMED = "OS1203", 1835, "HY000",
+        "A packet is malformed.",
+        "Check the client library and the network.";
+    BACKEND_GONE = "OS1204", 2013, "HY000",
+        "The server went away; the outcome of the statement is unknown.",
+        "Connect again and look before repeating the statement.";
+    BACKEND_REFUSED = "OS1205", 2003, "HY000",
+        "The server cannot be reached.",
+        "Start the server, or correct `backend` in the configuration.";
+    TOO_BIG = "OS1206", 1153, "08S01",
+        "A packet is larger than the proxy accepts.",
+        "Send the value in smaller pieces.";
+}
+
+/// A statement that is not done: which error, and about what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The table's entry.
+    pub entry: &'static Entry,
+    /// What it is about: a column, a clause. Never a value.
+    pub about: String,
+}
+
+impl Refusal {
+    /// A refusal about something.
+    pub fn new(entry: &'static Entry, about: impl Into<String>) -> Self {
+        Refusal { entry, about: about.into() }
+    }
+
+    /// The text for the client: code, what it is about, meaning, way out. At most 511 bytes.
+    pub fn message(&self) -> String {
+        let e = self.entry;
+        let mut text = if self.about.is_empty() {
+            format!("{}: {} {}", e.code, e.meaning, e.way_out)
+        } else {
+            format!("{} {}: {} {}", e.code, self.about, e.meaning, e.way_out)
+        };
+        if text.len() > 511 {
+            let cut = (0..=511).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+            text.truncate(cut);
+        }
+        text
+    }
+}
+
+/// docs/errors.md.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Errors\n\nMade from the table in `crates/plan/src/errors.rs`; do not edit. Errors of the \
+         server itself keep their numbers and texts.\n\n| code | MySQL number | SQLSTATE | meaning | way out |\n|---|---|---|---|---|\n",
+    );
+    for e in TABLE {
+        page.push_str(&format!(
+            "| {} | {} | {} | {} | {} |\n",
+            e.code, e.number, e.state, e.meaning, e.way_out
+        ));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        assert!(TABLE.windows(2).all(|w| w[0].code < w[1].code));
+        assert!(TABLE.iter().all(|e| e.state.len() == 5));
+    }
+
+    #[test]
+    fn a_message_fits_a_packet_of_old_clients() {
+        let long = Refusal::new(&NOT_UNDERSTOOD, "ä".repeat(600));
+        assert!(long.message().len() <= 511);
+    }
+
+    #[test]
+    fn the_page_is_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+        if std::env::var_os("ONIONSKIN_UPDATE").is_some() {
+            std::fs::write(path, markdown()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(page, markdown(), "run ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan");
+    }
+}

@@ -1,0 +1,542 @@
+//! One pass over the bytes of a statement: tokens, never a tree.
+//!
+//! The lexer knows exactly as much of MySQL's lexical rules as is needed to tell literals from
+//! everything else under the session's `sql_mode`: quoting, escapes, comments, numbers,
+//! introducers, variables. It works on bytes, so that the text need not be valid UTF-8; the
+//! session refuses client character sets in which a byte below 0x80 may be the second half of
+//! a character (gbk, sjis, big5, …), because there a quote may not be a quote.
+//!
+//! Adjacent string literals (`'a' 'b'`) are one literal, as in MySQL. Ordinary comments are
+//! white space. Executable comments (`/*!50000 … */`, `/*M! … */`) and optimizer hints are
+//! tokens of their own: whoever plans near a protected table refuses the former.
+
+/// What of the session's settings decides where a token ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct LexMode {
+    /// `ANSI_QUOTES`: a double quote begins an identifier.
+    pub ansi_quotes: bool,
+    /// `NO_BACKSLASH_ESCAPES`: a backslash is an ordinary character.
+    pub no_backslash_escapes: bool,
+}
+
+/// The kinds of token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A bare word: keyword or identifier.
+    Word,
+    /// An identifier in back quotes, or in double quotes under `ANSI_QUOTES`.
+    Quoted,
+    /// A literal.
+    Literal(LiteralKind),
+    /// `@x`, `@@x`.
+    Variable,
+    /// A single byte of punctuation or a part of an operator.
+    Punct(u8),
+    /// `/*! … */` or `/*M! … */`: the server executes what is inside.
+    Executable,
+    /// `/*+ … */`.
+    Hint,
+}
+
+/// The kinds of literal, as far as their text alone tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LiteralKind {
+    /// Digits only.
+    Integer,
+    /// Digits with a decimal point.
+    Decimal,
+    /// With an exponent.
+    Float,
+    /// `'…'`, perhaps several in a row.
+    String,
+    /// `_charset'…'` or `N'…'`: a string that says its own character set.
+    Introduced,
+    /// `x'…'` or `0x…`.
+    Hex,
+    /// `b'…'` or `0b…`.
+    Bits,
+    /// `?` in a prepared statement.
+    Parameter,
+}
+
+impl LiteralKind {
+    /// A byte for the template; distinct for each kind.
+    pub(crate) fn mark(self) -> u8 {
+        match self {
+            LiteralKind::Integer => b'i',
+            LiteralKind::Decimal => b'd',
+            LiteralKind::Float => b'f',
+            LiteralKind::String => b's',
+            LiteralKind::Introduced => b'n',
+            LiteralKind::Hex => b'x',
+            LiteralKind::Bits => b'b',
+            LiteralKind::Parameter => b'?',
+        }
+    }
+}
+
+/// A token: its kind and its place in the statement, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Token {
+    /// The token's bytes.
+    pub fn text<'a>(&self, sql: &'a [u8]) -> &'a [u8] {
+        sql.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether it is this keyword (bare, any letter case).
+    pub fn is_word(&self, sql: &[u8], word: &str) -> bool {
+        self.kind == TokenKind::Word && self.text(sql).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    /// Whether it is this punctuation byte.
+    pub fn is(&self, byte: u8) -> bool {
+        self.kind == TokenKind::Punct(byte)
+    }
+}
+
+/// Why a text has no tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LexError {
+    /// A quote or a comment does not end.
+    #[error("a quoted text or comment does not end")]
+    Unterminated,
+    /// A control character outside of quotes.
+    #[error("a control character stands outside of quotes")]
+    Control,
+}
+
+/// Iterates over the tokens of a text.
+pub struct Lexer<'a> {
+    sql: &'a [u8],
+    at: usize,
+    mode: LexMode,
+    after_dot: bool,
+}
+
+fn is_word_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80
+}
+
+fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+impl<'a> Lexer<'a> {
+    /// A lexer at the beginning of `sql`.
+    pub fn new(sql: &'a [u8], mode: LexMode) -> Self {
+        Lexer { sql, at: 0, mode, after_dot: false }
+    }
+
+    /// Where the next token is looked for.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    fn peek(&self, ahead: usize) -> u8 {
+        self.sql.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// Skips white space and ordinary comments.
+    fn skip_blank(&mut self) -> Result<(), LexError> {
+        loop {
+            let Some(&b) = self.sql.get(self.at) else { return Ok(()) };
+            if is_space(b) {
+                self.at += 1;
+            } else if b == b'#' {
+                self.skip_line();
+            } else if b == b'-' && self.peek(1) == b'-' {
+                // "--" begins a comment only before white space, a control character or the end
+                let after = self.sql.get(self.at + 2).copied();
+                if after.is_none_or(|c| c <= b' ') {
+                    self.skip_line();
+                } else {
+                    return Ok(());
+                }
+            } else if b == b'/' && self.peek(1) == b'*' {
+                match self.peek(2) {
+                    b'!' | b'+' => return Ok(()),
+                    b'M' if self.peek(3) == b'!' => return Ok(()),
+                    _ => self.at = self.comment_end()?,
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        let rest = &self.sql[self.at..];
+        self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |i| i + 1);
+    }
+
+    fn comment_end(&self) -> Result<usize, LexError> {
+        let from = self.at + 2;
+        let rest = self.sql.get(from..).unwrap_or_default();
+        memchr::memmem::find(rest, b"*/").map(|i| from + i + 2).ok_or(LexError::Unterminated)
+    }
+
+    /// The end of an executable comment: quotes inside are respected, nested ordinary
+    /// comments are too.
+    fn executable_end(&self) -> Result<usize, LexError> {
+        let mut inner = Lexer { sql: self.sql, at: self.at + 3, mode: self.mode, after_dot: false };
+        loop {
+            inner.skip_blank()?;
+            match inner.sql.get(inner.at) {
+                None => return Err(LexError::Unterminated),
+                Some(b'*') if inner.peek(1) == b'/' => return Ok(inner.at + 2),
+                Some(_) => {
+                    inner.next_token()?.ok_or(LexError::Unterminated)?;
+                }
+            }
+        }
+    }
+
+    /// The end of a text that begins with `quote` at `from`.
+    fn quoted_end(&self, from: usize, quote: u8, backslash: bool) -> Result<usize, LexError> {
+        let mut at = from + 1;
+        loop {
+            let rest = self.sql.get(at..).unwrap_or_default();
+            let found = if backslash {
+                memchr::memchr2(quote, b'\\', rest)
+            } else {
+                memchr::memchr(quote, rest)
+            };
+            let i = found.ok_or(LexError::Unterminated)?;
+            if rest[i] == b'\\' || rest.get(i + 1) == Some(&quote) {
+                // an escaped character, or a doubled quote
+                at += i + 2;
+                if at > self.sql.len() {
+                    return Err(LexError::Unterminated);
+                }
+            } else {
+                return Ok(at + i + 1);
+            }
+        }
+    }
+
+    fn string_end(&self, from: usize) -> Result<usize, LexError> {
+        self.quoted_end(from, self.sql[from], !self.mode.no_backslash_escapes)
+    }
+
+    fn is_string_quote(&self, b: u8) -> bool {
+        b == b'\'' || (b == b'"' && !self.mode.ansi_quotes)
+    }
+
+    /// A string literal at `from`, with those that follow it and belong to it.
+    fn strings(&mut self, from: usize) -> Result<usize, LexError> {
+        self.at = self.string_end(from)?;
+        let mut end = self.at;
+        loop {
+            self.skip_blank()?;
+            match self.sql.get(self.at) {
+                Some(&b) if self.is_string_quote(b) => {
+                    self.at = self.string_end(self.at)?;
+                    end = self.at;
+                }
+                _ => {
+                    self.at = end;
+                    return Ok(end);
+                }
+            }
+        }
+    }
+
+    fn literal(&mut self, start: usize, kind: LiteralKind) -> Token {
+        Token { kind: TokenKind::Literal(kind), start, end: self.at }
+    }
+
+    /// The next token, or `None` at the end.
+    pub fn next_token(&mut self) -> Result<Option<Token>, LexError> {
+        self.skip_blank()?;
+        let start = self.at;
+        let Some(&b) = self.sql.get(start) else { return Ok(None) };
+        let after_dot = std::mem::replace(&mut self.after_dot, false);
+        let token = match b {
+            b'`' => {
+                self.at = self.quoted_end(start, b'`', false)?;
+                Token { kind: TokenKind::Quoted, start, end: self.at }
+            }
+            b'"' if self.mode.ansi_quotes => {
+                self.at = self.quoted_end(start, b'"', false)?;
+                Token { kind: TokenKind::Quoted, start, end: self.at }
+            }
+            b'\'' | b'"' => {
+                self.strings(start)?;
+                self.literal(start, LiteralKind::String)
+            }
+            b'?' => {
+                self.at += 1;
+                self.literal(start, LiteralKind::Parameter)
+            }
+            b'@' => self.variable(start)?,
+            b'/' if self.peek(1) == b'*' => {
+                if self.peek(2) == b'+' {
+                    self.at = self.comment_end()?;
+                    Token { kind: TokenKind::Hint, start, end: self.at }
+                } else {
+                    self.at = self.executable_end()?;
+                    Token { kind: TokenKind::Executable, start, end: self.at }
+                }
+            }
+            b'0'..=b'9' if !after_dot => self.number(start),
+            b'.' if self.peek(1).is_ascii_digit() && !self.follows_name(start) => {
+                self.number(start)
+            }
+            _ if is_word_byte(b) => self.word(start)?,
+            _ if b < b' ' || b == 0x7f => return Err(LexError::Control),
+            _ => {
+                self.at += 1;
+                self.after_dot = b == b'.';
+                Token { kind: TokenKind::Punct(b), start, end: self.at }
+            }
+        };
+        Ok(Some(token))
+    }
+
+    /// Whether the byte before `start` belongs to a name, so that a dot qualifies.
+    fn follows_name(&self, start: usize) -> bool {
+        start > 0 && {
+            let before = self.sql[start - 1];
+            is_word_byte(before) || before == b'`' || (before == b'"' && self.mode.ansi_quotes)
+        }
+    }
+
+    fn variable(&mut self, start: usize) -> Result<Token, LexError> {
+        self.at += 1;
+        if self.peek(0) == b'@' {
+            self.at += 1;
+        }
+        match self.peek(0) {
+            q @ (b'\'' | b'"' | b'`') => {
+                let backslash = q != b'`' && !self.mode.no_backslash_escapes;
+                self.at = self.quoted_end(self.at, q, backslash)?;
+            }
+            _ => {
+                while is_word_byte(self.peek(0)) || self.peek(0) == b'.' {
+                    self.at += 1;
+                }
+            }
+        }
+        Ok(Token { kind: TokenKind::Variable, start, end: self.at })
+    }
+
+    fn number(&mut self, start: usize) -> Token {
+        let second = self.peek(1);
+        if self.peek(0) == b'0' && (second == b'x' || second == b'b') {
+            let hex = second == b'x';
+            let digit = |b: u8| if hex { b.is_ascii_hexdigit() } else { b == b'0' || b == b'1' };
+            let mut end = start + 2;
+            while self.sql.get(end).is_some_and(|&b| digit(b)) {
+                end += 1;
+            }
+            if end > start + 2 && !self.sql.get(end).is_some_and(|&b| is_word_byte(b)) {
+                self.at = end;
+                return self.literal(start, if hex { LiteralKind::Hex } else { LiteralKind::Bits });
+            }
+        }
+        let mut kind = LiteralKind::Integer;
+        while self.peek(0).is_ascii_digit() {
+            self.at += 1;
+        }
+        if self.peek(0) == b'.' {
+            kind = LiteralKind::Decimal;
+            self.at += 1;
+            while self.peek(0).is_ascii_digit() {
+                self.at += 1;
+            }
+        }
+        if matches!(self.peek(0), b'e' | b'E') {
+            let sign = usize::from(matches!(self.peek(1), b'+' | b'-'));
+            if self.peek(1 + sign).is_ascii_digit() {
+                kind = LiteralKind::Float;
+                self.at += 1 + sign;
+                while self.peek(0).is_ascii_digit() {
+                    self.at += 1;
+                }
+            }
+        }
+        if kind == LiteralKind::Integer && is_word_byte(self.peek(0)) {
+            // a name may begin with digits: `1st`
+            while is_word_byte(self.peek(0)) {
+                self.at += 1;
+            }
+            return Token { kind: TokenKind::Word, start, end: self.at };
+        }
+        self.literal(start, kind)
+    }
+
+    fn word(&mut self, start: usize) -> Result<Token, LexError> {
+        while is_word_byte(self.peek(0)) {
+            self.at += 1;
+        }
+        let text = &self.sql[start..self.at];
+        if self.peek(0) == b'\'' && text.len() == 1 {
+            let kind = match text[0] {
+                b'x' | b'X' => Some(LiteralKind::Hex),
+                b'b' | b'B' => Some(LiteralKind::Bits),
+                b'n' | b'N' => Some(LiteralKind::Introduced),
+                _ => None,
+            };
+            match kind {
+                Some(LiteralKind::Introduced) => {
+                    self.strings(self.at)?;
+                    return Ok(self.literal(start, LiteralKind::Introduced));
+                }
+                Some(kind) => {
+                    self.at = self.quoted_end(self.at, b'\'', false)?;
+                    return Ok(self.literal(start, kind));
+                }
+                None => {}
+            }
+        }
+        if text[0] == b'_' && is_introducer(text) {
+            let word_end = self.at;
+            self.skip_blank()?;
+            let b = self.peek(0);
+            if self.is_string_quote(b) {
+                self.strings(self.at)?;
+                return Ok(self.literal(start, LiteralKind::Introduced));
+            }
+            let next = self.peek(1);
+            if (b == b'0' && (next == b'x' || next == b'b'))
+                || (matches!(b, b'x' | b'X' | b'b' | b'B') && next == b'\'')
+            {
+                self.next_token()?;
+                return Ok(self.literal(start, LiteralKind::Introduced));
+            }
+            self.at = word_end;
+        }
+        Ok(Token { kind: TokenKind::Word, start, end: self.at })
+    }
+}
+
+/// Whether a word that begins with an underscore names a character set of the servers.
+fn is_introducer(word: &[u8]) -> bool {
+    const NAMES: [&str; 42] = [
+        "_armscii8", "_ascii", "_big5", "_binary", "_cp1250", "_cp1251", "_cp1256", "_cp1257",
+        "_cp850", "_cp852", "_cp866", "_cp932", "_dec8", "_eucjpms", "_euckr", "_gb18030",
+        "_gb2312", "_gbk", "_geostd8", "_greek", "_hebrew", "_hp8", "_keybcs2", "_koi8r",
+        "_koi8u", "_latin1", "_latin2", "_latin5", "_latin7", "_macce", "_macroman", "_sjis",
+        "_swe7", "_tis620", "_ucs2", "_ujis", "_utf16", "_utf16le", "_utf32", "_utf8",
+        "_utf8mb3", "_utf8mb4",
+    ];
+    NAMES.iter().any(|n| word.eq_ignore_ascii_case(n.as_bytes()))
+}
+
+/// All tokens of a text.
+pub fn tokens(sql: &[u8], mode: LexMode) -> Result<Vec<Token>, LexError> {
+    let mut lexer = Lexer::new(sql, mode);
+    let mut all = Vec::new();
+    while let Some(token) = lexer.next_token()? {
+        all.push(token);
+    }
+    Ok(all)
+}
+
+/// Cuts a text into its statements at `;`. Empty statements are left out. `None` when the text
+/// holds a compound statement (a stored program's body), whose semicolons are not boundaries.
+pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
+    let mut parts = Vec::new();
+    let mut lexer = Lexer::new(sql, mode);
+    let (mut begin, mut end, mut words, mut create) = (None, 0, 0, false);
+    let mut first_begin = false;
+    while let Some(token) = lexer.next_token()? {
+        if token.is(b';') {
+            if let Some(from) = begin.take() {
+                parts.push(from..end);
+            }
+            (words, create, first_begin) = (0, false, false);
+            continue;
+        }
+        begin.get_or_insert(token.start);
+        end = token.end;
+        if token.kind == TokenKind::Word {
+            words += 1;
+            let text = token.text(sql);
+            let is = |w: &str| text.eq_ignore_ascii_case(w.as_bytes());
+            create |= words == 1 && (is("create") || is("alter"));
+            first_begin |= words == 1 && is("begin");
+            let program = ["procedure", "function", "trigger", "event", "package"];
+            if (create && words <= 12 && program.iter().any(|w| is(w)))
+                || (first_begin && words == 2 && is("not"))
+            {
+                return Ok(None);
+            }
+        }
+    }
+    if let Some(from) = begin {
+        parts.push(from..end);
+    }
+    Ok(Some(parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(sql: &str, mode: LexMode) -> String {
+        tokens(sql.as_bytes(), mode)
+            .unwrap()
+            .iter()
+            .map(|t| {
+                let text = String::from_utf8_lossy(t.text(sql.as_bytes())).into_owned();
+                match t.kind {
+                    TokenKind::Literal(k) => format!("{}<{text}>", k.mark() as char),
+                    TokenKind::Executable => format!("!{text}"),
+                    _ => text,
+                }
+            })
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn literals_comments_and_names_are_told_apart() {
+        let plain = LexMode::default();
+        for (sql, want) in [
+            ("SELECT 1,-2.5e3 FROM t1", "SELECT i<1> , - f<2.5e3> FROM t1"),
+            ("a='it''s' -- x'\n and b", "a = s<'it''s'> and b"),
+            (r"a='it\'s' # x", r"a = s<'it\'s'>"),
+            ("x'0a' 0x0A b'1' 0b1 0xg", "x<x'0a'> x<0x0A> b<b'1'> b<0b1> 0xg"),
+            ("_binary'a' N'b' _foo'c'", "n<_binary'a'> n<N'b'> _foo s<'c'>"),
+            ("'a' 'b'\n'c' d", "s<'a' 'b'\n'c'> d"),
+            ("t.1a .5 1.e2 1st", "t . 1a d<.5> f<1.e2> 1st"),
+            ("1--1", "i<1> - - i<1>"),
+            ("/* a ' */ x /*!50000 'b*/' */ y", "x !/*!50000 'b*/' */ y"),
+            ("@a:=@@b.c, @'q r', ?", "@a : = @@b.c , @'q r' , ?<?>"),
+            ("`a``b`.`c`", "`a``b` . `c`"),
+        ] {
+            assert_eq!(show(sql, plain), want, "{sql}");
+        }
+        let ansi = LexMode { ansi_quotes: true, no_backslash_escapes: true };
+        assert_eq!(show(r#""a" '\' b"#, ansi), r#""a" s<'\'> b"#);
+    }
+
+    #[test]
+    fn what_does_not_end_is_an_error() {
+        for sql in ["'a", "`a", "/* a", "'a\\'", "/*! 'a */", "x'0"] {
+            assert!(tokens(sql.as_bytes(), LexMode::default()).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_are_cut_at_semicolons_outside_of_quotes_and_programs() {
+        let cut = |sql: &str| {
+            split(sql.as_bytes(), LexMode::default())
+                .unwrap()
+                .map(|v| v.into_iter().map(|r| sql[r].to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(cut("a ';'; ; b;").unwrap(), ["a ';'", "b"]);
+        assert_eq!(cut("create or replace procedure p() begin a; b; end"), None);
+        assert_eq!(cut("create table a(x int); begin; commit").unwrap().len(), 3);
+    }
+}

@@ -1,0 +1,324 @@
+//! What planning decides: the text for the server with its slots, and what to do with the result.
+//!
+//! A literal in the statement and a bound parameter are the same thing, a [`Source`]. Where the
+//! server must not see one, the text has a [`Slot`]: which column, for which [`Purpose`], from
+//! which source. Migration and restore fill the same slots from rows instead of statements.
+
+use std::sync::Arc;
+
+use onionskin_schema::{Column, Table};
+
+use crate::ddl::Ddl;
+use crate::errors::Refusal;
+
+/// A column of a protected table, as plans refer to it.
+#[derive(Clone, Debug)]
+pub struct ColumnUse {
+    /// Its table.
+    pub table: Arc<Table>,
+    /// Its place among the table's columns.
+    pub index: usize,
+}
+
+impl ColumnUse {
+    /// The column itself.
+    pub fn column(&self) -> &Column {
+        &self.table.columns[self.index]
+    }
+
+    /// The name of its sealed column.
+    pub fn sealed(&self) -> &str {
+        self.column().enc_name().unwrap_or_default()
+    }
+
+    /// `db.table.column`, for messages.
+    pub fn path(&self) -> String {
+        format!("{}.{}.{}", self.table.database, self.table.name, self.column().name)
+    }
+}
+
+/// Where a slot's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The literal or parameter with this index (within its row, inside [`Piece::Rows`]).
+    Literal {
+        /// Index into the template's literals.
+        index: usize,
+        /// A minus sign stands before it.
+        negative: bool,
+    },
+    /// `NULL`.
+    Null,
+    /// `TRUE` or `FALSE`.
+    Bool(bool),
+    /// The column's default.
+    Default,
+}
+
+/// What a slot's value is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The sealed cell of a value to be stored.
+    Seal,
+    /// The equality token of a value to be stored.
+    StoreEquality,
+    /// The order key of a value to be stored.
+    StoreOrder,
+    /// The equality token of a constant that the column is compared with.
+    CompareEquality,
+    /// The order key of a constant that the column is compared with.
+    CompareOrder,
+}
+
+impl Purpose {
+    /// Whether the value goes through the coercion of a store (else of a comparison).
+    pub fn stores(self) -> bool {
+        matches!(self, Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder)
+    }
+}
+
+/// A place in the server's text that a value of a protected column fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Index into [`Plan::columns`].
+    pub column: usize,
+    /// In which form.
+    pub purpose: Purpose,
+    /// From where.
+    pub source: Source,
+}
+
+/// A part of the server's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it is.
+    Sql(Vec<u8>),
+    /// A literal of the statement, copied as it stands there (a parameter stays one).
+    Literal(usize),
+    /// A value of a protected column.
+    Slot(Slot),
+    /// The folded rows of an `INSERT`: `row` once for each, separated by commas. Literal
+    /// indexes inside are relative to the row.
+    Rows {
+        /// The row's pieces.
+        row: Vec<Piece>,
+        /// Index of the first row's first literal.
+        first_literal: usize,
+        /// Literals in each row.
+        per_row: usize,
+    },
+}
+
+/// The text for the server.
+pub type Text = Vec<Piece>;
+
+/// From which physical column a result cell opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFrom {
+    /// The sealed cell.
+    Sealed,
+    /// The order key, which opens for types of fixed width.
+    OrderKey,
+}
+
+/// A column of the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultItem {
+    /// `None`: the server's cell is the client's.
+    pub open: Option<(usize, OpenFrom)>,
+    /// The name that the client sees, where the server's differs.
+    pub name: Option<String>,
+    /// The cell is an aggregate or an expression: the client sees no table and column of origin.
+    pub computed: bool,
+}
+
+/// Tier 2: rows are narrowed by the server, finished by the proxy.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// What the server is asked for.
+    pub text: Text,
+    /// Its columns: which of them to open.
+    pub fetch: Vec<ResultItem>,
+    /// What the client gets.
+    pub output: Vec<Output>,
+    /// Drop rows whose output is equal to an earlier row's.
+    pub distinct: bool,
+    /// Sort by these.
+    pub sort: Vec<SortKey>,
+    /// Rows to skip and to return.
+    pub limit: Option<Limit>,
+}
+
+impl Finish {
+    /// Whether the output is one row of aggregates.
+    pub fn aggregates(&self) -> bool {
+        self.output.iter().any(|o| !matches!(o, Output::Cell { .. }))
+    }
+}
+
+/// A column of a finished result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A fetched column.
+    Cell {
+        /// Which.
+        fetch: usize,
+    },
+    /// An aggregate over a fetched column, with the name that the client sees.
+    Aggregate {
+        /// Which function.
+        function: Aggregate,
+        /// Of which column; `None` for `COUNT(*)`.
+        fetch: Option<usize>,
+        /// The column's name in the result.
+        name: String,
+    },
+}
+
+/// The aggregates that the proxy computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// `SUM`
+    Sum,
+    /// `AVG`
+    Avg,
+    /// `COUNT`
+    Count,
+    /// `MIN`
+    Min,
+    /// `MAX`
+    Max,
+}
+
+/// A key of a finishing sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortKey {
+    /// A fetched protected column.
+    pub fetch: usize,
+    /// `DESC`.
+    pub descending: bool,
+}
+
+/// `LIMIT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Rows to skip.
+    pub offset: Option<Source>,
+    /// Rows to return.
+    pub count: Source,
+}
+
+/// Tier 2 for `UPDATE`: read under row locks, compute, write what changed, in one transaction.
+#[derive(Clone, Debug)]
+pub struct RowUpdate {
+    /// The table as the statement for the server names it, quoted.
+    pub target: String,
+    /// `SELECT key…, sealed cells… FROM …`, without `FOR UPDATE`.
+    pub select: Text,
+    /// The statement's condition names the primary key by equality, so that at most one row
+    /// matches: the condition's text, to be checked again with the write.
+    pub single_row: Option<Text>,
+    /// The key's physical columns, quoted; the first columns of the select.
+    pub key: Vec<String>,
+    /// The assignments; their cells follow the key, in this order.
+    pub assign: Vec<RowAssign>,
+    /// `a = b + 1, c = 5`: the assignments that the server does, or nothing.
+    pub plain: Text,
+}
+
+/// A protected column's new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowAssign {
+    /// Index into [`Plan::columns`].
+    pub column: usize,
+    /// What it becomes.
+    pub value: NewValue,
+}
+
+/// The right side of an assignment that tier 2 does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewValue {
+    /// A constant.
+    Constant(Source),
+    /// The old value and a constant: `k + 1`.
+    Arithmetic {
+        /// `+`, `-` or `*`.
+        operator: u8,
+        /// The other side.
+        operand: Source,
+    },
+}
+
+/// Statements about tables whose result shows physical names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// `SHOW CREATE TABLE t`
+    CreateTable,
+    /// `DESCRIBE t`, `SHOW [FULL] COLUMNS FROM t`; with a column name or a pattern
+    Columns {
+        /// `LIKE 'pattern'` (index of the literal), applied by the proxy.
+        like: Option<usize>,
+        /// `DESCRIBE t column`.
+        column: Option<String>,
+    },
+    /// `SHOW INDEX FROM t`
+    Index,
+}
+
+/// What to do with a statement.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Nothing protected is near: the statement's bytes go through untouched.
+    Relay,
+    /// Tier 1.
+    Server {
+        /// For the server.
+        text: Text,
+        /// The columns of the result; `None` when the statement has none, or shows no cells.
+        result: Option<Vec<ResultItem>>,
+    },
+    /// Tier 2, a result.
+    Finish(Box<Finish>),
+    /// Tier 2, an update.
+    Update(Box<RowUpdate>),
+    /// A definition of tables.
+    Define(Box<Ddl>),
+    /// Names of physical columns in the result become logical ones.
+    Show {
+        /// Which statement.
+        what: Show,
+        /// For the server.
+        text: Text,
+        /// About which table.
+        table: Arc<Table>,
+    },
+    /// Not done.
+    Refuse(Refusal),
+}
+
+/// A planned statement.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to do.
+    pub action: Action,
+    /// The protected columns that slots and results refer to.
+    pub columns: Vec<ColumnUse>,
+    /// Literals whose values the plan depends on, by index: another value needs another plan.
+    pub pinned: Vec<(usize, Vec<u8>)>,
+    /// Every `(database, name)` that was looked up as a table: what to look up again when the
+    /// server's answer shows that the snapshot is stale.
+    pub names: Vec<(String, String)>,
+    /// The statement defines tables: look everything up again afterwards.
+    pub defines: bool,
+}
+
+impl Plan {
+    /// The tier, for `explain`: 1, 2, or 0 when untouched or refused.
+    pub fn tier(&self) -> u8 {
+        match &self.action {
+            Action::Relay | Action::Refuse(_) => 0,
+            Action::Server { .. } | Action::Define(_) | Action::Show { .. } => 1,
+            Action::Finish(_) | Action::Update(_) => 2,
+        }
+    }
+}

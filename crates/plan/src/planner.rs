@@ -1,0 +1,402 @@
+//! The state of one planning run: the statement, its tokens, the edits collected so far.
+//!
+//! The server's text is the client's text with edits at the places of identifiers and
+//! constants; nothing is printed back from a syntax tree, so whatever is not edited arrives as
+//! it was written. The tree tells what each identifier means; the tokens tell where it stands.
+//!
+//! Two nets below the rules keep a gap in them from leaking: [`Planner::assemble`] refuses when
+//! a word that names a protected column was never judged by a rule, and what still slipped
+//! through would name a column that does not exist on the server.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::{Policy, Table};
+use onionskin_value::Family;
+use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
+use sqlparser::tokenizer::Span;
+
+use crate::errors::{self, Refusal};
+use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
+use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Text};
+use crate::template::Template;
+
+/// What the session's state contributes to a plan.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which server.
+    pub family: Family,
+    /// Lexical rules.
+    pub lex: LexMode,
+    /// The current database.
+    pub database: Option<String>,
+    /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
+    pub strict: bool,
+    /// The client counts found rows, not changed ones (`CLIENT_FOUND_ROWS`).
+    pub found_rows: bool,
+    /// The collation of tables created in the current database without one of their own.
+    pub default_collation: String,
+}
+
+/// What is known of a table.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It exists.
+    Table(Arc<Table>),
+    /// There is none, or the user cannot see it.
+    Absent,
+    /// It was not looked up yet.
+    Unknown,
+}
+
+/// The snapshot of the schema.
+pub trait Catalog {
+    /// What is known of `database.name`, letter case ignored.
+    fn table(&self, database: &str, name: &str) -> Known;
+}
+
+/// A statement to be planned.
+pub struct Request<'a> {
+    /// Its bytes, one statement.
+    pub sql: &'a [u8],
+    /// Its shape.
+    pub template: &'a Template,
+    /// The session.
+    pub settings: &'a Settings,
+    /// The snapshot.
+    pub catalog: &'a dyn Catalog,
+    /// `[protect]`.
+    pub policy: &'a Policy,
+}
+
+pub(crate) type Planned<T> = Result<T, Refusal>;
+
+pub(crate) fn refuse<T>(entry: &'static errors::Entry, about: impl Into<String>) -> Planned<T> {
+    Err(Refusal::new(entry, about))
+}
+
+/// A replacement of a range of the statement.
+struct Edit {
+    range: Range<usize>,
+    pieces: Text,
+}
+
+pub(crate) struct Planner<'a> {
+    pub request: &'a Request<'a>,
+    pub tokens: Vec<Token>,
+    /// What the parser reads: same length, literals filled, comments and folded rows blank.
+    pub parse_text: String,
+    /// Byte offset of each character of `parse_text`, when it is not ASCII.
+    offsets: Option<Vec<usize>>,
+    edits: Vec<Edit>,
+    pub columns: Vec<ColumnUse>,
+    /// Start offsets of identifiers that a rule has judged.
+    judged: HashSet<usize>,
+    pub pinned: Vec<(usize, Vec<u8>)>,
+    /// Protected tables of the statement.
+    pub near: Vec<Arc<Table>>,
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(request: &'a Request<'a>, tokens: Vec<Token>, near: Vec<Arc<Table>>) -> Planned<Self> {
+        let parse_text = parse_text(request.sql, &tokens, request.template)
+            .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "an identifier is not UTF-8"))?;
+        let offsets = (!parse_text.is_ascii())
+            .then(|| parse_text.char_indices().map(|(i, _)| i).collect::<Vec<_>>());
+        Ok(Planner {
+            request,
+            tokens,
+            parse_text,
+            offsets,
+            edits: Vec::new(),
+            columns: Vec::new(),
+            judged: HashSet::new(),
+            pinned: Vec::new(),
+            near,
+        })
+    }
+
+    pub fn sql(&self) -> &'a [u8] {
+        self.request.sql
+    }
+
+    /// The byte offset where a span of the parser begins.
+    pub fn offset(&self, span: Span) -> usize {
+        let column = (span.start.column as usize).saturating_sub(1);
+        match &self.offsets {
+            None => column,
+            Some(map) => map.get(column).copied().unwrap_or(self.parse_text.len()),
+        }
+    }
+
+    /// The index of the token that covers an offset.
+    pub fn token_at(&self, offset: usize) -> Planned<usize> {
+        let i = self.tokens.partition_point(|t| t.end <= offset);
+        match self.tokens.get(i) {
+            Some(t) if t.start <= offset => Ok(i),
+            _ => refuse(&errors::INTERNAL, "a position has no token"),
+        }
+    }
+
+    /// The range of an identifier, marked as judged.
+    pub fn judge(&mut self, ident: &Ident) -> Planned<Range<usize>> {
+        let at = self.offset(ident.span);
+        let token = self.tokens[self.token_at(at)?];
+        self.judged.insert(token.start);
+        Ok(token.start..token.end)
+    }
+
+
+    /// The index of a column among the plan's columns.
+    pub fn column_index(&mut self, column: &ColumnUse) -> usize {
+        let same = |c: &ColumnUse| Arc::ptr_eq(&c.table, &column.table) && c.index == column.index;
+        self.columns.iter().position(same).unwrap_or_else(|| {
+            self.columns.push(column.clone());
+            self.columns.len() - 1
+        })
+    }
+
+    pub fn edit(&mut self, range: Range<usize>, pieces: Text) {
+        self.edits.push(Edit { range, pieces });
+    }
+
+    pub fn edit_sql(&mut self, range: Range<usize>, sql: impl Into<Vec<u8>>) {
+        self.edit(range, vec![Piece::Sql(sql.into())]);
+    }
+
+    /// Whether edits were made inside a range.
+    pub fn edited(&self, range: &Range<usize>) -> bool {
+        self.edits.iter().any(|e| e.range.start >= range.start && e.range.end <= range.end)
+    }
+
+    /// A constant: where it stands and what it is. Signs and parentheses are looked through.
+    pub fn constant(&self, expr: &Expr) -> Option<(Range<usize>, Source)> {
+        match expr {
+            Expr::Nested(inner) => self.constant(inner),
+            Expr::Value(v) => {
+                let token = self.tokens[self.token_at(self.offset(v.span)).ok()?];
+                let range = token.start..token.end;
+                match &v.value {
+                    Value::Null => Some((range, Source::Null)),
+                    Value::Boolean(b) => Some((range, Source::Bool(*b))),
+                    _ => {
+                        let index = self.literal_index(token.start)?;
+                        Some((range, Source::Literal { index, negative: false }))
+                    }
+                }
+            }
+            Expr::UnaryOp { op: op @ (UnaryOperator::Minus | UnaryOperator::Plus), expr } => {
+                let Expr::Value(v) = expr.as_ref() else { return None };
+                let at = self.token_at(self.offset(v.span)).ok()?;
+                let (sign, token) = (self.tokens.get(at.checked_sub(1)?)?, self.tokens[at]);
+                let minus = *op == UnaryOperator::Minus;
+                if !sign.is(if minus { b'-' } else { b'+' }) {
+                    return None;
+                }
+                let index = self.literal_index(token.start)?;
+                let kind = self.request.template.literals[index].kind;
+                let number =
+                    matches!(kind, LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float);
+                number.then_some((sign.start..token.end, Source::Literal { index, negative: minus }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The literal that covers an offset.
+    pub fn literal_index(&self, offset: usize) -> Option<usize> {
+        let literals = &self.request.template.literals;
+        let i = literals.partition_point(|l| l.end <= offset);
+        literals.get(i).filter(|l| l.start <= offset).map(|_| i)
+    }
+
+    /// The plan holds only for this value of the literal.
+    pub fn pin(&mut self, literal: usize) {
+        let text = self.request.template.literals[literal].text(self.sql()).to_vec();
+        self.pinned.push((literal, text));
+    }
+
+    pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
+        let column = self.column_index(column);
+        Piece::Slot(Slot { column, purpose, source })
+    }
+
+    /// The token of this quoted or bare word's meaning as an identifier.
+    pub fn name_of(&self, token: &Token) -> Option<String> {
+        identifier(self.sql(), token)
+    }
+
+    /// The statement's text between two offsets, edits not applied, literals as pieces.
+    pub fn original(&self, range: Range<usize>) -> Text {
+        let mut out = TextBuilder::default();
+        self.copy(range, &mut out, 0);
+        out.finish()
+    }
+
+    /// Copies text without comments; literals become pieces, their indexes less `base`.
+    pub fn copy(&self, range: Range<usize>, out: &mut TextBuilder, base: usize) {
+        let first = self.tokens.partition_point(|t| t.end <= range.start);
+        let mut at = range.start;
+        for token in &self.tokens[first..] {
+            if token.start >= range.end {
+                break;
+            }
+            if token.start > at {
+                out.sql(b" ");
+            }
+            match token.kind {
+                TokenKind::Literal(_) => match self.literal_index(token.start) {
+                    Some(i) => out.piece(Piece::Literal(i.wrapping_sub(base))),
+                    None => out.sql(token.text(self.sql())),
+                },
+                _ => out.sql(token.text(self.sql())),
+            }
+            at = token.end;
+        }
+        if at < range.end {
+            out.sql(b" ");
+        }
+    }
+
+    /// The text of a range with the edits inside of it applied.
+    pub fn render(&mut self, range: Range<usize>) -> Planned<Text> {
+        self.edits.sort_by_key(|e| (e.range.start, e.range.end));
+        let mut out = TextBuilder::default();
+        let mut at = range.start;
+        for edit in self.edits.iter().filter(|e| e.range.start >= range.start && e.range.end <= range.end) {
+            if edit.range.start < at {
+                return refuse(&errors::INTERNAL, "two edits overlap");
+            }
+            self.copy(at..edit.range.start, &mut out, 0);
+            for piece in &edit.pieces {
+                out.piece(piece.clone());
+            }
+            at = edit.range.end;
+        }
+        self.copy(at..range.end, &mut out, 0);
+        Ok(out.finish())
+    }
+
+    /// The whole statement with the edits applied, after the check that no rule was missed.
+    pub fn assemble(&mut self) -> Planned<Text> {
+        self.check_judged()?;
+        let end = self.tokens.iter().rev().find(|t| !t.is(b';')).map_or(0, |t| t.end);
+        self.render(0..end)
+    }
+
+    /// Refuses when a word that names a protected column was not judged by any rule.
+    pub fn check_judged(&self) -> Planned<()> {
+        for token in &self.tokens {
+            if self.judged.contains(&token.start)
+                || self.edits.iter().any(|e| e.range.contains(&token.start))
+            {
+                continue;
+            }
+            let Some(name) = self.name_of(token) else { continue };
+            for table in &self.near {
+                let protected = table.column(&name).is_some_and(|c| c.protection.is_some());
+                if protected && table.column(&name).is_some() {
+                    return refuse(
+                        &errors::NOT_UNDERSTOOD,
+                        format!("column {}.{}", table.name, name),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Builds a text, joining neighbouring pieces of SQL.
+#[derive(Default)]
+pub(crate) struct TextBuilder {
+    pieces: Text,
+}
+
+impl TextBuilder {
+    pub fn sql(&mut self, sql: &[u8]) {
+        match self.pieces.last_mut() {
+            Some(Piece::Sql(last)) => last.extend_from_slice(sql),
+            _ => self.pieces.push(Piece::Sql(sql.to_vec())),
+        }
+    }
+
+    pub fn piece(&mut self, piece: Piece) {
+        match piece {
+            Piece::Sql(sql) => self.sql(&sql),
+            other => self.pieces.push(other),
+        }
+    }
+
+    pub fn finish(self) -> Text {
+        self.pieces
+    }
+}
+
+/// An identifier's name; `None` for tokens that are none.
+pub(crate) fn identifier(sql: &[u8], token: &Token) -> Option<String> {
+    let text = std::str::from_utf8(token.text(sql)).ok()?;
+    match token.kind {
+        TokenKind::Word => Some(text.to_string()),
+        TokenKind::Quoted => {
+            let quote = text.chars().next()?;
+            let inner = text.get(1..text.len().checked_sub(1)?)?;
+            Some(inner.replace(&format!("{quote}{quote}"), &quote.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// Quotes a name for SQL text.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The text that the parser reads.
+///
+/// Everything that is not a token (comments, white space) becomes blank; string-like literals
+/// become `'xxx'` of the same length and numbers become ones, so that the parser never sees
+/// values, quotes, escapes or bytes beyond ASCII; double-quoted identifiers get back quotes; folded rows after the first become
+/// blank. Offsets in it are offsets in the statement.
+fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<String> {
+    let mut out = vec![b' '; sql.len()];
+    for token in tokens {
+        if let Some(rows) = template.rows
+            && token.start >= rows.first.1
+            && token.start < rows.end
+        {
+            continue;
+        }
+        if token.is(b';') {
+            continue;
+        }
+        let target = out.get_mut(token.start..token.end)?;
+        match token.kind {
+            TokenKind::Literal(
+                LiteralKind::String | LiteralKind::Introduced | LiteralKind::Hex | LiteralKind::Bits,
+            ) => {
+                target.fill(b'x');
+                *target.first_mut()? = b'\'';
+                *target.last_mut()? = b'\'';
+            }
+            // the parser logs what it reads: no value may be in it
+            TokenKind::Literal(
+                LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float,
+            ) => target.fill(b'1'),
+            TokenKind::Quoted => {
+                target.copy_from_slice(token.text(sql));
+                if target.first() == Some(&b'"') {
+                    if target[1..target.len() - 1].iter().any(|b| matches!(b, b'"' | b'`')) {
+                        return None;
+                    }
+                    *target.first_mut()? = b'`';
+                    *target.last_mut()? = b'`';
+                }
+            }
+            TokenKind::Hint => {}
+            _ => target.copy_from_slice(token.text(sql)),
+        }
+    }
+    String::from_utf8(out).ok()
+}

@@ -1,0 +1,413 @@
+//! Conditions and expressions: where a protected column may stand, and what takes its place.
+//!
+//! The rules are few. A protected column may be compared with a constant or with a column whose
+//! tokens are made under the same key, tested for NULL, and counted. It may not be computed
+//! with. Every kind of expression is listed; one that is not is refused.
+
+use std::ops::Range;
+
+use onionskin_schema::TokenKind;
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, UnaryOperator,
+};
+
+use crate::errors::{self, Refusal};
+use crate::plan::{ColumnUse, Purpose};
+use crate::planner::{Planned, Planner, quoted, refuse};
+use crate::query::Mode;
+use crate::scope::{Resolved, Scope};
+
+/// Which token a comparison needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Equality,
+    Order,
+}
+
+fn need_of(op: &BinaryOperator) -> Option<Need> {
+    match op {
+        BinaryOperator::Eq | BinaryOperator::NotEq | BinaryOperator::Spaceship => {
+            Some(Need::Equality)
+        }
+        BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq => {
+            Some(Need::Order)
+        }
+        _ => None,
+    }
+}
+
+/// The order key column of a column whose order keys are exact.
+pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
+    let c = column.column();
+    let exact = c.sql_type.as_ref()?.order_width()?.exact;
+    if exact { c.ord_name() } else { None }
+}
+
+/// The column that answers equality, and in which form.
+pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
+    column
+        .column()
+        .equality_column()
+        .ok_or_else(|| Refusal::new(&errors::NO_EQUALITY, column.path()))
+}
+
+/// Whether the tokens of two columns can be compared with each other.
+pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
+    let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else { return false };
+    let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
+    let same_group = p.capabilities.join.is_some()
+        && p.capabilities.join == q.capabilities.join
+        && p.suite == q.suite
+        && p.key_id == q.key_id
+        && a.column().sql_type == b.column().sql_type;
+    let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
+    (same_column || same_group) && kind(a) == kind(b)
+}
+
+impl Planner<'_> {
+    /// A protected column in an expression: the place of its name, and the column.
+    pub(crate) fn column_of(
+        &mut self,
+        expr: &Expr,
+        scope: &Scope,
+    ) -> Planned<Option<(Range<usize>, ColumnUse)>> {
+        let parts: &[_] = match expr {
+            Expr::Nested(inner) => return self.column_of(inner, scope),
+            Expr::Identifier(ident) => std::slice::from_ref(ident),
+            Expr::CompoundIdentifier(parts) => parts,
+            _ => return Ok(None),
+        };
+        let mut range = 0..0;
+        for part in parts {
+            range = self.judge(part)?;
+        }
+        match scope.resolve(parts)? {
+            Resolved::Protected(column) => Ok(Some((range, column))),
+            Resolved::Plain | Resolved::Unknown => Ok(None),
+        }
+    }
+
+    /// Walks an expression; protected columns in it are replaced or refused.
+    pub(crate) fn scan(&mut self, expr: &Expr, scope: &Scope) -> Planned<()> {
+        match expr {
+            Expr::Identifier(ident) => self.plain_name(expr, std::slice::from_ref(ident), scope),
+            Expr::CompoundIdentifier(parts) => self.plain_name(expr, parts, scope),
+            Expr::Value(_) | Expr::TypedString(_) => Ok(()),
+            Expr::Prefixed { prefix: _, value } => self.scan(value, scope),
+            Expr::Nested(e)
+            | Expr::IsTrue(e)
+            | Expr::IsNotTrue(e)
+            | Expr::IsFalse(e)
+            | Expr::IsNotFalse(e)
+            | Expr::IsUnknown(e)
+            | Expr::IsNotUnknown(e) => self.scan(e, scope),
+            Expr::IsNull(e) | Expr::IsNotNull(e) => match self.column_of(e, scope)? {
+                Some((range, column)) => {
+                    self.replace(range, column.sealed());
+                    Ok(())
+                }
+                None => self.scan(e, scope),
+            },
+            Expr::BinaryOp { left, op, right } => match need_of(op) {
+                Some(need) => self.comparison(left, right, need, scope),
+                None => {
+                    self.scan(left, scope)?;
+                    self.scan(right, scope)
+                }
+            },
+            Expr::UnaryOp { op, expr: e } => match op {
+                UnaryOperator::Plus
+                | UnaryOperator::Minus
+                | UnaryOperator::Not
+                | UnaryOperator::BangNot
+                | UnaryOperator::BitwiseNot => self.scan(e, scope),
+                _ => refuse(&errors::NOT_UNDERSTOOD, "an operator"),
+            },
+            Expr::InList { expr: e, list, negated: _ } => self.in_list(e, list, scope),
+            Expr::InSubquery { expr: e, subquery, negated: _ } => {
+                match self.column_of(e, scope)? {
+                    Some((range, column)) => {
+                        let (name, _) = equality(&column)?;
+                        let name = name.to_string();
+                        self.replace(range, &name);
+                        self.query(subquery, Some(scope), Mode::Tokens(&column))?;
+                    }
+                    None => {
+                        self.scan(e, scope)?;
+                        self.query(subquery, Some(scope), Mode::Nested)?;
+                    }
+                }
+                Ok(())
+            }
+            Expr::Between { expr: e, low, high, negated: _ } => match self.column_of(e, scope)? {
+                Some((range, column)) => {
+                    let name = exact_order(&column)
+                        .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                        .to_string();
+                    self.replace(range, &name);
+                    self.compared(low, &column, Purpose::CompareOrder)?;
+                    self.compared(high, &column, Purpose::CompareOrder)
+                }
+                None => {
+                    self.scan(e, scope)?;
+                    self.scan(low, scope)?;
+                    self.scan(high, scope)
+                }
+            },
+            Expr::Exists { subquery, negated: _ } => {
+                self.query(subquery, Some(scope), Mode::Exists).map(|_| ())
+            }
+            Expr::Subquery(subquery) => {
+                self.query(subquery, Some(scope), Mode::Nested).map(|_| ())
+            }
+            Expr::Tuple(items) => items.iter().try_for_each(|e| self.scan(e, scope)),
+            Expr::Like { negated: _, any: false, expr: e, pattern, escape_char }
+            | Expr::ILike { negated: _, any: false, expr: e, pattern, escape_char } => {
+                self.scan(e, scope)?;
+                self.scan(pattern, scope)?;
+                escape_char.iter().try_for_each(|e| self.scan(e, scope))
+            }
+            Expr::RLike { negated: _, expr: e, pattern, regexp: _ } => {
+                self.scan(e, scope)?;
+                self.scan(pattern, scope)
+            }
+            Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
+                for e in operand.iter().chain(else_result) {
+                    self.scan(e, scope)?;
+                }
+                for when in conditions {
+                    self.scan(&when.condition, scope)?;
+                    self.scan(&when.result, scope)?;
+                }
+                Ok(())
+            }
+            Expr::Cast { expr: e, .. }
+            | Expr::Convert { expr: e, .. }
+            | Expr::Collate { expr: e, collation: _ }
+            | Expr::Extract { expr: e, .. }
+            | Expr::Ceil { expr: e, field: _ }
+            | Expr::Floor { expr: e, field: _ } => self.scan(e, scope),
+            Expr::Position { expr: a, r#in: b } => {
+                self.scan(a, scope)?;
+                self.scan(b, scope)
+            }
+            Expr::Substring { expr: e, substring_from, substring_for, .. } => {
+                self.scan(e, scope)?;
+                for e in substring_from.iter().chain(substring_for) {
+                    self.scan(e, scope)?;
+                }
+                Ok(())
+            }
+            Expr::Trim { expr: e, trim_where: _, trim_what, trim_characters } => {
+                self.scan(e, scope)?;
+                for e in trim_what.iter().map(AsRef::as_ref).chain(trim_characters.iter().flatten()) {
+                    self.scan(e, scope)?;
+                }
+                Ok(())
+            }
+            Expr::Interval(interval) => self.scan(&interval.value, scope),
+            Expr::Function(function) => self.function(function, scope),
+            Expr::Wildcard(_) => Ok(()),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "an expression"),
+        }
+    }
+
+    /// A name that must not be a protected column, and must exist: a column that this snapshot
+    /// does not know may be protected by now, and constants beside it must not be sent.
+    fn plain_name(&mut self, expr: &Expr, parts: &[Ident], scope: &Scope) -> Planned<()> {
+        if let Some((_, column)) = self.column_of(expr, scope)? {
+            return refuse(&errors::EXPRESSION, column.path());
+        }
+        if let [ident] = parts {
+            match scope.alias(&ident.value) {
+                Some(Some(column)) => return refuse(&errors::EXPRESSION, column.path()),
+                Some(None) => return Ok(()),
+                None => {}
+            }
+            if ident.value.starts_with('@') || is_niladic(&ident.value) {
+                return Ok(());
+            }
+        }
+        match scope.resolve(parts)? {
+            Resolved::Unknown => {
+                let name = parts.last().map(|p| p.value.as_str()).unwrap_or_default();
+                refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a physical column in the place of a name.
+    pub(crate) fn replace(&mut self, range: Range<usize>, physical: &str) {
+        self.edit_sql(range, quoted(physical));
+    }
+
+    /// Puts a slot in the place of a constant that a column is compared with.
+    fn compared(&mut self, expr: &Expr, column: &ColumnUse, purpose: Purpose) -> Planned<()> {
+        let Some((range, source)) = self.constant(expr) else {
+            return refuse(&errors::EXPRESSION, column.path());
+        };
+        let slot = self.slot(column, purpose, source);
+        self.edit(range, vec![slot]);
+        Ok(())
+    }
+
+    fn comparison(&mut self, left: &Expr, right: &Expr, need: Need, scope: &Scope) -> Planned<()> {
+        let (l, r) = (self.column_of(left, scope)?, self.column_of(right, scope)?);
+        match (l, r) {
+            (None, None) => {
+                self.scan(left, scope)?;
+                self.scan(right, scope)
+            }
+            (Some((range_l, a)), Some((range_r, b))) => {
+                if !same_tokens(&a, &b) {
+                    let about = format!("{} and {}", a.path(), b.path());
+                    return refuse(&errors::OTHER_KEY, about);
+                }
+                let (x, y) = match need {
+                    Need::Equality => (equality(&a)?.0, equality(&b)?.0),
+                    Need::Order => (
+                        exact_order(&a).ok_or_else(|| Refusal::new(&errors::NO_RANGE, a.path()))?,
+                        exact_order(&b).ok_or_else(|| Refusal::new(&errors::NO_RANGE, b.path()))?,
+                    ),
+                };
+                let (x, y) = (x.to_string(), y.to_string());
+                self.replace(range_l, &x);
+                self.replace(range_r, &y);
+                Ok(())
+            }
+            (Some((range, column)), None) => self.with_constant(range, column, right, need, scope),
+            (None, Some((range, column))) => self.with_constant(range, column, left, need, scope),
+        }
+    }
+
+    fn with_constant(
+        &mut self,
+        range: Range<usize>,
+        column: ColumnUse,
+        other: &Expr,
+        need: Need,
+        scope: &Scope,
+    ) -> Planned<()> {
+        if let Expr::Identifier(_) | Expr::CompoundIdentifier(_) = other {
+            let about = format!("{} and a column that is not protected", column.path());
+            return refuse(&errors::EXPRESSION, about);
+        }
+        if let Expr::Subquery(subquery) = other
+            && need == Need::Equality
+        {
+            let name = equality(&column)?.0.to_string();
+            self.replace(range, &name);
+            return self.query(subquery, Some(scope), Mode::Tokens(&column)).map(|_| ());
+        }
+        let (name, purpose) = match need {
+            Need::Equality => match equality(&column)? {
+                (name, TokenKind::Order) => (name, Purpose::CompareOrder),
+                (name, TokenKind::Equality) => (name, Purpose::CompareEquality),
+            },
+            Need::Order => {
+                let name = exact_order(&column)
+                    .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?;
+                (name, Purpose::CompareOrder)
+            }
+        };
+        let name = name.to_string();
+        self.replace(range, &name);
+        self.compared(other, &column, purpose)
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr], scope: &Scope) -> Planned<()> {
+        let Some((range, column)) = self.column_of(expr, scope)? else {
+            self.scan(expr, scope)?;
+            return list.iter().try_for_each(|e| self.scan(e, scope));
+        };
+        let (name, kind) = equality(&column)?;
+        let purpose = match kind {
+            TokenKind::Order => Purpose::CompareOrder,
+            TokenKind::Equality => Purpose::CompareEquality,
+        };
+        let name = name.to_string();
+        self.replace(range, &name);
+        list.iter().try_for_each(|e| self.compared(e, &column, purpose))
+    }
+
+    /// The single argument of a call like `MIN(k)`, and whether it is `DISTINCT`.
+    pub(crate) fn single_argument(function: &Function) -> Option<(&Expr, bool)> {
+        let FunctionArguments::List(list) = &function.args else { return None };
+        match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(e))] if list.clauses.is_empty() => {
+                let distinct = matches!(
+                    list.duplicate_treatment,
+                    Some(sqlparser::ast::DuplicateTreatment::Distinct)
+                );
+                Some((e, distinct))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn function_name(function: &Function) -> String {
+        function.name.to_string().trim_matches('`').to_ascii_lowercase()
+    }
+
+    /// A call; `COUNT` takes protected columns, nothing else does.
+    fn function(&mut self, function: &Function, scope: &Scope) -> Planned<()> {
+        if let Some(ident) = function.name.0.last().and_then(|p| p.as_ident()) {
+            self.judge(ident)?;
+        }
+        if function.over.is_some()
+            || function.filter.is_some()
+            || !function.within_group.is_empty()
+            || function.null_treatment.is_some()
+            || !matches!(function.parameters, FunctionArguments::None)
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a window or filter of a function");
+        }
+        if Self::function_name(function) == "count"
+            && let Some((argument, distinct)) = Self::single_argument(function)
+            && let Some((range, column)) = self.column_of(argument, scope)?
+        {
+            let name = if distinct {
+                equality(&column)?.0.to_string()
+            } else {
+                column.sealed().to_string()
+            };
+            self.replace(range, &name);
+            return Ok(());
+        }
+        match &function.args {
+            FunctionArguments::None => Ok(()),
+            FunctionArguments::Subquery(q) => self.query(q, Some(scope), Mode::Nested).map(|_| ()),
+            FunctionArguments::List(list) => {
+                for argument in &list.args {
+                    match argument {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.scan(e, scope)?,
+                        FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {}
+                        _ => return refuse(&errors::NOT_UNDERSTOOD, "an argument of a function"),
+                    }
+                }
+                for clause in &list.clauses {
+                    match clause {
+                        FunctionArgumentClause::OrderBy(keys) => {
+                            keys.iter().try_for_each(|k| self.scan(&k.expr, scope))?;
+                        }
+                        FunctionArgumentClause::Limit(e) => self.scan(e, scope)?,
+                        FunctionArgumentClause::Separator(_) => {}
+                        _ => return refuse(&errors::NOT_UNDERSTOOD, "a clause of a function"),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Functions that are called without parentheses.
+fn is_niladic(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "current_date", "current_time", "current_timestamp", "current_user", "localtime",
+        "localtimestamp", "utc_date", "utc_time", "utc_timestamp",
+    ];
+    NAMES.iter().any(|n| name.eq_ignore_ascii_case(n))
+}

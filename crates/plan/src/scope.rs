@@ -1,0 +1,147 @@
+//! Names in a statement: which table, which column, protected or not.
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use sqlparser::ast::Ident;
+
+use crate::errors;
+use crate::plan::ColumnUse;
+use crate::planner::{Planned, refuse};
+
+/// A table in a `FROM` clause.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The name by which columns are qualified: the alias, or the table's name.
+    pub name: String,
+    /// The database, when columns may be qualified with it too.
+    pub database: Option<String>,
+    /// The table; `None` for derived tables and for names that are no known table.
+    pub table: Option<Arc<Table>>,
+    /// The columns of a derived table, none of them protected; `None` when they are not known.
+    pub exports: Option<Vec<String>>,
+}
+
+/// What an identifier means.
+#[derive(Clone, Debug)]
+pub(crate) enum Resolved {
+    /// A protected column.
+    Protected(ColumnUse),
+    /// Something else that the server knows better than we do.
+    Plain,
+    /// No table of the statement has such a column.
+    Unknown,
+}
+
+/// The tables that names are looked up in, innermost query first.
+#[derive(Default)]
+pub(crate) struct Scope<'p> {
+    pub sources: Vec<Source>,
+    pub parent: Option<&'p Scope<'p>>,
+    /// Aliases of the select list, with the column when the item is a protected one.
+    pub aliases: Vec<(String, Option<ColumnUse>)>,
+}
+
+impl<'p> Scope<'p> {
+    pub fn inside(parent: Option<&'p Scope<'p>>) -> Self {
+        Scope { sources: Vec::new(), parent, aliases: Vec::new() }
+    }
+
+    /// Looks a possibly qualified column up.
+    pub fn resolve(&self, parts: &[Ident]) -> Planned<Resolved> {
+        let names: Vec<&str> = parts.iter().map(|p| p.value.as_str()).collect();
+        match names[..] {
+            [column] => self.resolve_bare(column),
+            [table, column] => self.resolve_in(None, table, column),
+            [database, table, column] => self.resolve_in(Some(database), table, column),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "a name of more than three parts"),
+        }
+    }
+
+    fn resolve_bare(&self, column: &str) -> Planned<Resolved> {
+        let mut protected = None;
+        let mut plain = false;
+        for source in &self.sources {
+            match &source.table {
+                Some(table) => match position(table, column) {
+                    Some(index) if table.columns[index].protection.is_some() => {
+                        if protected.is_some() {
+                            return refuse(&errors::AMBIGUOUS, format!("column {column}"));
+                        }
+                        protected = Some(ColumnUse { table: Arc::clone(table), index });
+                    }
+                    Some(_) => plain = true,
+                    None => {}
+                },
+                None => {
+                    plain |= source
+                        .exports
+                        .as_ref()
+                        .is_some_and(|e| e.iter().any(|n| n.eq_ignore_ascii_case(column)));
+                }
+            }
+        }
+        match (protected, plain) {
+            (Some(_), true) => refuse(&errors::AMBIGUOUS, format!("column {column}")),
+            (Some(found), false) => Ok(Resolved::Protected(found)),
+            (None, true) => Ok(Resolved::Plain),
+            (None, false) => match self.parent {
+                Some(parent) => match parent.resolve_bare(column)? {
+                    Resolved::Unknown if self.is_open() => Ok(Resolved::Plain),
+                    found => Ok(found),
+                },
+                None if self.is_open() => Ok(Resolved::Plain),
+                None => Ok(Resolved::Unknown),
+            },
+        }
+    }
+
+    fn resolve_in(&self, database: Option<&str>, table: &str, column: &str) -> Planned<Resolved> {
+        let mut found = None;
+        for source in &self.sources {
+            let named = source.name.eq_ignore_ascii_case(table)
+                && database.is_none_or(|d| {
+                    source.database.as_deref().is_some_and(|s| s.eq_ignore_ascii_case(d))
+                });
+            if !named {
+                continue;
+            }
+            if found.is_some() {
+                return refuse(&errors::AMBIGUOUS, format!("table {table}"));
+            }
+            found = Some(match &source.table {
+                Some(t) => match position(t, column) {
+                    Some(index) if t.columns[index].protection.is_some() => {
+                        Resolved::Protected(ColumnUse { table: Arc::clone(t), index })
+                    }
+                    Some(_) => Resolved::Plain,
+                    None => Resolved::Unknown,
+                },
+                None => Resolved::Plain,
+            });
+        }
+        match (found, self.parent) {
+            (Some(found), _) => Ok(found),
+            (None, Some(parent)) => parent.resolve_in(database, table, column),
+            (None, None) => Ok(Resolved::Unknown),
+        }
+    }
+
+    /// Whether some source's columns are not known (a temporary table, a view out of sight).
+    fn is_open(&self) -> bool {
+        self.sources.iter().any(|s| s.table.is_none() && s.exports.is_none())
+    }
+
+    /// The select-list alias of this name: `Some(None)` when it is not a protected column.
+    pub fn alias(&self, name: &str) -> Option<Option<&ColumnUse>> {
+        self.aliases
+            .iter()
+            .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+            .map(|(_, column)| column.as_ref())
+    }
+}
+
+pub(crate) fn position(table: &Table, column: &str) -> Option<usize> {
+    let found = table.column(column)?;
+    table.columns.iter().position(|c| std::ptr::eq(c, found))
+}

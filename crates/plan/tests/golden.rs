@@ -1,0 +1,287 @@
+//! Plans as golden files: SQL, then tier, the server's text with its slots, result and refusal.
+//!
+//! Each block of `tests/golden/*.txt` is a statement behind `> ` and its expected plan. Update
+//! them with `ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan` and read the difference.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use onionskin_plan::{
+    Action, Catalog, DdlPiece, Known, LexMode, Outcome, Output, Piece, Plan, Request, Settings,
+    Source, Template, Text, plan,
+};
+use onionskin_schema::{
+    Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
+    Table,
+};
+use onionskin_value::{Family, SqlType};
+
+fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
+    let collation = (ty.contains("char") || ty.contains("text")).then_some("utf8mb4_general_ci");
+    let sql_type = SqlType::parse(ty, collation).unwrap();
+    let protection = caps.map(|(words, id)| {
+        let capabilities = Capabilities {
+            eq: words.contains("eq"),
+            range: words.contains("range"),
+            join: words.contains("join").then(|| "group".to_string()),
+        };
+        let column_id = [id, id, 0, 0];
+        Protection {
+            column_id,
+            key_id: 1,
+            suite: 1,
+            names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
+            capabilities,
+        }
+    });
+    Column {
+        name: name.into(),
+        sql_type: Some(sql_type),
+        type_text: ty.into(),
+        nullable: name != "id",
+        default: (name != "id").then(|| ColumnDefault::Server("NULL".into())),
+        auto_increment: name == "id",
+        on_update: false,
+        generated: false,
+        key: if name == "id" { KeyRole::Primary } else { KeyRole::None },
+        protection,
+        invisible: false,
+        comment: String::new(),
+        explicit_collation: false,
+    }
+}
+
+fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
+    let protected = columns.iter().any(|c| c.protection.is_some());
+    Arc::new(Table {
+        database: "app".into(),
+        name: name.into(),
+        columns,
+        table_id: protected.then_some([name.len() as u8; 8]),
+        damaged: None,
+    })
+}
+
+struct Fixture(Vec<Arc<Table>>);
+
+impl Catalog for Fixture {
+    fn table(&self, database: &str, name: &str) -> Known {
+        let found = self.0.iter().find(|t| {
+            t.database.eq_ignore_ascii_case(database) && t.name.eq_ignore_ascii_case(name)
+        });
+        found.map_or(Known::Absent, |t| Known::Table(Arc::clone(t)))
+    }
+}
+
+fn fixture() -> Fixture {
+    let mut broken = Table::clone(&table("broken", vec![column("id", "int(11)", None)]));
+    broken.damaged = Some("test".into());
+    Fixture(vec![
+        table("sbtest1", vec![
+            column("id", "int(11)", None),
+            column("k", "int(11)", Some(("eq range", 0x11))),
+            column("c", "char(120)", Some(("", 0x22))),
+            column("pad", "char(60)", Some(("", 0x33))),
+        ]),
+        table("users", vec![
+            column("id", "int(11)", None),
+            column("name", "varchar(40)", Some(("eq", 0x44))),
+            column("age", "int(11)", Some(("eq range", 0x55))),
+            column("email", "varchar(80)", Some(("eq join", 0x66))),
+            column("note", "varchar(80)", None),
+        ]),
+        table("orders", vec![
+            column("id", "int(11)", None),
+            column("user_id", "int(11)", None),
+            column("mail", "varchar(80)", Some(("eq join", 0x77))),
+            column("total", "decimal(10,2)", None),
+        ]),
+        table("plain", vec![column("id", "int(11)", None), column("x", "int(11)", None)]),
+        Arc::new(broken),
+    ])
+}
+
+fn source(s: Source) -> String {
+    match s {
+        Source::Literal { index, negative } => format!("{}{index}", if negative { "-" } else { "" }),
+        Source::Null => "NULL".into(),
+        Source::Bool(b) => b.to_string(),
+        Source::Default => "default".into(),
+    }
+}
+
+fn text(pieces: &Text, plan: &Plan) -> String {
+    let mut out = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Sql(sql) => out.push_str(&String::from_utf8_lossy(sql)),
+            Piece::Literal(i) => write!(out, "[{i}]").unwrap(),
+            Piece::Slot(slot) => {
+                let name = &plan.columns[slot.column].column().name;
+                write!(out, "<{:?} {name} {}>", slot.purpose, source(slot.source)).unwrap();
+            }
+            Piece::Rows { row, first_literal, per_row } => {
+                write!(out, "ROWS({first_literal}+{per_row}n){}", text(row, plan)).unwrap();
+            }
+        }
+    }
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> String {
+    let mut template = Template::default();
+    if let Err(e) = template.read(sql.as_bytes(), settings.lex) {
+        return format!("unreadable: {e}\n");
+    }
+    let request = Request { sql: sql.as_bytes(), template: &template, settings, catalog, policy };
+    let Outcome::Plan(plan) = plan(&request) else { return "needs tables\n".into() };
+    let mut out = String::new();
+    let opens = |items: &[onionskin_plan::ResultItem]| -> String {
+        items
+            .iter()
+            .map(|i| {
+                let open = i.open.map(|(c, from)| format!("{:?} {}", from, plan.columns[c].column().name));
+                match (open, &i.name) {
+                    (Some(open), Some(name)) => format!("{open} as {name}"),
+                    (Some(open), None) => open,
+                    (None, Some(name)) => format!("plain as {name}"),
+                    (None, None) => "plain".into(),
+                }
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match &plan.action {
+        Action::Relay => out.push_str("relay\n"),
+        Action::Refuse(r) => writeln!(out, "refuse {} {}", r.entry.code, r.about).unwrap(),
+        Action::Server { text: t, result } => {
+            writeln!(out, "1: {}", text(t, &plan)).unwrap();
+            if let Some(items) = result {
+                writeln!(out, "opens: {}", opens(items)).unwrap();
+            }
+        }
+        Action::Finish(f) => {
+            writeln!(out, "2: {}", text(&f.text, &plan)).unwrap();
+            writeln!(out, "opens: {}", opens(&f.fetch)).unwrap();
+            let output: Vec<String> = f
+                .output
+                .iter()
+                .map(|o| match o {
+                    Output::Cell { fetch } => format!("{fetch}"),
+                    Output::Aggregate { function, fetch, name } => {
+                        format!("{function:?}({fetch:?}) as {name}")
+                    }
+                })
+                .collect();
+            let sort: Vec<String> = f
+                .sort
+                .iter()
+                .map(|s| format!("{}{}", s.fetch, if s.descending { " desc" } else { "" }))
+                .collect();
+            writeln!(
+                out,
+                "finish: output {}; distinct {}; sort [{}]; limit {}",
+                output.join(", "),
+                f.distinct,
+                sort.join(", "),
+                f.limit.map_or("none".into(), |l| format!(
+                    "{}+{}",
+                    l.offset.map_or("0".into(), source),
+                    source(l.count)
+                ))
+            )
+            .unwrap();
+        }
+        Action::Update(u) => {
+            writeln!(out, "2: {}", text(&u.select, &plan)).unwrap();
+            writeln!(
+                out,
+                "update {}{}: key {:?}; assign {:?}; plain {}",
+                u.target,
+                if u.single_row.is_some() { " (one row)" } else { "" },
+                u.key,
+                u.assign.iter().map(|a| (&plan.columns[a.column].column().name, a.value)).collect::<Vec<_>>(),
+                text(&u.plain, &plan)
+            )
+            .unwrap();
+        }
+        Action::Define(d) => {
+            let pieces: Vec<String> = d
+                .pieces
+                .iter()
+                .map(|p| match p {
+                    DdlPiece::Sql(sql) => String::from_utf8_lossy(sql).into_owned(),
+                    other => format!("<{other:?}>"),
+                })
+                .collect();
+            let flat = pieces.concat();
+            writeln!(out, "define: {}", flat.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap();
+            for c in &d.new_columns {
+                writeln!(
+                    out,
+                    "column {} {} null {} default {:?} {:?}",
+                    c.name,
+                    c.sql_type.to_sql(settings.family),
+                    c.nullable,
+                    c.default,
+                    c.capabilities
+                )
+                .unwrap();
+            }
+        }
+        Action::Show { what, text: t, .. } => {
+            writeln!(out, "show {what:?}: {}", text(t, &plan)).unwrap();
+        }
+    }
+    if !plan.pinned.is_empty() {
+        let pinned: Vec<_> = plan.pinned.iter().map(|(i, _)| i).collect();
+        writeln!(out, "pinned: {pinned:?}").unwrap();
+    }
+    out
+}
+
+#[test]
+fn plans_are_as_written_down() {
+    let settings = Settings {
+        family: Family::MariaDb,
+        lex: LexMode::default(),
+        database: Some("app".into()),
+        strict: true,
+        found_rows: false,
+        default_collation: "utf8mb4_general_ci".into(),
+    };
+    let mut columns = BTreeMap::new();
+    columns.insert("secret".to_string(), vec!["eq".to_string()]);
+    columns.insert("n".to_string(), vec!["eq".to_string(), "range".to_string()]);
+    let policy = Policy::parse(&BTreeMap::from([("app.policy*".to_string(), columns)])).unwrap();
+    let catalog = fixture();
+    let update = std::env::var_os("ONIONSKIN_UPDATE").is_some();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    let mut failures = Vec::new();
+    let mut cases = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let old = std::fs::read_to_string(&path).unwrap();
+        let mut new = String::new();
+        for block in old.split("\n> ").map(|b| b.strip_prefix("> ").unwrap_or(b)) {
+            let sql = block.lines().next().unwrap_or_default();
+            if sql.is_empty() {
+                continue;
+            }
+            cases += 1;
+            let expected: String =
+                block.lines().skip(1).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+            let got = show(sql, &settings, &catalog, &policy);
+            if got != expected {
+                failures.push(format!("{sql}\n--- expected\n{expected}--- got\n{got}"));
+            }
+            write!(new, "> {sql}\n{got}\n").unwrap();
+        }
+        if update {
+            std::fs::write(&path, new).unwrap();
+        }
+    }
+    assert!(cases > 50);
+    assert!(update || failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,618 @@
+//! From values to what the server gets: sealed cells, equality tokens, order keys.
+//!
+//! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
+//! in a row (cell, token, key), so the coerced payload of the last one is kept.
+
+use onionskin_plan::{LiteralKind, Literal, Piece, Purpose, Slot, Source, errors};
+use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
+use onionskin_value::{
+    Charset, Comparand, Context, DateTimeParts, Input, Stored, TemporalKind,
+    ValueError, Warning, WeightError, compare, order_bytes, store, weight,
+};
+use onionskin_wire::messages::{ExecuteWriter, Param};
+use onionskin_wire::{BinaryValue, ColumnType, ParamType};
+
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::state::State;
+
+/// The values of one execution.
+#[derive(Clone, Copy)]
+pub(crate) struct Values<'a> {
+    /// The statement's text.
+    pub sql: &'a [u8],
+    /// Its literals.
+    pub literals: &'a [Literal],
+    /// Bound parameters, in order; empty for text statements.
+    pub params: &'a [Param<'a>],
+    /// Parameters that came as long data.
+    pub long_data: &'a [Option<Vec<u8>>],
+}
+
+/// What a slot's value turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Null,
+    Exact,
+    Between,
+    BelowAll,
+    AboveAll,
+}
+
+/// A filled slot's bytes lie in the binder's buffer.
+pub(crate) enum Filled<'b> {
+    Null,
+    Bytes(&'b [u8]),
+}
+
+/// Fills the slots of one execution.
+pub(crate) struct Binder<'a> {
+    pub prepared: &'a Prepared,
+    pub state: &'a State,
+    pub values: Values<'a>,
+    pub ignore: bool,
+    pub warnings: Vec<Warning>,
+    scratch: &'a mut Scratch,
+    last: Option<(usize, Source, bool, u64, Bound)>,
+}
+
+/// Buffers that live as long as the session.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    literal: Vec<u8>,
+    pub payload: Vec<u8>,
+    weight: Vec<u8>,
+    filled: Vec<u8>,
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(
+        prepared: &'a Prepared,
+        state: &'a State,
+        values: Values<'a>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Binder { prepared, state, values, ignore: false, warnings: Vec::new(), scratch, last: None }
+    }
+
+    /// Fills a slot. `base` is added to literal indexes; `row` counts from 1 for messages.
+    pub fn fill(&mut self, slot: &Slot, base: usize, row: u64) -> Outcome<Filled<'_>> {
+        let stores = slot.purpose.stores();
+        let source = match slot.source {
+            Source::Literal { index, negative } => {
+                Source::Literal { index: index + base, negative }
+            }
+            other => other,
+        };
+        let bound = match self.last {
+            Some((column, last, as_stored, last_row, bound))
+                if column == slot.column && last == source && as_stored == stores && last_row == row =>
+            {
+                bound
+            }
+            _ => {
+                let bound = self.coerce(slot.column, source, stores, row)?;
+                self.last = Some((slot.column, source, stores, row, bound));
+                bound
+            }
+        };
+        self.make(slot, bound)
+    }
+
+    fn make(&mut self, slot: &Slot, bound: Bound) -> Outcome<Filled<'_>> {
+        if bound == Bound::Null {
+            return Ok(Filled::Null);
+        }
+        let used = &self.prepared.plan.columns[slot.column];
+        let cipher = &self.prepared.ciphers[slot.column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let Scratch { payload, weight: weights, filled, .. } = &mut *self.scratch;
+        let weighed = |e: WeightError| {
+            Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()))
+        };
+        filled.clear();
+        weights.clear();
+        match slot.purpose {
+            Purpose::Seal => cipher
+                .seal(payload, filled)
+                .map_err(|e| Failure::seal(&e, &used.path()))?,
+            Purpose::StoreEquality | Purpose::CompareEquality => {
+                if bound == Bound::Exact {
+                    weight(ty, payload, weights).map_err(weighed)?;
+                    filled.extend_from_slice(cipher.equality_token(weights).as_ref());
+                } else {
+                    // no value of the column is equal: a text that no token is
+                    filled.push(0);
+                }
+            }
+            Purpose::StoreOrder | Purpose::CompareOrder => match bound {
+                // below every key, or above it; between two keys by one byte more than the lower
+                Bound::BelowAll => {}
+                Bound::AboveAll => {
+                    let width = ty.order_width().map_or(0, |w| w.bytes);
+                    filled.resize(onionskin_crypt::order_key_len(width) + 1, 0xff);
+                }
+                _ => {
+                    order_bytes(ty, payload, weights).map_err(weighed)?;
+                    cipher.order_key(weights, filled);
+                    if bound == Bound::Between {
+                        filled.push(0);
+                    }
+                }
+            },
+        }
+        Ok(Filled::Bytes(filled))
+    }
+
+    fn context<'c>(&'c self, column: usize, row: u64) -> Context<'c>
+    where
+        'a: 'c,
+    {
+        let used = &self.prepared.plan.columns[column];
+        Context {
+            sql_mode: self.state.sql_mode,
+            time_zone: &self.state.time_zone,
+            family: self.state.family,
+            ignore: self.ignore,
+            row,
+            column: &used.column().name,
+            database: &used.table.database,
+            table: &used.table.name,
+        }
+    }
+
+    /// Coerces a value; the payload lies in the scratch buffer.
+    fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        let prepared = self.prepared;
+        let used = &prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let mut payload = std::mem::take(&mut self.scratch.payload);
+        let mut literal = std::mem::take(&mut self.scratch.literal);
+        let mut warnings = Vec::new();
+        payload.clear();
+        let result = (|| {
+            let default;
+            let input = match source {
+                Source::Default => match &used.column().default {
+                    Some(ColumnDefault::Literal(DefaultLiteral::Value(bytes))) => {
+                        default = bytes.clone();
+                        // the text form of the definition, in the column's own terms
+                        if ty.is_binary() {
+                            Input::Bytes(&default)
+                        } else {
+                            Input::Text { bytes: &default, charset: Charset::Utf8mb4 }
+                        }
+                    }
+                    Some(ColumnDefault::Literal(DefaultLiteral::Null)) | None
+                        if used.column().nullable =>
+                    {
+                        Input::Null
+                    }
+                    _ => implicit_default(ty),
+                },
+                Source::Null => Input::Null,
+                Source::Bool(b) => Input::Bool(b),
+                Source::Literal { index, negative } => {
+                    self.values.input(index, negative, self.state, &mut literal, &used.path())?
+                }
+            };
+            let ctx = self.context(column, row);
+            if !stores {
+                return match compare(ty, input, &ctx, &mut payload) {
+                    Ok(Comparand::Null) => Ok(Bound::Null),
+                    Ok(Comparand::Exact) => Ok(Bound::Exact),
+                    Ok(Comparand::Between) => Ok(Bound::Between),
+                    Ok(Comparand::BelowAll) => Ok(Bound::BelowAll),
+                    Ok(Comparand::AboveAll) => Ok(Bound::AboveAll),
+                    Err(e) => {
+                        Err(Failure::refused(&errors::VALUE, format!("{} ({e})", used.path())))
+                    }
+                };
+            }
+            let stored = store(ty, input, &ctx, &mut payload, &mut warnings)
+                .map_err(|e| Failure::store(e, &used.path()))?;
+            match stored {
+                Stored::Null if !used.column().nullable => {
+                    Err(Failure::Value(cannot_be_null(&used.column().name)))
+                }
+                Stored::Null => Ok(Bound::Null),
+                Stored::Value => Ok(Bound::Exact),
+            }
+        })();
+        self.scratch.payload = payload;
+        self.scratch.literal = literal;
+        self.warnings.append(&mut warnings);
+        result
+    }
+
+    /// The payload of a stored value, for tier 2. `None` is NULL.
+    pub fn stored_payload(&mut self, column: usize, source: Source) -> Outcome<Option<&[u8]>> {
+        self.last = None;
+        match self.coerce(column, source, true, 1)? {
+            Bound::Null => Ok(None),
+            _ => Ok(Some(&self.scratch.payload)),
+        }
+    }
+
+    /// Fills slots with a payload that tier 2 computed.
+    pub fn fill_payload(&mut self, slot: &Slot, payload: &[u8]) -> Outcome<Filled<'_>> {
+        self.last = None;
+        self.scratch.payload.clear();
+        self.scratch.payload.extend_from_slice(payload);
+        self.make(slot, Bound::Exact)
+    }
+
+    /// Appends the text for the server.
+    pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
+        for piece in pieces {
+            match piece {
+                Piece::Rows { row, first_literal, per_row } => {
+                    for n in 0..rows {
+                        if n > 0 {
+                            out.push(b',');
+                        }
+                        let base = first_literal + n * per_row;
+                        for piece in row {
+                            self.piece(piece, base, n as u64 + 1, out)?;
+                        }
+                    }
+                }
+                // literals behind folded rows are counted in the whole statement
+                other => self.piece(other, 0, 1, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &Piece, base: usize, row: u64, out: &mut Vec<u8>) -> Outcome<()> {
+        match piece {
+            Piece::Sql(sql) => out.extend_from_slice(sql),
+            Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
+            Piece::Slot(slot) => match self.fill(slot, base, row)? {
+                Filled::Null => out.extend_from_slice(b"NULL"),
+                Filled::Bytes(bytes) => put_hex(bytes, out),
+            },
+            Piece::Rows { .. } => {
+                return Err(Failure::refused(&errors::INTERNAL, "rows inside of rows"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the parameters for the server's prepared statement.
+    pub fn params(
+        &mut self,
+        pieces: &[Piece],
+        rows: usize,
+        writer: &mut ExecuteWriter,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        for piece in pieces {
+            match piece {
+                Piece::Rows { row, first_literal, per_row } => {
+                    for n in 0..rows {
+                        let base = first_literal + n * per_row;
+                        for piece in row {
+                            self.param(piece, base, n as u64 + 1, writer, out)?;
+                        }
+                    }
+                }
+                other => self.param(other, 0, 1, writer, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn param(
+        &mut self,
+        piece: &Piece,
+        base: usize,
+        row: u64,
+        writer: &mut ExecuteWriter,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let blob = ParamType::new(ColumnType::BLOB);
+        let misfit = |_| Failure::refused(&errors::MALFORMED, "a parameter");
+        match piece {
+            Piece::Sql(_) => Ok(()),
+            Piece::Literal(index) => {
+                let Some(n) = self.values.param_number(index + base) else { return Ok(()) };
+                match self.values.long(n) {
+                    Some(bytes) => {
+                        let ty = self.values.params.get(n).map_or(blob, |p| p.ty);
+                        let ty = if ty.kind.is_length_encoded() { ty } else { blob };
+                        writer.param(out, ty, &BinaryValue::Bytes(bytes)).map_err(misfit)
+                    }
+                    None => {
+                        let param = self.values.params.get(n).ok_or_else(|| {
+                            Failure::refused(&errors::MALFORMED, "a parameter is missing")
+                        })?;
+                        writer.param(out, param.ty, &param.value).map_err(misfit)
+                    }
+                }
+            }
+            Piece::Slot(slot) => match self.fill(slot, base, row)? {
+                Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
+                Filled::Bytes(bytes) => {
+                    writer.param(out, blob, &BinaryValue::Bytes(bytes)).map_err(misfit)
+                }
+            },
+            Piece::Rows { .. } => Err(Failure::refused(&errors::INTERNAL, "rows inside of rows")),
+        }
+    }
+}
+
+/// The statement text for the server's COM_STMT_PREPARE: every slot and parameter a `?`.
+pub(crate) fn prepared_text(
+    pieces: &[Piece],
+    rows: usize,
+    values: &Values,
+    out: &mut Vec<u8>,
+) -> usize {
+    let mut count = 0;
+    let mut put = |piece: &Piece, base: usize, out: &mut Vec<u8>| match piece {
+        Piece::Sql(sql) => out.extend_from_slice(sql),
+        Piece::Slot(_) => {
+            out.push(b'?');
+            count += 1;
+        }
+        Piece::Literal(index) => {
+            let literal = values.literals.get(index + base);
+            if literal.is_some_and(|l| l.kind == LiteralKind::Parameter) {
+                count += 1;
+            }
+            out.extend_from_slice(literal.map_or(b"", |l| l.text(values.sql)));
+        }
+        Piece::Rows { .. } => {}
+    };
+    for piece in pieces {
+        if let Piece::Rows { row, first_literal, per_row } = piece {
+            for n in 0..rows {
+                if n > 0 {
+                    out.push(b',');
+                }
+                row.iter().for_each(|p| put(p, first_literal + n * per_row, out));
+            }
+        } else {
+            put(piece, 0, out);
+        }
+    }
+    count
+}
+
+impl<'a> Values<'a> {
+    /// Which bound parameter a literal is.
+    fn param_number(&self, index: usize) -> Option<usize> {
+        let literal = self.literals.get(index)?;
+        (literal.kind == LiteralKind::Parameter).then(|| {
+            self.literals[..index].iter().filter(|l| l.kind == LiteralKind::Parameter).count()
+        })
+    }
+
+    fn long(&self, n: usize) -> Option<&'a [u8]> {
+        self.long_data.get(n)?.as_deref()
+    }
+
+    /// A literal's or parameter's value.
+    pub fn input<'s>(
+        &self,
+        index: usize,
+        negative: bool,
+        state: &State,
+        scratch: &'s mut Vec<u8>,
+        about: &str,
+    ) -> Outcome<Input<'s>>
+    where
+        'a: 's,
+    {
+        let charset = state
+            .connection_charset
+            .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, about))?;
+        let client = state
+            .client_charset
+            .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, about))?;
+        let literal = *self
+            .literals
+            .get(index)
+            .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a literal's index"))?;
+        let unclear = || Failure::refused(&errors::VALUE, about);
+        if let Some(n) = self.param_number(index) {
+            if negative {
+                return Err(unclear());
+            }
+            if let Some(bytes) = self.long(n) {
+                let ty = self.params.get(n).map(|p| p.ty.kind);
+                return Ok(match ty {
+                    Some(kind) if is_blob(kind) => Input::Bytes(bytes),
+                    _ => Input::Text { bytes, charset: client },
+                });
+            }
+            let param = self.params.get(n).ok_or_else(unclear)?;
+            return param_input(param, client).ok_or_else(unclear);
+        }
+        if literal.kind == LiteralKind::String && client != charset && !literal.text(self.sql).is_ascii()
+        {
+            // the server converts literals from the client's to the connection's character set;
+            // what that loses is not reproduced
+            if client == Charset::Binary || charset == Charset::Binary {
+                return Err(unclear());
+            }
+            let input = onionskin_plan::literal::decode(
+                literal.text(self.sql),
+                literal.kind,
+                negative,
+                state.lex_mode(),
+                client,
+                scratch,
+            );
+            return input.ok_or_else(unclear);
+        }
+        onionskin_plan::literal::decode(
+            literal.text(self.sql),
+            literal.kind,
+            negative,
+            state.lex_mode(),
+            charset,
+            scratch,
+        )
+        .ok_or_else(unclear)
+    }
+
+    /// Appends a literal as it stands, or a bound parameter as a literal.
+    pub fn put_literal(&self, index: usize, state: &State, out: &mut Vec<u8>) -> Outcome<()> {
+        let Some(literal) = self.literals.get(index) else {
+            return Err(Failure::refused(&errors::INTERNAL, "a literal's index"));
+        };
+        let Some(n) = self.param_number(index) else {
+            out.extend_from_slice(literal.text(self.sql));
+            return Ok(());
+        };
+        let unclear = || Failure::refused(&errors::VALUE, "a parameter");
+        if let Some(bytes) = self.long(n) {
+            put_string(bytes, self.params.get(n).map(|p| p.ty.kind), state, out);
+            return Ok(());
+        }
+        let param = self.params.get(n).ok_or_else(unclear)?;
+        match param.value {
+            BinaryValue::Null => out.extend_from_slice(b"NULL"),
+            BinaryValue::Int(v) => out.extend_from_slice(v.to_string().as_bytes()),
+            BinaryValue::UInt(v) => out.extend_from_slice(v.to_string().as_bytes()),
+            BinaryValue::Float(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            BinaryValue::Double(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            BinaryValue::Bytes(bytes) => put_string(bytes, Some(param.ty.kind), state, out),
+            BinaryValue::DateTime(d) => {
+                let text = format!(
+                    "'{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}'",
+                    d.year, d.month, d.day, d.hour, d.minute, d.second, d.microsecond
+                );
+                let text = if param.ty.kind == ColumnType::DATE {
+                    format!("{}'", text.get(..11).unwrap_or_default())
+                } else {
+                    text
+                };
+                out.extend_from_slice(text.as_bytes());
+            }
+            BinaryValue::Time(t) => {
+                let sign = if t.negative { "-" } else { "" };
+                let hours = u64::from(t.days) * 24 + u64::from(t.hours);
+                let text = format!(
+                    "'{sign}{hours:02}:{:02}:{:02}.{:06}'",
+                    t.minutes, t.seconds, t.microseconds
+                );
+                out.extend_from_slice(text.as_bytes());
+            }
+            BinaryValue::LongData => return Err(unclear()),
+        }
+        Ok(())
+    }
+}
+
+fn is_blob(kind: ColumnType) -> bool {
+    matches!(
+        kind,
+        ColumnType::BLOB | ColumnType::TINY_BLOB | ColumnType::MEDIUM_BLOB | ColumnType::LONG_BLOB
+    )
+}
+
+/// A string parameter as a literal that means the same under every `sql_mode`.
+fn put_string(bytes: &[u8], kind: Option<ColumnType>, state: &State, out: &mut Vec<u8>) {
+    if !kind.is_some_and(is_blob)
+        && let Some(charset) = state.client_charset.filter(|&c| c != Charset::Binary)
+    {
+        out.push(b'_');
+        out.extend_from_slice(charset.name().as_bytes());
+        out.push(b' ');
+    }
+    put_hex(bytes, out);
+}
+
+fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
+    Some(match param.value {
+        BinaryValue::Null => Input::Null,
+        BinaryValue::Int(v) => Input::Integer { negative: v < 0, magnitude: v.unsigned_abs() },
+        BinaryValue::UInt(v) => Input::Integer { negative: false, magnitude: v },
+        BinaryValue::Float(v) => Input::Double(f64::from(v)),
+        BinaryValue::Double(v) => Input::Double(v),
+        BinaryValue::Bytes(bytes) => match param.ty.kind {
+            ColumnType::DECIMAL | ColumnType::NEWDECIMAL => Input::Decimal(bytes),
+            kind if is_blob(kind) => Input::Bytes(bytes),
+            ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR => {
+                Input::Text { bytes, charset: client }
+            }
+            _ => return None,
+        },
+        BinaryValue::DateTime(d) => Input::Temporal(DateTimeParts {
+            kind: if param.ty.kind == ColumnType::DATE {
+                TemporalKind::Date
+            } else {
+                TemporalKind::DateTime
+            },
+            negative: false,
+            year: d.year,
+            month: d.month,
+            day: d.day,
+            hour: u32::from(d.hour),
+            minute: d.minute,
+            second: d.second,
+            micros: d.microsecond,
+        }),
+        BinaryValue::Time(t) => Input::Temporal(DateTimeParts {
+            kind: TemporalKind::Time,
+            negative: t.negative,
+            year: 0,
+            month: 0,
+            day: 0,
+            hour: t.days.checked_mul(24)?.checked_add(u32::from(t.hours))?,
+            minute: t.minutes,
+            second: t.seconds,
+            micros: t.microseconds,
+        }),
+        BinaryValue::LongData => return None,
+    })
+}
+
+/// What a NOT NULL column without a default gets where the server is not strict.
+fn implicit_default(ty: &onionskin_value::SqlType) -> Input<'static> {
+    if ty.is_temporal() || ty.is_numeric() {
+        Input::Integer { negative: false, magnitude: 0 }
+    } else if ty.is_binary() {
+        Input::Bytes(b"")
+    } else {
+        Input::Text { bytes: b"", charset: Charset::Utf8mb4 }
+    }
+}
+
+fn cannot_be_null(column: &str) -> ValueError {
+    ValueError {
+        code: 1048,
+        sqlstate: *b"23000",
+        message: format!("Column '{column}' cannot be null"),
+    }
+}
+
+/// `x'0a0b'`
+pub(crate) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(bytes.len() * 2 + 3);
+    out.extend_from_slice(b"x'");
+    for &b in bytes {
+        out.extend_from_slice(&[DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
+    }
+    out.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_hexadecimal_literals() {
+        let mut out = Vec::new();
+        put_hex(&[0, 0xff, 0x1a], &mut out);
+        assert_eq!(out, b"x'00ff1a'");
+    }
+}

@@ -1,0 +1,309 @@
+//! The snapshot of the schema and the plans made from it, for each account.
+//!
+//! Accounts see different tables and columns, so snapshots are not shared between them. A table
+//! is looked up over the session's own connection when a statement first names it, again when
+//! the server's answer shows that the snapshot is old (unknown column, our CHECK constraint, a
+//! sealed column where none was expected), and again when it was last looked at more than
+//! [`RECHECK`] ago. Any real difference moves the generation on and with it every cached plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ahash::RandomState;
+use onionskin_crypt::ColumnCipher;
+use onionskin_keys::{KeySet, Suite};
+use onionskin_plan::{Catalog, ColumnUse, Known, Plan, Settings, errors};
+use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
+use onionskin_crypt::ColumnId;
+use parking_lot::RwLock;
+
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+
+/// How old what is known of a table may be.
+const RECHECK: Duration = Duration::from_secs(1);
+/// Plans kept for one combination of settings.
+const PLANS: usize = 4096;
+/// Statements with longer shapes are planned every time.
+const LONGEST_SHAPE: usize = 16 * 1024;
+
+/// All accounts of the proxy.
+#[derive(Default)]
+pub(crate) struct Accounts(RwLock<HashMap<String, Arc<Account>>>);
+
+impl Accounts {
+    pub fn get(&self, name: &str) -> Arc<Account> {
+        if let Some(found) = self.0.read().get(name) {
+            return Arc::clone(found);
+        }
+        Arc::clone(self.0.write().entry(name.to_string()).or_insert_with(|| Arc::new(Account::new())))
+    }
+}
+
+struct Entry {
+    /// `None`: there is no such table.
+    table: Option<Arc<Table>>,
+    /// Milliseconds since the account's beginning.
+    checked: AtomicU64,
+}
+
+/// One account's view of the schema.
+pub(crate) struct Account {
+    began: Instant,
+    tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
+    generation: AtomicU64,
+    spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
+}
+
+/// A plan with what executing it needs.
+pub(crate) struct Prepared {
+    pub plan: Plan,
+    /// One for each of the plan's columns.
+    pub ciphers: Vec<Arc<ColumnCipher>>,
+    pub generation: u64,
+    entries: Vec<Arc<Entry>>,
+}
+
+/// The plans made under one combination of settings.
+pub(crate) struct PlanSpace {
+    pub settings: Settings,
+    plans: RwLock<HashMap<Vec<u8>, Arc<Prepared>, RandomState>>,
+}
+
+impl Account {
+    fn new() -> Self {
+        Account {
+            began: Instant::now(),
+            tables: RwLock::default(),
+            generation: AtomicU64::new(1),
+            spaces: RwLock::default(),
+        }
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub fn space(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
+        if let Some(found) = self.spaces.read().get(&key) {
+            return Arc::clone(found);
+        }
+        let mut spaces = self.spaces.write();
+        if spaces.len() >= 1024 {
+            spaces.clear();
+        }
+        Arc::clone(spaces.entry(key).or_insert_with(|| {
+            Arc::new(PlanSpace { settings, plans: RwLock::default() })
+        }))
+    }
+
+    /// Looks tables up at the server. Returns whether anything is different from before.
+    pub fn look_up(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        names: &[(String, String)],
+    ) -> Outcome<bool> {
+        let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut changed = false;
+        for (database, name) in names {
+            by_database.entry(database).or_default().push(name);
+        }
+        for (database, names) in by_database {
+            let mut sql = catalog_query(database, &names.iter().copied().filter(|n| !n.is_empty()).collect::<Vec<_>>());
+            if names.iter().all(|n| n.is_empty()) {
+                sql.clear();
+            }
+            let mut found = if sql.is_empty() {
+                Vec::new()
+            } else {
+                let rows = server.rows(sql.as_bytes())?;
+                tables(&rows, keys)?
+            };
+            if names.contains(&"") {
+                found.extend(database_collation(server, database)?);
+            }
+            let now = self.now();
+            let mut tables = self.tables.write();
+            for name in names {
+                let table = found.iter().find(|t| {
+                    if name.is_empty() { t.columns.is_empty() } else { !t.columns.is_empty() && t.name.eq_ignore_ascii_case(name) }
+                });
+                let key = (database.to_string(), name.to_string());
+                if let Some(entry) = tables.get(&key)
+                    && entry.table.as_deref() == table
+                {
+                    entry.checked.store(now, Ordering::Relaxed);
+                    continue;
+                }
+                let known_before = tables.contains_key(&key);
+                let entry = Entry {
+                    table: table.cloned().map(Arc::new),
+                    checked: AtomicU64::new(now),
+                };
+                tables.insert(key, Arc::new(entry));
+                if known_before {
+                    changed = true;
+                }
+            }
+        }
+        if changed {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(changed)
+    }
+
+    /// Forgets everything known of these names, and every plan.
+    pub fn forget(&self, names: &[(String, String)]) {
+        let mut tables = self.tables.write();
+        for name in names {
+            tables.remove(name);
+        }
+        drop(tables);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Makes a plan ready for execution.
+    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
+        let ciphers = plan
+            .columns
+            .iter()
+            .map(|column| cipher(keys, column))
+            .collect::<Outcome<Vec<_>>>()?;
+        let tables = self.tables.read();
+        let entries = plan
+            .names
+            .iter()
+            .filter_map(|n| tables.get(n))
+            .filter(|e| e.table.as_ref().is_some_and(|t| t.is_protected()))
+            .cloned()
+            .collect();
+        drop(tables);
+        Ok(Arc::new(Prepared { plan, ciphers, generation, entries }))
+    }
+
+    /// Whether a table of the plan should be looked up again; the first who asks does it.
+    pub fn recheck_due(&self, prepared: &Prepared) -> bool {
+        if prepared.entries.is_empty() {
+            return false;
+        }
+        let now = self.now();
+        let limit = u64::try_from(RECHECK.as_millis()).unwrap_or(u64::MAX);
+        prepared.entries.iter().any(|e| {
+            let checked = e.checked.load(Ordering::Relaxed);
+            now.saturating_sub(checked) > limit
+                && e.checked
+                    .compare_exchange(checked, now, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+        })
+    }
+}
+
+impl Catalog for Account {
+    fn table(&self, database: &str, name: &str) -> Known {
+        let key = (database.to_ascii_lowercase(), name.to_ascii_lowercase());
+        match self.tables.read().get(&key) {
+            None => Known::Unknown,
+            Some(entry) => match &entry.table {
+                Some(table) => Known::Table(Arc::clone(table)),
+                None => Known::Absent,
+            },
+        }
+    }
+}
+
+impl PlanSpace {
+    pub fn get(&self, shape: &[u8]) -> Option<Arc<Prepared>> {
+        self.plans.read().get(shape).cloned()
+    }
+
+    pub fn put(&self, shape: &[u8], prepared: &Arc<Prepared>) {
+        if shape.len() > LONGEST_SHAPE {
+            return;
+        }
+        let mut plans = self.plans.write();
+        if plans.len() >= PLANS {
+            plans.clear();
+        }
+        plans.insert(shape.to_vec(), Arc::clone(prepared));
+    }
+}
+
+/// The cipher of a column under the key that its definition names.
+pub(crate) fn cipher(keys: &KeySet, column: &ColumnUse) -> Outcome<Arc<ColumnCipher>> {
+    let key_id = column.column().protection.as_ref().map_or(0, |p| p.key_id);
+    cipher_of(keys, column, key_id)
+}
+
+/// The cipher of a column under some key.
+pub(crate) fn cipher_of(keys: &KeySet, column: &ColumnUse, key_id: u16) -> Outcome<Arc<ColumnCipher>> {
+    let (Some(protection), Some(table)) = (&column.column().protection, column.table.table_id) else {
+        return Err(Failure::refused(&errors::INTERNAL, column.path()));
+    };
+    let suite = Suite::from_id(protection.suite)
+        .ok_or_else(|| Failure::refused(&errors::DAMAGED, column.path()))?;
+    let id = ColumnId { table, column: protection.column_id };
+    keys.column_cipher(suite, key_id, id, protection.capabilities.join.as_deref())
+        .map_err(|e| Failure::key(&e, &column.path()))
+}
+
+fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
+    let bad = || Failure::refused(&errors::INTERNAL, "the schema's rows");
+    let mut decoded = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut cells = Vec::with_capacity(row.len());
+        for cell in row {
+            cells.push(cell.as_ref().map(|b| String::from_utf8_lossy(b).into_owned()));
+        }
+        decoded.push(cells);
+    }
+    let mut parsed = Vec::with_capacity(decoded.len());
+    for cells in &decoded {
+        let get = |i: usize| cells.get(i).and_then(|c| c.as_deref());
+        let text = |i: usize| get(i).unwrap_or_default();
+        if cells.len() < 14 {
+            return Err(bad());
+        }
+        parsed.push(ColumnRow {
+            table_schema: text(0),
+            table_name: text(1),
+            column_name: text(2),
+            ordinal_position: text(3).parse().map_err(|_| bad())?,
+            column_default: get(4),
+            is_nullable: text(5),
+            data_type: text(6),
+            column_type: text(7),
+            collation: get(8),
+            character_set: get(9),
+            column_key: text(10),
+            extra: text(11),
+            column_comment: text(12),
+            generation_expression: get(13),
+        });
+    }
+    let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+    Ok(tables_from_rows(parsed, verify))
+}
+
+/// A database's default collation, as a table without columns whose name it is.
+fn database_collation(server: &mut Server, database: &str) -> Outcome<Option<Table>> {
+    let hex: String = database.bytes().map(|b| format!("{b:02x}")).collect();
+    let sql = format!(
+        "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = CONVERT(x'{hex}' USING utf8mb4)"
+    );
+    let rows = server.rows(sql.as_bytes())?;
+    let name = rows.into_iter().next().and_then(|r| r.into_iter().next().flatten());
+    Ok(name.map(|n| Table {
+        database: database.to_string(),
+        name: String::from_utf8_lossy(&n).into_owned(),
+        columns: Vec::new(),
+        table_id: None,
+        damaged: None,
+    }))
+}

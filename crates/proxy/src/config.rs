@@ -1,0 +1,121 @@
+//! What a proxy is told when it starts.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onionskin_keys::{KeySet, Suite};
+use onionskin_schema::Policy;
+use onionskin_wire::Transport;
+
+/// How long a connection to the server may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Where the server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// `host:port`
+    Tcp(String),
+    /// `unix:/path`
+    Unix(PathBuf),
+}
+
+impl FromStr for Backend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err("unix: needs a path behind it".into());
+            }
+            return Ok(Backend::Unix(path.into()));
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Ok(Backend::Tcp(text.into()))
+            }
+            _ => Err(format!("{text:?} is neither host:port nor unix:/path")),
+        }
+    }
+}
+
+impl Backend {
+    /// Connects. TCP connections send small packets at once.
+    pub fn connect(&self) -> io::Result<Transport> {
+        match self {
+            Backend::Unix(path) => Ok(Transport::Unix(UnixStream::connect(path)?)),
+            Backend::Tcp(address) => {
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+                for address in address.to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, CONNECT) {
+                        Ok(stream) => return Transport::tcp(stream),
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    /// The host's name, for a certificate to be checked against.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Backend::Unix(_) => "localhost".into(),
+            Backend::Tcp(address) => {
+                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+                host.trim_matches(['[', ']']).to_string()
+            }
+        }
+    }
+}
+
+/// Whether the connection to the server is encrypted.
+#[derive(Clone)]
+pub enum BackendTls {
+    /// Never.
+    Never,
+    /// If the server offers it.
+    Preferred(Arc<rustls::ClientConfig>),
+    /// Or there is no connection.
+    Required(Arc<rustls::ClientConfig>),
+}
+
+/// A proxy's configuration.
+pub struct Config {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// The server.
+    pub backend: Backend,
+    /// The keys.
+    pub keys: Arc<KeySet>,
+    /// The suite of new columns.
+    pub suite: Suite,
+    /// `[protect]`.
+    pub policy: Policy,
+    /// TLS for clients that ask for it.
+    pub client_tls: Option<Arc<rustls::ServerConfig>>,
+    /// TLS towards the server.
+    pub backend_tls: BackendTls,
+    /// Log every packet's kind and length.
+    pub trace: bool,
+    /// Clients at once.
+    pub max_sessions: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        assert_eq!("unix:/a/b".parse(), Ok(Backend::Unix("/a/b".into())));
+        assert_eq!("[::1]:3306".parse::<Backend>().map(|b| b.host()), Ok("::1".into()));
+        for bad in ["", "host", "host:", "host:x", "unix:", ":3306"] {
+            assert!(bad.parse::<Backend>().is_err(), "{bad}");
+        }
+    }
+}

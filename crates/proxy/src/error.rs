@@ -1,0 +1,107 @@
+//! Why a statement did not run, or a session ended.
+
+use onionskin_crypt::{OpenError, SealError};
+use onionskin_keys::KeyError;
+use onionskin_plan::{Refusal, errors};
+use onionskin_value::{StoreError, ValueError};
+use onionskin_wire::WireError;
+use onionskin_wire::messages::ErrPacket;
+
+/// Ends a statement or a session.
+pub(crate) enum Failure {
+    /// The statement is not done; the client gets our error, the session goes on.
+    Refused(Refusal),
+    /// A value is refused as the server would refuse it; the text may quote it, for its sender only.
+    Value(ValueError),
+    /// The server's own error, for the client.
+    Server { code: u16, state: [u8; 5], message: Vec<u8> },
+    /// The snapshot of the schema is older than the tables: look them up again and plan again.
+    Stale,
+    /// The client's connection is broken.
+    Client(WireError),
+    /// The server's connection is broken.
+    Backend(WireError),
+}
+
+/// For logs: the server's and the values' texts may quote values, so they are left out.
+impl std::fmt::Debug for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Refused(r) => write!(f, "{} {}", r.entry.code, r.about),
+            Failure::Value(e) => write!(f, "value error {}", e.code),
+            Failure::Server { code, .. } => write!(f, "server error {code}"),
+            Failure::Stale => f.write_str("stale snapshot"),
+            Failure::Client(e) => write!(f, "client: {e}"),
+            Failure::Backend(e) => write!(f, "server: {e}"),
+        }
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Failure::Refused(refusal)
+    }
+}
+
+impl Failure {
+    pub fn refused(entry: &'static errors::Entry, about: impl Into<String>) -> Self {
+        Failure::Refused(Refusal::new(entry, about))
+    }
+
+    /// A value could not be stored.
+    pub fn store(error: StoreError, about: &str) -> Self {
+        match error {
+            StoreError::Server(error) => Failure::Value(error),
+            StoreError::Unsupported(reason) => {
+                Failure::refused(&errors::VALUE, format!("{about} ({reason})"))
+            }
+        }
+    }
+
+    pub fn seal(error: &SealError, about: &str) -> Self {
+        match error {
+            SealError::Exhausted => Failure::refused(&errors::SEAL_BOUND, about),
+            _ => Failure::refused(&errors::INTERNAL, about),
+        }
+    }
+
+    pub fn open(error: &OpenError, about: &str) -> Self {
+        match error {
+            OpenError::OtherKey(id) => {
+                Failure::refused(&errors::UNKNOWN_KEY, format!("{about}, key {id}"))
+            }
+            _ => Failure::refused(&errors::TAMPERED, about),
+        }
+    }
+
+    pub fn key(error: &KeyError, about: &str) -> Self {
+        Failure::refused(&errors::UNKNOWN_KEY, format!("{about} ({error})"))
+    }
+
+    /// Whether the session can go on.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Failure::Client(_) | Failure::Backend(_))
+    }
+
+    /// The packet for the client; `None` when it is the client that is gone.
+    pub fn packet(&self) -> Option<ErrPacket<'_>> {
+        let of = |r: &Refusal| {
+            let state = r.entry.state.as_bytes().try_into().unwrap_or(*b"HY000");
+            ErrPacket::new(r.entry.number, state, r.message().into_bytes())
+        };
+        Some(match self {
+            Failure::Refused(refusal) => of(refusal),
+            Failure::Value(e) => {
+                ErrPacket::new(e.code, e.sqlstate, e.message.as_bytes().to_vec())
+            }
+            Failure::Server { code, state, message } => {
+                ErrPacket::new(*code, *state, message.as_slice())
+            }
+            Failure::Stale => of(&Refusal::new(&errors::STALE, "")),
+            Failure::Backend(_) => of(&Refusal::new(&errors::BACKEND_GONE, "")),
+            Failure::Client(_) => return None,
+        })
+    }
+}

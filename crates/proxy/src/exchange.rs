@@ -1,0 +1,180 @@
+//! Statements of the proxy's own on the session's server connection.
+//!
+//! Statements may be sent before the answers to earlier ones are read: servers take commands
+//! from their connection one after the other, so two of them cost one round trip.
+
+use onionskin_wire::messages::{Command, ErrPacket, OkPacket};
+use onionskin_wire::rows::TextRow;
+use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step};
+
+use crate::error::{Failure, Outcome};
+
+/// The server's side of a session.
+pub(crate) struct Server {
+    pub connection: Connection,
+    pub tracker: ResponseTracker,
+    pub capabilities: Capabilities,
+    /// Status flags of the last answer.
+    pub status: StatusFlags,
+    /// Session state changes that were not looked at yet, as sent.
+    pub changes: Vec<u8>,
+}
+
+/// A result of text rows.
+pub(crate) type Rows = Vec<Vec<Option<Vec<u8>>>>;
+
+impl Server {
+    pub fn new(connection: Connection, capabilities: Capabilities) -> Self {
+        Server {
+            connection,
+            tracker: ResponseTracker::new(capabilities),
+            capabilities,
+            status: StatusFlags::AUTOCOMMIT,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Appends a statement to the output; [`Self::flush`] sends it.
+    pub fn put_query(&mut self, sql: &[u8]) -> Outcome<()> {
+        self.connection.reset_sequence();
+        let out = self.connection.begin_payload();
+        out.push(Command::Query.to_byte());
+        out.extend_from_slice(sql);
+        self.connection.end_payload().map_err(Failure::Backend)
+    }
+
+    pub fn flush(&mut self) -> Outcome<()> {
+        self.connection.flush().map_err(Failure::Backend)
+    }
+
+    /// Begins to read the answer to a command that was sent.
+    pub fn begin(&mut self, command: Command) -> Outcome<()> {
+        self.connection.set_sequence(1);
+        self.tracker.begin(command).map_err(Failure::Backend)
+    }
+
+    /// Reads the next packet of an answer.
+    pub fn step(&mut self) -> Outcome<Step> {
+        let payload = self.connection.read_payload().map_err(Failure::Backend)?;
+        let step = self.tracker.step(payload).map_err(Failure::Backend)?;
+        match step {
+            Step::Ok { status } => {
+                self.status = status;
+                if status.contains(StatusFlags::SESSION_STATE_CHANGED)
+                    && self.capabilities.contains(Capabilities::SESSION_TRACK)
+                {
+                    let ok = OkPacket::decode(self.connection.last_payload(), self.capabilities)
+                        .map_err(Failure::Backend)?;
+                    self.changes.extend_from_slice(ok.session_changes.0);
+                }
+            }
+            Step::EndOfRows { status } => {
+                self.status = status;
+                if status.contains(StatusFlags::SESSION_STATE_CHANGED)
+                    && self.capabilities.contains(Capabilities::DEPRECATE_EOF)
+                    && let Ok(ok) =
+                        OkPacket::decode(self.connection.last_payload(), self.capabilities)
+                {
+                    self.changes.extend_from_slice(ok.session_changes.0);
+                }
+            }
+            _ => {}
+        }
+        Ok(step)
+    }
+
+    /// The packet that the last step read.
+    pub fn payload(&self) -> &[u8] {
+        self.connection.last_payload()
+    }
+
+    /// The server's error in the last packet.
+    pub fn error(&self) -> Failure {
+        match ErrPacket::decode(self.payload()) {
+            Ok(e) => Failure::Server {
+                code: e.code,
+                state: e.sqlstate.unwrap_or(*b"HY000"),
+                message: e.message.into_owned(),
+            },
+            Err(e) => Failure::Backend(e),
+        }
+    }
+
+    /// Reads what is left of an answer and throws it away.
+    pub fn drain(&mut self) -> Outcome<()> {
+        while !self.tracker.is_complete() {
+            match self.step()? {
+                Step::LocalInfileRequest => {
+                    // an empty packet: no file
+                    self.connection.write_payload(&[]).map_err(Failure::Backend)?;
+                    self.flush()?;
+                }
+                _ => continue,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an answer without rows. The server's error becomes `Err(Failure::Server)`.
+    pub fn read_ok(&mut self) -> Outcome<Done> {
+        self.begin(Command::Query)?;
+        let step = self.step()?;
+        let done = match step {
+            Step::Ok { .. } => {
+                let ok = OkPacket::decode(self.payload(), self.capabilities)
+                    .map_err(Failure::Backend)?;
+                Done {
+                    affected_rows: ok.affected_rows,
+                    last_insert_id: ok.last_insert_id,
+                    warnings: ok.warnings,
+                    info: ok.info.to_vec(),
+                }
+            }
+            Step::Err => return Err(self.error()),
+            _ => Done::default(),
+        };
+        self.drain()?;
+        Ok(done)
+    }
+
+    /// Reads an answer with text rows.
+    pub fn read_rows(&mut self) -> Outcome<Rows> {
+        self.begin(Command::Query)?;
+        let mut rows = Vec::new();
+        while !self.tracker.is_complete() {
+            match self.step()? {
+                Step::Err => return Err(self.error()),
+                Step::Row => {
+                    let row = TextRow::new(self.payload())
+                        .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
+                        .collect::<Result<Vec<_>, _>>()
+                        .map_err(Failure::Backend)?;
+                    rows.push(row);
+                }
+                _ => {}
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Runs a statement and reads its rows.
+    pub fn rows(&mut self, sql: &[u8]) -> Outcome<Rows> {
+        self.put_query(sql)?;
+        self.flush()?;
+        self.read_rows()
+    }
+
+    /// Whether a transaction is open, or would be by the next statement.
+    pub fn in_transaction(&self) -> bool {
+        self.status.contains(StatusFlags::IN_TRANS) || !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+}
+
+/// What an OK packet said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub warnings: u16,
+    pub info: Vec<u8>,
+}

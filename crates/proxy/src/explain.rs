@@ -1,0 +1,163 @@
+//! `onionskin explain`: what would be done with a statement, and what the server would see.
+
+use onionskin_plan::{
+    Action, Catalog, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
+    Settings, Template,
+};
+
+use crate::config::Config;
+
+/// What there is to say about a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// 1 (server), 2 (finished by the proxy); 0 when relayed untouched or refused.
+    pub tier: u8,
+    /// One line: what is done.
+    pub what: String,
+    /// The text that the server gets, values as `<…>`.
+    pub server_text: String,
+    /// What the server learns, a line for each column.
+    pub learns: Vec<String>,
+}
+
+/// Explains a statement against a schema that `load` reads: it is asked for tables by
+/// `(database, name)` and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
+pub fn explain(
+    config: &Config,
+    sql: &str,
+    database: Option<&str>,
+    family: onionskin_value::Family,
+    load: &mut dyn FnMut(&[(String, String)]) -> Vec<onionskin_schema::Table>,
+) -> Result<Explained, String> {
+    let lex = LexMode::default();
+    let mut template = Template::default();
+    template.read(sql.as_bytes(), lex).map_err(|e| e.to_string())?;
+    if template.multiple {
+        return Err("explain takes one statement".into());
+    }
+    let settings = Settings {
+        family,
+        lex,
+        database: database.map(str::to_string),
+        strict: true,
+        found_rows: false,
+        default_collation: "utf8mb4_general_ci".into(),
+    };
+    let mut known = Loaded::default();
+    for _ in 0..8 {
+        let request = Request {
+            sql: sql.as_bytes(),
+            template: &template,
+            settings: &settings,
+            catalog: &known,
+            policy: &config.policy,
+        };
+        match onionskin_plan::plan(&request) {
+            PlanOutcome::Plan(plan) => return Ok(describe(&plan, sql, &template)),
+            PlanOutcome::Need(names) => {
+                let found = load(&names);
+                for name in names {
+                    let table = found.iter().find(|t| {
+                        t.database.eq_ignore_ascii_case(&name.0) && t.name.eq_ignore_ascii_case(&name.1)
+                    });
+                    known.0.insert(name, table.cloned().map(std::sync::Arc::new));
+                }
+            }
+        }
+    }
+    Err("the schema keeps changing".into())
+}
+
+#[derive(Default)]
+struct Loaded(
+    std::collections::HashMap<(String, String), Option<std::sync::Arc<onionskin_schema::Table>>>,
+);
+
+impl Catalog for Loaded {
+    fn table(&self, database: &str, name: &str) -> Known {
+        match self.0.get(&(database.to_ascii_lowercase(), name.to_ascii_lowercase())) {
+            None => Known::Unknown,
+            Some(None) => Known::Absent,
+            Some(Some(table)) => Known::Table(std::sync::Arc::clone(table)),
+        }
+    }
+}
+
+fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
+    let mut learns = Vec::new();
+    let (what, server_text) = match &plan.action {
+        Action::Relay => ("relayed untouched: no protected table is near".into(), sql.to_string()),
+        Action::Refuse(refusal) => (format!("refused: {}", refusal.message()), String::new()),
+        Action::Server { text, .. } => {
+            ("done by the server".into(), show(text, plan, sql, template, &mut learns))
+        }
+        Action::Finish(finish) => (
+            "narrowed by the server, finished by the proxy".into(),
+            show(&finish.text, plan, sql, template, &mut learns),
+        ),
+        Action::Update(update) => (
+            "read under row locks, computed by the proxy, written where changed".into(),
+            show(&update.select, plan, sql, template, &mut learns),
+        ),
+        Action::Define(_) => ("a definition, made physical".into(), String::new()),
+        Action::Show { text, .. } => {
+            ("shown logically".into(), show(text, plan, sql, template, &mut learns))
+        }
+    };
+    learns.sort();
+    learns.dedup();
+    Explained { tier: plan.tier(), what, server_text, learns }
+}
+
+fn show(
+    text: &[Piece],
+    plan: &Plan,
+    sql: &str,
+    template: &Template,
+    learns: &mut Vec<String>,
+) -> String {
+    let mut out = String::new();
+    put(text, plan, sql, template, 0, &mut out, learns);
+    out
+}
+
+fn put(
+    text: &[Piece],
+    plan: &Plan,
+    sql: &str,
+    template: &Template,
+    base: usize,
+    out: &mut String,
+    learns: &mut Vec<String>,
+) {
+    for piece in text {
+        match piece {
+            Piece::Sql(sql) => out.push_str(&String::from_utf8_lossy(sql)),
+            Piece::Literal(i) => {
+                let literal = template.literals.get(i + base);
+                let text = literal.map_or(b"".as_slice(), |l| l.text(sql.as_bytes()));
+                out.push_str(&String::from_utf8_lossy(text));
+            }
+            Piece::Slot(slot) => {
+                let path = plan.columns.get(slot.column).map(|c| c.path()).unwrap_or_default();
+                let (name, learned) = match slot.purpose {
+                    Purpose::Seal => ("sealed", "a sealed value: that it is there, and its length"),
+                    Purpose::StoreEquality | Purpose::CompareEquality => {
+                        ("equality token", "which values are equal")
+                    }
+                    Purpose::StoreOrder | Purpose::CompareOrder => {
+                        ("order key", "which values are equal, and their order")
+                    }
+                };
+                out.push_str(&format!("<{name} of {path}>"));
+                learns.push(format!("{path}: {learned}"));
+            }
+            Piece::Rows { row, first_literal, .. } => {
+                put(row, plan, sql, template, *first_literal, out, learns);
+                if template.rows.is_some_and(|r| r.count > 1) {
+                    out.push_str(", …");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The encrypting proxy: one thread, one client connection and one server connection a session.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `listener` | accepts clients, one thread each, and ends them |
+//! | `login` | the relayed handshake, TLS on both sides |
+//! | `session` | the loop: read a command, plan, bind, run, open, write |
+//! | `state` | what the server's session tracking says about the session |
+//! | `catalog` | the snapshot of the schema, per account, and the plan cache |
+//! | `bind` | values into cells and tokens, text or parameters |
+//! | `open` | result metadata and cells back |
+//! | `finish`, `row_update` | tier 2 |
+//! | `prepared` | prepared statements |
+//! | `define`, `show` | definitions of tables, and how they are shown |
+//! | `exchange` | statements of the proxy's own on the session's connection |
+
+mod bind;
+mod catalog;
+mod config;
+mod define;
+mod error;
+mod exchange;
+mod explain;
+mod finish;
+mod listener;
+mod login;
+mod open;
+mod prepared;
+mod row_update;
+mod session;
+mod show;
+mod state;
+
+use std::sync::Arc;
+
+pub use config::{Backend, BackendTls, Config};
+pub use explain::{Explained, explain};
+pub use listener::{Proxy, Stopper};
+
+/// What all sessions share.
+pub(crate) struct Shared {
+    pub config: Config,
+    pub sessions: listener::Registry,
+    pub accounts: catalog::Accounts,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Shared {
+            config,
+            sessions: listener::Registry::default(),
+            accounts: catalog::Accounts::default(),
+        })
+    }
+}

@@ -1,0 +1,502 @@
+//! Prepared statements.
+//!
+//! A statement that touches nothing protected is prepared at the server and its commands are
+//! relayed. One with slots is prepared with a `?` for each slot; an execution's parameters are
+//! bound into cells and tokens like literals. What cannot be prepared at the server (tier 2
+//! updates, definitions) gets an id of ours and runs as text.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onionskin_plan::{Action, LiteralKind, Piece, Template, errors};
+use onionskin_value::Warning;
+use onionskin_wire::messages::{
+    ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
+    Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
+};
+use onionskin_wire::{
+    Capabilities, ColumnFlags, ColumnType, ParamType, StatusFlags, Step, WireError,
+};
+
+use crate::bind::{Binder, Values, prepared_text};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open::{self, Opener};
+use crate::session::{Session, logical_text};
+
+/// Ids that no server gives out.
+const OWN_IDS: u32 = 0x8000_0000;
+/// Bytes of long data that one statement may hold.
+const LONG_DATA: usize = 256 << 20;
+
+/// The session's prepared statements, and what else spans several packets.
+#[derive(Default)]
+pub(crate) struct Statements {
+    open: HashMap<u32, Statement>,
+    next_own: u32,
+    /// The statement is not the last of several: its answer says that more results follow.
+    pub more_results: bool,
+    /// Errors that were relayed behind other packets.
+    pub errors_sent: u64,
+    /// Warnings of coercions that the server does not know of.
+    pub own_warnings: Vec<Warning>,
+}
+
+/// A prepared statement that is more than relayed.
+struct Statement {
+    sql: Vec<u8>,
+    template: Template,
+    prepared: Arc<Prepared>,
+    /// The server's statement; `None` for those that run as text.
+    server_id: Option<u32>,
+    server_params: usize,
+    params: usize,
+    types: Vec<ParamType>,
+    long: Vec<Option<Vec<u8>>>,
+    cursor: Option<Opener>,
+}
+
+impl Statements {
+    pub fn clear(&mut self) {
+        self.open.clear();
+    }
+}
+
+impl Session {
+    pub fn prepare(&mut self) -> Outcome<()> {
+        let sql = self.client.last_payload().get(1..).unwrap_or_default().to_vec();
+        let mode = self.space.settings.lex;
+        let readable = self.state.client_charset.is_some() && self.state.tracked;
+        if !readable || self.template.read_unfolded(&sql, mode).is_err() {
+            return Err(Failure::refused(&errors::CHARACTER_SET, "a prepared statement"));
+        }
+        if self.template.multiple {
+            return Err(Failure::Server {
+                code: 1064,
+                state: *b"42000",
+                message: b"You have an error in your SQL syntax near ';'".to_vec(),
+            });
+        }
+        let mut prepared = self.plan(&sql)?;
+        let mut attempts = 0;
+        loop {
+            let done = self.prepare_planned(&sql, &prepared);
+            match done {
+                Err(Failure::Server { code: 1054 | 1136 | 1364 | 1146, .. } | Failure::Stale)
+                    if attempts == 0 =>
+                {
+                    attempts += 1;
+                    self.server.drain()?;
+                    let names = prepared.plan.names.clone();
+                    if !self.look_up(&names)? {
+                        return done;
+                    }
+                    prepared = self.make_plan(&sql, true)?;
+                }
+                Err(Failure::Server { code, state, message }) => {
+                    let message = logical_text(&message, &prepared);
+                    return Err(Failure::Server { code, state, message });
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn prepare_planned(&mut self, sql: &[u8], prepared: &Arc<Prepared>) -> Outcome<()> {
+        let params =
+            self.template.literals.iter().filter(|l| l.kind == LiteralKind::Parameter).count();
+        let text = match &prepared.plan.action {
+            Action::Relay => {
+                let payload = self.client.last_payload();
+                self.server.connection.reset_sequence();
+                self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+                self.server.flush()?;
+                return self.relay_answer(Command::StmtPrepare, &[]);
+            }
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::Server { text, .. } => Some(text),
+            Action::Finish(finish) => Some(&finish.text),
+            Action::Update(_) | Action::Define(_) => None,
+            Action::Show { .. } => {
+                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
+            }
+        };
+        let mut statement = Statement {
+            sql: sql.to_vec(),
+            template: Template { key: Vec::new(), literals: self.template.literals.clone(), rows: None, multiple: false },
+            prepared: Arc::clone(prepared),
+            server_id: None,
+            server_params: 0,
+            params,
+            types: Vec::new(),
+            long: vec![None; params],
+            cursor: None,
+        };
+        let Some(text) = text else {
+            self.statements.next_own = self.statements.next_own.wrapping_add(1) & !OWN_IDS;
+            let id = OWN_IDS | self.statements.next_own;
+            self.write_prepared(id, params, &[])?;
+            self.statements.open.insert(id, statement);
+            return Ok(());
+        };
+        let (id, count, definitions) = self.prepare_at_server(&statement, text)?;
+        statement.server_id = Some(id);
+        statement.server_params = count;
+        let shown = match &prepared.plan.action {
+            Action::Server { result: Some(items), .. } => {
+                self.checked_definitions(id, prepared, items, &definitions)?
+            }
+            Action::Finish(finish) => {
+                let fetched = self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
+                self.output_definitions(prepared, finish, &fetched)?
+            }
+            _ => definitions,
+        };
+        self.write_prepared(id, params, &shown)?;
+        self.statements.open.insert(id, statement);
+        Ok(())
+    }
+
+    fn checked_definitions(
+        &mut self,
+        id: u32,
+        prepared: &Prepared,
+        items: &[onionskin_plan::ResultItem],
+        definitions: &[Vec<u8>],
+    ) -> Outcome<Vec<Vec<u8>>> {
+        match open::definitions(prepared, items, definitions, &self.state, true) {
+            Ok((shown, _)) => Ok(shown),
+            Err(failure) => {
+                self.close_at_server(id)?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Prepares the physical text. Returns the server's id, its parameters and its columns.
+    fn prepare_at_server(
+        &mut self,
+        statement: &Statement,
+        text: &[Piece],
+    ) -> Outcome<(u32, usize, Vec<Vec<u8>>)> {
+        let values = Values {
+            sql: &statement.sql,
+            literals: &statement.template.literals,
+            params: &[],
+            long_data: &[],
+        };
+        self.server.connection.reset_sequence();
+        let out = self.server.connection.begin_payload();
+        out.push(Command::StmtPrepare.to_byte());
+        prepared_text(text, 1, &values, out);
+        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server.flush()?;
+        self.server.begin(Command::StmtPrepare)?;
+        let mut ok = None;
+        let mut definitions = Vec::new();
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Err => return Err(self.server.error()),
+                Step::PrepareOk(found) => ok = Some(found),
+                Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
+                _ => {}
+            }
+        }
+        let ok = ok.ok_or(Failure::Backend(WireError::Malformed("no answer to a preparation")))?;
+        Ok((ok.statement_id, usize::from(ok.num_params), definitions))
+    }
+
+    fn write_prepared(&mut self, id: u32, params: usize, columns: &[Vec<u8>]) -> Outcome<()> {
+        let number = |n: usize| {
+            u16::try_from(n).map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "parameters"))
+        };
+        let ok = ComStmtPrepareOk {
+            statement_id: id,
+            num_columns: number(columns.len())?,
+            num_params: number(params)?,
+            warnings: 0,
+        };
+        let mut out = Vec::new();
+        ok.encode(&mut out);
+        self.write(&out)?;
+        let with_eof = !self.client_capabilities.contains(Capabilities::DEPRECATE_EOF);
+        let mut eof = Vec::new();
+        let status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
+        EofPacket { status, warnings: 0 }.encode(&mut eof);
+        if params > 0 {
+            let mut definition = Vec::new();
+            ColumnDefinition {
+                catalog: b"def".as_slice().into(),
+                schema: b"".as_slice().into(),
+                table: b"".as_slice().into(),
+                org_table: b"".as_slice().into(),
+                name: b"?".as_slice().into(),
+                org_name: b"".as_slice().into(),
+                charset: 63,
+                length: 0,
+                column_type: ColumnType::VAR_STRING,
+                flags: ColumnFlags::BINARY,
+                decimals: 0,
+                default: ColumnDefault::Absent,
+            }
+            .encode(&mut definition);
+            for _ in 0..params {
+                self.write(&definition)?;
+            }
+            if with_eof {
+                self.write(&eof)?;
+            }
+        }
+        if !columns.is_empty() {
+            for column in columns {
+                self.write(column)?;
+            }
+            if with_eof {
+                self.write(&eof)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn execute(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let Some(mut statement) = self.statements.open.remove(&id) else {
+            self.server.connection.reset_sequence();
+            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            self.server.flush()?;
+            return self.relay_answer(Command::StmtExecute, &[]);
+        };
+        let mut done = self.execute_statement(&mut statement, &payload);
+        let stale = match &done {
+            Err(Failure::Stale) => true,
+            Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
+            _ => false,
+        };
+        if stale {
+            self.server.drain()?;
+            let names = statement.prepared.plan.names.clone();
+            if self.look_up(&names)? {
+                done = self.execute_statement(&mut statement, &payload);
+            }
+        }
+        for long in &mut statement.long {
+            *long = None;
+        }
+        let prepared = Arc::clone(&statement.prepared);
+        self.statements.open.insert(id, statement);
+        match done {
+            Err(Failure::Server { code, state, message }) => {
+                let message = logical_text(&message, &prepared);
+                Err(Failure::Server { code, state, message })
+            }
+            done => done,
+        }
+    }
+
+    /// Makes a statement's plan again when the schema has changed since.
+    fn replan(&mut self, statement: &mut Statement) -> Outcome<()> {
+        if statement.prepared.generation == self.account.generation()
+            && !self.account.recheck_due(&statement.prepared)
+        {
+            return Ok(());
+        }
+        let names = statement.prepared.plan.names.clone();
+        self.look_up(&names)?;
+        if statement.prepared.generation == self.account.generation() {
+            return Ok(());
+        }
+        let mode = self.space.settings.lex;
+        let mut template = Template::default();
+        if template.read_unfolded(&statement.sql, mode).is_err() {
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "its words"));
+        }
+        std::mem::swap(&mut self.template, &mut template);
+        let planned = self.make_plan(&statement.sql, false);
+        std::mem::swap(&mut self.template, &mut template);
+        statement.prepared = planned?;
+        if let Some(id) = statement.server_id.take() {
+            self.close_at_server(id)?;
+        }
+        let prepared = Arc::clone(&statement.prepared);
+        let text = match &prepared.plan.action {
+            Action::Server { text, .. } => text,
+            Action::Finish(finish) => &finish.text,
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::Update(_) | Action::Define(_) => return Ok(()),
+            Action::Relay => {
+                let text = vec![Piece::Sql(statement.sql.clone())];
+                let (id, count, _) = self.prepare_at_server(statement, &text)?;
+                statement.server_id = Some(id);
+                statement.server_params = count;
+                return Ok(());
+            }
+            Action::Show { .. } => {
+                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
+            }
+        };
+        let (id, count, _) = self.prepare_at_server(statement, text)?;
+        statement.server_id = Some(id);
+        statement.server_params = count;
+        Ok(())
+    }
+
+    fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
+        self.replan(statement)?;
+        statement.cursor = None;
+        let mut types = std::mem::take(&mut statement.types);
+        let head = ComStmtExecute::decode(payload, statement.params, &mut types);
+        statement.types = types;
+        let head = head.map_err(Failure::Client)?;
+        let long = &statement.long;
+        let params: Vec<Param> = head
+            .params(&statement.types, |i| long.get(i).is_some_and(Option::is_some))
+            .collect::<Result<_, _>>()
+            .map_err(Failure::Client)?;
+        let values = Values {
+            sql: &statement.sql,
+            literals: &statement.template.literals,
+            params: &params,
+            long_data: &statement.long,
+        };
+        let prepared = Arc::clone(&statement.prepared);
+        let text = match &prepared.plan.action {
+            Action::Update(update) => return self.row_update(&prepared, update, values),
+            Action::Define(ddl) => return self.define(ddl, &prepared),
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::Server { text, .. } => text.clone(),
+            Action::Finish(finish) => finish.text.clone(),
+            _ => return Err(Failure::Stale),
+        };
+        let Some(server_id) = statement.server_id else {
+            return Err(Failure::refused(&errors::INTERNAL, "a prepared statement"));
+        };
+        // tier 2 answers at once, whatever cursor was asked for
+        let finish = matches!(prepared.plan.action, Action::Finish(_));
+        let cursor = if finish { CursorType::NO_CURSOR } else { head.cursor };
+        let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
+        self.server.connection.reset_sequence();
+        let out = self.server.connection.begin_payload();
+        let mut body = Vec::new();
+        let mut writer =
+            ExecuteWriter::begin(&mut body, server_id, cursor, statement.server_params);
+        let bound = binder.params(&text, 1, &mut writer, &mut body);
+        let bound = bound.and_then(|()| {
+            writer.finish().map_err(|_| Failure::refused(&errors::INTERNAL, "parameters"))
+        });
+        if let Err(failure) = bound {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        out.extend_from_slice(&body);
+        self.statements.own_warnings = binder.warnings;
+        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server.flush()?;
+        match &prepared.plan.action {
+            Action::Finish(finish) => self.finish_rows(&prepared, finish, values, true),
+            Action::Server { result: Some(items), .. } => {
+                let opener = self.open_result(&prepared, items, true)?;
+                statement.cursor = Some(opener);
+                Ok(())
+            }
+            _ => self.relay_answer(Command::StmtExecute, &[]),
+        }
+    }
+
+    /// Rows of a cursor.
+    pub fn fetch(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let Some(mut statement) = self.statements.open.remove(&id) else {
+            self.server.connection.reset_sequence();
+            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            self.server.flush()?;
+            return self.relay_answer(Command::StmtFetch, &[]);
+        };
+        let done = match (statement.cursor.take(), statement.server_id) {
+            (Some(opener), Some(server_id)) => {
+                let mut own = payload.clone();
+                if let Some(place) = own.get_mut(1..5) {
+                    place.copy_from_slice(&server_id.to_le_bytes());
+                }
+                self.server.connection.reset_sequence();
+                self.server.connection.write_payload(&own).map_err(Failure::Backend)?;
+                self.server.flush()?;
+                self.server.begin(Command::StmtFetch)?;
+                self.open_rows(opener).map(|opener| statement.cursor = Some(opener))
+            }
+            _ => Err(Failure::Server {
+                code: 1421,
+                state: *b"HY000",
+                message: b"The statement has no open cursor.".to_vec(),
+            }),
+        };
+        self.statements.open.insert(id, statement);
+        done
+    }
+
+    /// Close, reset, long data.
+    pub fn statement_command(&mut self, command: Command) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let id = statement_id(&payload).map_err(Failure::Client)?;
+        if !self.statements.open.contains_key(&id) {
+            self.server.connection.reset_sequence();
+            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            if command == Command::StmtReset {
+                self.server.flush()?;
+                return self.relay_answer(command, &[]);
+            }
+            // no answer; it travels with the next command
+            return self.server.flush();
+        }
+        match command {
+            Command::StmtClose => {
+                if let Some(statement) = self.statements.open.remove(&id)
+                    && let Some(server_id) = statement.server_id
+                {
+                    self.close_at_server(server_id)?;
+                    self.server.flush()?;
+                }
+                Ok(())
+            }
+            Command::StmtSendLongData => {
+                let data = ComStmtSendLongData::decode(&payload).map_err(Failure::Client)?;
+                if let Some(statement) = self.statements.open.get_mut(&id) {
+                    let held: usize =
+                        statement.long.iter().flatten().map(Vec::len).sum::<usize>();
+                    if held + data.data.len() > LONG_DATA {
+                        return Err(Failure::Client(WireError::TooLarge { limit: LONG_DATA }));
+                    }
+                    if let Some(long) = statement.long.get_mut(usize::from(data.param)) {
+                        long.get_or_insert_default().extend_from_slice(data.data);
+                    }
+                }
+                Ok(())
+            }
+            _ => {
+                let mut server_id = None;
+                if let Some(statement) = self.statements.open.get_mut(&id) {
+                    statement.long.iter_mut().for_each(|l| *l = None);
+                    statement.cursor = None;
+                    server_id = statement.server_id;
+                }
+                let Some(server_id) = server_id else {
+                    return self.write_done(&crate::exchange::Done::default());
+                };
+                let mut own = Vec::new();
+                encode_statement_command(&mut own, Command::StmtReset, server_id);
+                self.server.connection.reset_sequence();
+                self.server.connection.write_payload(&own).map_err(Failure::Backend)?;
+                self.server.flush()?;
+                self.relay_answer(Command::StmtReset, &[])
+            }
+        }
+    }
+
+    fn close_at_server(&mut self, id: u32) -> Outcome<()> {
+        let mut packet = Vec::new();
+        encode_statement_command(&mut packet, Command::StmtClose, id);
+        self.server.connection.reset_sequence();
+        self.server.connection.write_payload(&packet).map_err(Failure::Backend)
+    }
+}

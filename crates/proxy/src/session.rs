@@ -1,0 +1,931 @@
+//! A session: read a command, recall or make its plan, bind, run, open, write.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use onionskin_plan::{Action, Outcome as PlanOutcome, Request, Template, errors};
+use onionskin_wire::messages::{Command, OkPacket};
+use onionskin_wire::{Capabilities, Connection, StatusFlags, Step, WireError};
+
+use crate::Shared;
+use crate::bind::{Binder, Scratch, Values};
+use crate::catalog::{Account, PlanSpace, Prepared};
+use crate::error::{Failure, Outcome};
+use crate::exchange::{Done, Server};
+use crate::login::Login;
+use crate::open::{self, Opener};
+use crate::prepared::Statements;
+use crate::state::State;
+
+/// One client and its server connection.
+pub(crate) struct Session {
+    pub client: Connection,
+    pub client_capabilities: Capabilities,
+    pub server: Server,
+    pub shared: Arc<Shared>,
+    pub state: State,
+    pub account: Arc<Account>,
+    pub space: Arc<PlanSpace>,
+    pub template: Template,
+    pub scratch: Scratch,
+    pub statements: Statements,
+    /// `LOCK TABLES` is in force: a transaction of ours would end it.
+    pub locked_tables: bool,
+    connection_id: u32,
+    scramble: Vec<u8>,
+}
+
+/// A statement's text and shape, and its plan.
+pub(crate) struct Planned {
+    pub sql: Vec<u8>,
+    pub template: Template,
+    pub prepared: Arc<Prepared>,
+}
+
+/// Runs a session until its client leaves.
+pub(crate) fn run(login: Login, shared: Arc<Shared>) {
+    let id = login.connection_id;
+    let busy = Arc::clone(&login.busy);
+    let mut session = match Session::begin(login, shared) {
+        Ok(session) => session,
+        Err(failure) => {
+            tracing::warn!(id, ?failure, "the session could not begin");
+            return;
+        }
+    };
+    while !session.shared.sessions.is_stopping() {
+        session.client.shrink_idle();
+        session.server.connection.shrink_idle();
+        if !session.client.has_buffered_packet() {
+            busy.store(false, Ordering::Release);
+        }
+        let received = session.client.read_command().map(<[u8]>::len);
+        busy.store(true, Ordering::Release);
+        let done = match received {
+            Ok(_) => session.command(),
+            Err(WireError::Closed) => break,
+            Err(error) => Err(Failure::Client(error)),
+        };
+        match done {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(failure) => {
+                if !failure.is_fatal() {
+                    if session.refuse(&failure).is_err() {
+                        break;
+                    }
+                    continue;
+                }
+                session.farewell(&failure);
+                break;
+            }
+        }
+    }
+}
+
+impl Session {
+    fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
+        let mut server = Server::new(login.server, login.server_capabilities);
+        let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
+        let client = login.client;
+        let state = State::read(&mut server, login.family, found_rows)?;
+        let account = shared.accounts.get(&state.account);
+        let space = account.space(state.settings_key(), state.settings());
+        let mut session = Session {
+            client,
+            client_capabilities: login.client_capabilities,
+            server,
+            shared,
+            state,
+            account,
+            space,
+            template: Template::default(),
+            scratch: Scratch::default(),
+            statements: Statements::default(),
+            locked_tables: false,
+            connection_id: login.connection_id,
+            scramble: login.scramble,
+        };
+        session.state.changed = false;
+        // only now does the client learn that it is logged in
+        session.write_ok_payload(&login.ok)?;
+        session.flush()?;
+        Ok(session)
+    }
+
+    /// Does one command. `Ok(false)` ends the session.
+    fn command(&mut self) -> Outcome<bool> {
+        let command = match Command::of(self.client.last_payload()) {
+            Ok(command) => command,
+            Err(error) => return Err(Failure::Client(error)),
+        };
+        match command {
+            Command::Quit => {
+                self.server.connection.reset_sequence();
+                let _ = self.server.connection.write_payload(&[Command::Quit.to_byte()]);
+                let _ = self.server.connection.flush();
+                return Ok(false);
+            }
+            Command::Query => self.query()?,
+            Command::StmtPrepare => self.prepare()?,
+            Command::StmtExecute => self.execute()?,
+            Command::StmtFetch => self.fetch()?,
+            Command::StmtClose | Command::StmtReset | Command::StmtSendLongData => {
+                self.statement_command(command)?;
+            }
+            Command::FieldList => self.field_list()?,
+            Command::ChangeUser => self.change_user()?,
+            Command::ResetConnection => {
+                self.relay_command(command)?;
+                self.statements.clear();
+                self.locked_tables = false;
+                self.refresh_state()?;
+            }
+            Command::InitDb
+            | Command::Ping
+            | Command::Statistics
+            | Command::SetOption
+            | Command::ProcessInfo
+            | Command::ProcessKill
+            | Command::Refresh
+            | Command::Debug
+            | Command::Shutdown => {
+                self.relay_command(command)?;
+                if command == Command::InitDb
+                    && !self.server.capabilities.contains(Capabilities::SESSION_TRACK)
+                {
+                    self.refresh_state()?;
+                }
+            }
+            _ => {
+                return Err(Failure::refused(&errors::COMMAND, command.name()));
+            }
+        }
+        self.flush()?;
+        self.after_command();
+        Ok(true)
+    }
+
+    /// Takes over what the server reported during a command.
+    pub fn after_command(&mut self) {
+        if !self.server.changes.is_empty() {
+            let changes = std::mem::take(&mut self.server.changes);
+            self.state.observe(&changes);
+            self.server.changes = changes;
+            self.server.changes.clear();
+        }
+        if self.state.changed {
+            self.state.changed = false;
+            self.space = self.account.space(self.state.settings_key(), self.state.settings());
+        }
+    }
+
+    /// Asks the server for the session's settings again, after everything was reset.
+    fn refresh_state(&mut self) -> Outcome<()> {
+        let family = self.state.family;
+        self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.account = self.shared.accounts.get(&self.state.account);
+        Ok(())
+    }
+
+    fn change_user(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let done = crate::login::change_user(
+            &mut self.client,
+            &mut self.server.connection,
+            &payload,
+            self.client_capabilities,
+            self.server.capabilities,
+            &mut self.scramble,
+        )
+        .map_err(|error| match error {
+            crate::login::LoginError::Server(e) => Failure::Backend(e),
+            crate::login::LoginError::Client(e) => Failure::Client(e),
+            _ => Failure::Client(WireError::Closed),
+        })?;
+        let Some(ok) = done else { return Err(Failure::Client(WireError::Closed)) };
+        self.statements.clear();
+        self.locked_tables = false;
+        self.refresh_state()?;
+        self.write_ok_payload(&ok)
+    }
+
+    pub fn flush(&mut self) -> Outcome<()> {
+        self.client.flush().map_err(Failure::Client)
+    }
+
+    pub fn write(&mut self, payload: &[u8]) -> Outcome<()> {
+        self.client.write_payload(payload).map_err(Failure::Client)
+    }
+
+    /// Sends the client an error in the place of an answer. What the server still has to say is
+    /// read and thrown away.
+    fn refuse(&mut self, failure: &Failure) -> Result<(), WireError> {
+        tracing::debug!(id = self.connection_id, ?failure, "refused");
+        self.client.cancel_payload();
+        if self.server.drain().is_err() {
+            return Err(WireError::Closed);
+        }
+        if let Some(packet) = failure.packet() {
+            let mut out = Vec::new();
+            packet.encode(&mut out);
+            self.client.write_payload(&out)?;
+        }
+        self.client.flush()?;
+        self.after_command();
+        Ok(())
+    }
+
+    /// The last packet before a session that cannot go on is closed.
+    fn farewell(&mut self, failure: &Failure) {
+        tracing::info!(id = self.connection_id, ?failure, "the session is broken off");
+        self.client.cancel_payload();
+        if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) = failure {
+            let packet = Failure::refused(&errors::MALFORMED, "");
+            if let Some(packet) = packet.packet() {
+                let mut out = Vec::new();
+                packet.encode(&mut out);
+                let _ = self.client.write_payload(&out);
+            }
+        } else if let Failure::Client(WireError::TooLarge { .. }) = failure {
+            let packet = Failure::refused(&errors::TOO_BIG, "");
+            if let Some(packet) = packet.packet() {
+                let mut out = Vec::new();
+                packet.encode(&mut out);
+                let _ = self.client.write_payload(&out);
+            }
+        } else if let Some(packet) = failure.packet() {
+            let mut out = Vec::new();
+            packet.encode(&mut out);
+            let _ = self.client.write_payload(&out);
+        }
+        let _ = self.client.flush();
+    }
+
+    // --- plans ---
+
+    /// Recalls or makes the plan of one statement. The template has been read.
+    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+        if let Some(found) = self.space.get(&self.template.key)
+            && found.generation == self.account.generation()
+            && self.pinned_hold(&found, sql)
+        {
+            if self.account.recheck_due(&found) {
+                let names = found.plan.names.clone();
+                if self.look_up(&names)? {
+                    return self.make_plan(sql, false);
+                }
+            }
+            return Ok(found);
+        }
+        self.make_plan(sql, false)
+    }
+
+    fn pinned_hold(&self, prepared: &Prepared, sql: &[u8]) -> bool {
+        prepared.plan.pinned.iter().all(|(index, text)| {
+            self.template.literals.get(*index).is_some_and(|l| l.text(sql) == text.as_slice())
+        })
+    }
+
+    pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+        self.account.look_up(&mut self.server, &self.shared.config.keys, names)
+    }
+
+    /// Plans a statement. With `fresh`, every table that it names is looked up again first.
+    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
+        let mut looked_up = fresh;
+        for _ in 0..8 {
+            let generation = self.account.generation();
+            let outcome = onionskin_plan::plan(&Request {
+                sql,
+                template: &self.template,
+                settings: &self.space.settings,
+                catalog: self.account.as_ref(),
+                policy: &self.shared.config.policy,
+            });
+            match outcome {
+                PlanOutcome::Need(names) => {
+                    looked_up = true;
+                    self.look_up(&names)?;
+                }
+                PlanOutcome::Plan(plan) => {
+                    let refused = matches!(plan.action, Action::Refuse(_));
+                    if refused && !looked_up {
+                        // a refusal must not rest on an old snapshot
+                        looked_up = true;
+                        let names = plan.names.clone();
+                        if self.look_up(&names)? {
+                            continue;
+                        }
+                    }
+                    self.check_settings(&plan)?;
+                    let keys = Arc::clone(&self.shared);
+                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
+                    if !refused && !prepared.plan.defines {
+                        self.space.put(&self.template.key, &prepared);
+                    }
+                    return Ok(prepared);
+                }
+            }
+        }
+        Err(Failure::Stale)
+    }
+
+    /// Statements near protected tables need a session whose settings are known.
+    fn check_settings(&self, plan: &onionskin_plan::Plan) -> Outcome<()> {
+        if matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+            return Ok(());
+        }
+        if !self.state.tracked {
+            return Err(Failure::refused(&errors::TRACKING, "session_track_system_variables"));
+        }
+        if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
+            return Err(Failure::refused(&errors::CHARACTER_SET, "character_set_client"));
+        }
+        Ok(())
+    }
+
+    // --- COM_QUERY ---
+
+    fn query(&mut self) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        let sql = self.client.last_payload().get(1..).unwrap_or_default();
+        let readable = self.state.client_charset.is_some() && self.state.tracked;
+        if self.template.read(sql, mode).is_err() || !readable {
+            let sql = sql.to_vec();
+            return self.unreadable(&sql);
+        }
+        if self.template.multiple {
+            let sql = sql.to_vec();
+            return self.several(&sql);
+        }
+        // the common case: a plan is at hand and nothing protected is near
+        if let Some(found) = self.space.get(&self.template.key)
+            && found.generation == self.account.generation()
+            && matches!(found.plan.action, Action::Relay)
+        {
+            return self.relay_query(&found);
+        }
+        let sql = sql.to_vec();
+        self.statement(&sql, true)
+    }
+
+    /// A text that cannot be lexed, or a session whose character set cannot: it goes through if
+    /// no word of it can be the name of a protected table.
+    fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        let mut words: Vec<(String, String)> = Vec::new();
+        let database = self.state.database.clone().unwrap_or_default();
+        let text = String::from_utf8_lossy(sql);
+        let split = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii());
+        let all: Vec<&str> = text.split(split).filter(|w| !w.is_empty()).take(4096).collect();
+        for word in &all {
+            words.push((database.to_ascii_lowercase(), word.to_ascii_lowercase()));
+        }
+        for pair in all.windows(2) {
+            words.push((pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()));
+        }
+        words.sort();
+        words.dedup();
+        let unknown: Vec<_> = words
+            .iter()
+            .filter(|(d, n)| {
+                !d.is_empty()
+                    && matches!(
+                        onionskin_plan::Catalog::table(self.account.as_ref(), d, n),
+                        onionskin_plan::Known::Unknown
+                    )
+            })
+            .cloned()
+            .collect();
+        for chunk in unknown.chunks(64) {
+            self.look_up(chunk)?;
+        }
+        let near = words.iter().any(|(d, n)| {
+            matches!(
+                onionskin_plan::Catalog::table(self.account.as_ref(), d, n),
+                onionskin_plan::Known::Table(t) if t.is_protected()
+            )
+        });
+        if near {
+            let entry = if self.state.client_charset.is_none() {
+                &errors::CHARACTER_SET
+            } else {
+                &errors::NOT_UNDERSTOOD
+            };
+            return Err(Failure::refused(entry, ""));
+        }
+        self.put_client_query()?;
+        self.relay_answer(Command::Query, &[])
+    }
+
+    /// Several statements in one text: relayed as they are if nothing protected is near any of
+    /// them, else run one after the other.
+    fn several(&mut self, sql: &[u8]) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        let parts = onionskin_plan::lex::split(sql, mode)
+            .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+        let allowed = self.server.capabilities.contains(Capabilities::MULTI_STATEMENTS);
+        let Some(parts) = parts.filter(|_| allowed) else {
+            // a stored program: its semicolons belong to it
+            return self.unreadable(sql);
+        };
+        let mut all_relay = true;
+        for range in &parts {
+            let part = &sql[range.clone()];
+            self.template
+                .read(part, mode)
+                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            let planned = self.plan(part)?;
+            all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
+            let changes_mode = part.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"set "))
+                || part.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
+            all_relay &= !changes_mode;
+        }
+        if all_relay {
+            self.put_client_query()?;
+            return self.relay_answer(Command::Query, &[]);
+        }
+        for (i, range) in parts.iter().enumerate() {
+            let part = sql[range.clone()].to_vec();
+            self.template
+                .read(&part, self.space.settings.lex)
+                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            let last = i + 1 == parts.len();
+            if !self.one_of_several(&part, last)? {
+                break;
+            }
+            self.after_command();
+        }
+        Ok(())
+    }
+
+    /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
+    fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
+        self.statements.more_results = !last;
+        let before = self.statements.errors_sent;
+        let done = self.statement(sql, false);
+        self.statements.more_results = false;
+        done?;
+        Ok(self.statements.errors_sent == before)
+    }
+
+    /// Plans and runs one statement; `whole` says that it is the client's packet.
+    pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
+        let mut prepared = self.plan(sql)?;
+        let mut template = std::mem::take(&mut self.template);
+        let mut attempts = 0;
+        let done = loop {
+            let planned = Planned { sql: sql.to_vec(), template, prepared: Arc::clone(&prepared) };
+            let done = self.run(&planned, whole);
+            template = planned.template;
+            let retry = match &done {
+                Err(Failure::Stale) => true,
+                Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+                _ => false,
+            };
+            if !retry || attempts > 0 {
+                break done;
+            }
+            attempts += 1;
+            self.server.drain()?;
+            let names = prepared.plan.names.clone();
+            let changed = self.look_up(&names)?;
+            if !changed && !matches!(done, Err(Failure::Stale)) {
+                break done;
+            }
+            self.template = template;
+            prepared = self.make_plan(sql, true)?;
+            template = std::mem::take(&mut self.template);
+        };
+        self.template = template;
+        if let Err(Failure::Server { code, state, message }) = done {
+            let message = logical_text(&message, &prepared);
+            return Err(Failure::Server { code, state, message });
+        }
+        done
+    }
+
+    fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
+        let prepared = &planned.prepared;
+        match &prepared.plan.action {
+            Action::Relay => {
+                if whole {
+                    self.relay_query(prepared)
+                } else {
+                    self.server.put_query(&planned.sql)?;
+                    self.server.flush()?;
+                    self.relay_answer(Command::Query, &[])?;
+                    self.after_relay(prepared)
+                }
+            }
+            Action::Refuse(refusal) => Err(refusal.clone().into()),
+            Action::Server { text, result } => {
+                self.send_text(planned, text)?;
+                match result {
+                    None => self.relay_answer(Command::Query, &[]),
+                    Some(items) => self.open_result(prepared, items, false).map(|_| ()),
+                }
+            }
+            Action::Finish(finish) => self.finish_query(planned, finish),
+            Action::Update(update) => {
+                let values = planned.values();
+                self.row_update(prepared, update, values)
+            }
+            Action::Define(ddl) => {
+                self.define(ddl, prepared)?;
+                self.after_relay(prepared)
+            }
+            Action::Show { what, text, table } => self.show(planned, what, text, table),
+        }
+    }
+
+    /// Binds and sends a text.
+    pub fn send_text(&mut self, planned: &Planned, text: &[onionskin_plan::Piece]) -> Outcome<()> {
+        let rows = planned.template.rows.map_or(1, |r| r.count);
+        let mut binder =
+            Binder::new(&planned.prepared, &self.state, planned.values(), &mut self.scratch);
+        binder.ignore = planned.is_ignore();
+        self.server.connection.reset_sequence();
+        let out = self.server.connection.begin_payload();
+        out.push(Command::Query.to_byte());
+        if let Err(failure) = binder.text(text, rows, out) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        self.statements.own_warnings = binder.warnings;
+        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server.flush()
+    }
+
+    fn put_client_query(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload();
+        self.server.connection.reset_sequence();
+        self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+        self.server.flush()
+    }
+
+    fn relay_query(&mut self, prepared: &Prepared) -> Outcome<()> {
+        self.put_client_query()?;
+        self.relay_answer(Command::Query, &prepared.plan.names)?;
+        self.after_relay(prepared)
+    }
+
+    fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
+        if prepared.plan.defines {
+            self.account.forget(&prepared.plan.names);
+        }
+        Ok(())
+    }
+
+    /// Relays a command that touches no rows.
+    fn relay_command(&mut self, command: Command) -> Outcome<()> {
+        self.put_client_query()?;
+        self.relay_answer(command, &[])
+    }
+
+    /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
+    /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
+    /// a protected table.
+    pub fn relay_answer(&mut self, command: Command, names: &[(String, String)]) -> Outcome<()> {
+        self.server.begin(command)?;
+        let mut held: Vec<Vec<u8>> = Vec::new();
+        let mut wrote = false;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Row => {
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                }
+                Step::ColumnCount(_) => held.push(self.server.payload().to_vec()),
+                Step::ColumnDef => {
+                    if open::names_physical(self.server.payload())
+                        && shows_physical_name(self.server.payload())
+                    {
+                        self.server.drain()?;
+                        return if wrote || names.is_empty() {
+                            Err(Failure::refused(&errors::PHYSICAL, ""))
+                        } else {
+                            Err(self.stale_or_physical(names))
+                        };
+                    }
+                    if held.is_empty() {
+                        let payload = self.server.connection.last_payload();
+                        self.client.write_payload(payload).map_err(Failure::Client)?;
+                    } else {
+                        held.push(self.server.payload().to_vec());
+                    }
+                    continue;
+                }
+                Step::LocalInfileRequest => {
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.relay_file()?;
+                }
+                Step::Err => {
+                    for packet in held.drain(..) {
+                        self.client.write_payload(&packet).map_err(Failure::Client)?;
+                    }
+                    if !wrote {
+                        return Err(self.server.error());
+                    }
+                    self.statements.errors_sent += 1;
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                }
+                Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
+                    for packet in held.drain(..) {
+                        self.client.write_payload(&packet).map_err(Failure::Client)?;
+                    }
+                    self.write_end(step)?;
+                    wrote = true;
+                    continue;
+                }
+                _ => {
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                }
+            }
+            if !held.is_empty() && matches!(step, Step::Row) {
+                return Err(Failure::refused(&errors::INTERNAL, "rows before their definitions"));
+            }
+            wrote |= held.is_empty();
+            if matches!(step, Step::ColumnCount(_)) {
+                self.release_definitions(&mut held, names)?;
+                wrote = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a result's definitions, checks all of them, then writes them.
+    fn release_definitions(
+        &mut self,
+        held: &mut Vec<Vec<u8>>,
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        let count = {
+            let mut reader = onionskin_wire::Reader::new(&held[0]);
+            reader.lenenc_int().map_err(Failure::Backend)?
+        };
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(Failure::Backend(WireError::Malformed("a definition is missing")));
+            }
+            let payload = self.server.payload();
+            if open::names_physical(payload) && shows_physical_name(payload) {
+                self.server.drain()?;
+                return Err(if names.is_empty() {
+                    Failure::refused(&errors::PHYSICAL, "")
+                } else {
+                    self.stale_or_physical(names)
+                });
+            }
+            held.push(payload.to_vec());
+        }
+        for packet in held.drain(..) {
+            self.client.write_payload(&packet).map_err(Failure::Client)?;
+        }
+        Ok(())
+    }
+
+    /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
+    /// program shows them, and that is refused.
+    fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+        match self.look_up(names) {
+            Ok(true) => Failure::Stale,
+            Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
+            Err(failure) => failure,
+        }
+    }
+
+    /// `LOAD DATA LOCAL`: the client's packets up to the empty one.
+    fn relay_file(&mut self) -> Outcome<()> {
+        self.flush()?;
+        self.server.connection.set_sequence(self.client.sequence());
+        loop {
+            let payload = self.client.read_payload().map_err(Failure::Client)?;
+            let end = payload.is_empty();
+            self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+            if end {
+                break;
+            }
+        }
+        self.server.flush()?;
+        Ok(())
+    }
+
+    /// Writes the end of a result: the client may not track the session, and more results of
+    /// ours may follow.
+    pub fn write_end(&mut self, step: Step) -> Outcome<()> {
+        let payload = self.server.connection.last_payload();
+        let more = self.statements.more_results && self.server.tracker.is_complete();
+        let own = self.statements.own_warnings.len();
+        let same = self.client_capabilities.contains(Capabilities::SESSION_TRACK)
+            || !self.server.capabilities.contains(Capabilities::SESSION_TRACK);
+        let is_eof = matches!(step, Step::EofAfterColumns { .. })
+            || (matches!(step, Step::EndOfRows { .. })
+                && (!self.server.capabilities.contains(Capabilities::DEPRECATE_EOF)
+                    || payload.len() < 7));
+        if (same || is_eof) && !more && own == 0 {
+            return self.client.write_payload(payload).map_err(Failure::Client);
+        }
+        if matches!(step, Step::EofAfterColumns { .. }) {
+            return self.client.write_payload(payload).map_err(Failure::Client);
+        }
+        let mut out = Vec::new();
+        if is_eof {
+            let mut eof = onionskin_wire::messages::EofPacket::decode(payload).map_err(Failure::Backend)?;
+            if more {
+                eof.status |= StatusFlags::MORE_RESULTS;
+            }
+            eof.warnings = eof.warnings.saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            eof.encode(&mut out);
+        } else {
+            let mut ok =
+                OkPacket::decode(payload, self.server.capabilities).map_err(Failure::Backend)?;
+            if more {
+                ok.status |= StatusFlags::MORE_RESULTS;
+            }
+            ok.warnings = ok.warnings.saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            ok.encode(&mut out, self.client_capabilities);
+        }
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+
+    /// Forwards an OK packet of the server's that was kept.
+    fn write_ok_payload(&mut self, payload: &[u8]) -> Outcome<()> {
+        let ok = OkPacket::decode(payload, self.server.capabilities).map_err(Failure::Backend)?;
+        let mut out = Vec::new();
+        ok.encode(&mut out, self.client_capabilities);
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+
+    /// Answers the client with an OK packet of our own.
+    pub fn write_done(&mut self, done: &Done) -> Outcome<()> {
+        let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
+        status.set(StatusFlags::MORE_RESULTS, self.statements.more_results);
+        let own = u16::try_from(self.statements.own_warnings.len()).unwrap_or(u16::MAX);
+        let ok = OkPacket {
+            affected_rows: done.affected_rows,
+            last_insert_id: done.last_insert_id,
+            warnings: done.warnings.saturating_add(own),
+            info: &done.info,
+            status,
+            ..OkPacket::default()
+        };
+        let mut out = Vec::new();
+        ok.encode(&mut out, self.client_capabilities);
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+
+    /// Reads a result and writes it with its protected columns opened.
+    /// Returns what opens its rows, for a cursor.
+    pub fn open_result(
+        &mut self,
+        prepared: &Prepared,
+        items: &[onionskin_plan::ResultItem],
+        binary: bool,
+    ) -> Outcome<Opener> {
+        let command = if binary { Command::StmtExecute } else { Command::Query };
+        self.server.begin(command)?;
+        let count = match self.server.step()? {
+            Step::ColumnCount(count) => count,
+            Step::Err => return Err(self.server.error()),
+            _ => return Err(Failure::Stale),
+        };
+        let mut definitions = Vec::with_capacity(usize::from(count));
+        for _ in 0..count {
+            match self.server.step()? {
+                Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
+                Step::Err => return Err(self.server.error()),
+                _ => return Err(Failure::Stale),
+            }
+        }
+        let (shown, opener) =
+            open::definitions(prepared, items, &definitions, &self.state, binary)?;
+        open::format_context(&self.state)?;
+        let head = {
+            let mut out = Vec::new();
+            onionskin_wire::PutWire::put_lenenc_int(&mut out, u64::from(count));
+            out
+        };
+        self.write(&head)?;
+        for definition in &shown {
+            self.write(definition)?;
+        }
+        self.open_rows(opener)
+    }
+
+    /// Reads rows up to their end and writes them opened. Returns the opener, for a cursor.
+    pub fn open_rows(&mut self, mut opener: Opener) -> Outcome<Opener> {
+        let shared = Arc::clone(&self.shared);
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Row => {
+                    let ctx = open::format_context(&self.state)?;
+                    let out = self.client.begin_payload();
+                    let payload = self.server.connection.last_payload();
+                    opener.row(payload, &shared.config.keys, &ctx, out)?;
+                    self.client.end_payload().map_err(Failure::Client)?;
+                }
+                Step::Err => return Err(self.server.error()),
+                Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => self.write_end(step)?,
+                _ => return Err(Failure::Backend(WireError::Malformed("not a row"))),
+            }
+        }
+        Ok(opener)
+    }
+
+    fn field_list(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let list = onionskin_wire::messages::ComFieldList::decode(&payload)
+            .map_err(Failure::Client)?;
+        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
+        let database = self.state.database.clone().unwrap_or_default().to_ascii_lowercase();
+        let name = (database.clone(), table.clone());
+        self.look_up(std::slice::from_ref(&name))?;
+        if let onionskin_plan::Known::Table(found) =
+            onionskin_plan::Catalog::table(self.account.as_ref(), &database, &table)
+            && found.is_protected()
+        {
+            return self.show_field_list(&payload, &found);
+        }
+        self.put_client_query()?;
+        self.relay_answer(Command::FieldList, &[])
+    }
+}
+
+impl Planned {
+    /// The values of a text statement.
+    pub fn values(&self) -> Values<'_> {
+        Values { sql: &self.sql, literals: &self.template.literals, params: &[], long_data: &[] }
+    }
+
+    /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
+    pub fn is_ignore(&self) -> bool {
+        self.template
+            .key
+            .split(|&b| b == b' ')
+            .take(4)
+            .any(|word| word.eq_ignore_ascii_case(b"ignore"))
+    }
+}
+
+/// Whether a definition's names, not its table or alias by chance, are physical.
+fn shows_physical_name(definition: &[u8]) -> bool {
+    onionskin_wire::messages::ColumnDefinition::decode(definition)
+        .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
+}
+
+fn is_physical(name: &[u8]) -> bool {
+    let digits = |tail: &[u8]| tail.len() == 4 && tail.iter().all(u8::is_ascii_hexdigit);
+    name.ends_with(b"$enc")
+        || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
+            memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
+        })
+}
+
+/// Errors that an outdated snapshot can cause.
+fn looks_stale(code: u16, message: &[u8]) -> bool {
+    match code {
+        // unknown column, column count, no default, no such key column
+        1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,
+        // a CHECK constraint, if it is ours
+        3819 | 4025 => memchr::memmem::find(message, b"onionskin_").is_some(),
+        _ => false,
+    }
+}
+
+/// An error text of the server's with logical names.
+pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(message).into_owned();
+    let mut tables: Vec<_> = prepared.plan.columns.iter().map(|c| Arc::clone(&c.table)).collect();
+    if let Action::Define(ddl) = &prepared.plan.action {
+        tables.extend(ddl.table.clone());
+    }
+    tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let touched = !tables.is_empty();
+    for table in tables {
+        for (column, protection) in table.protected_columns() {
+            for name in protection.names.all() {
+                if text.contains(name) {
+                    text = text.replace(name, &column.name);
+                }
+            }
+        }
+    }
+    // a duplicate's value is printed as bytes of a token
+    if touched
+        && text.starts_with("Duplicate entry '")
+        && let Some(end) = text.rfind("' for key ")
+    {
+        let value = &text["Duplicate entry '".len()..end];
+        let binary = value.contains("\\x") || value.chars().any(|c| c.is_control() || c == '\u{fffd}');
+        if binary {
+            text = format!("Duplicate entry '(protected)' for key {}", &text[end + "' for key ".len()..]);
+        }
+    }
+    text.into_bytes()
+}

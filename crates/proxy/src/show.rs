@@ -1,0 +1,179 @@
+//! How protected tables are shown: `SHOW CREATE TABLE`, `DESCRIBE`, `SHOW INDEX`, and the field
+//! list that old clients ask for.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
+use onionskin_schema::{Table, show_columns_row, show_create_table, show_index_row};
+use onionskin_wire::messages::{ColumnDefinition, Command};
+use onionskin_wire::rows::{TextRow, put_text_cell};
+use onionskin_wire::{Step, WireError};
+
+use crate::error::{Failure, Outcome};
+use crate::open::{logical_definition, names_physical};
+use crate::session::{Planned, Session};
+
+type Row<'a> = Vec<Option<Cow<'a, str>>>;
+
+impl Session {
+    /// Runs a `SHOW` and writes its rows with logical names.
+    pub fn show(
+        &mut self,
+        planned: &Planned,
+        what: &Show,
+        text: &[Piece],
+        table: &Arc<Table>,
+    ) -> Outcome<()> {
+        let (like, only) = match what {
+            Show::Columns { like, column } => {
+                let pattern = like.map(|i| self.pattern(planned, i)).transpose()?;
+                (pattern, column.clone())
+            }
+            _ => (None, None),
+        };
+        self.send_text(planned, text)?;
+        self.server.begin(Command::Query)?;
+        let family = self.state.family;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Err => return Err(self.server.error()),
+                Step::Row => {
+                    let packet = self.server.payload().to_vec();
+                    let Some(cells) = logical_row(&packet, what, table, family)? else { continue };
+                    if let Some(name) = cells.first().and_then(|c| c.as_deref()) {
+                        let wanted = like.as_deref().is_none_or(|p| like_matches(p, name))
+                            && only.as_deref().is_none_or(|o| o.eq_ignore_ascii_case(name));
+                        if matches!(what, Show::Columns { .. }) && !wanted {
+                            continue;
+                        }
+                    }
+                    let out = self.client.begin_payload();
+                    for cell in &cells {
+                        put_text_cell(out, cell.as_deref().map(str::as_bytes));
+                    }
+                    self.client.end_payload().map_err(Failure::Client)?;
+                }
+                Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
+                    self.write_end(step)?;
+                }
+                _ => {
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn pattern(&self, planned: &Planned, literal: usize) -> Outcome<String> {
+        let mut scratch = Vec::new();
+        let input = planned.values().input(literal, false, &self.state, &mut scratch, "LIKE")?;
+        match input {
+            onionskin_value::Input::Text { bytes, .. } => {
+                Ok(String::from_utf8_lossy(bytes).into_owned())
+            }
+            _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIKE")),
+        }
+    }
+
+    /// COM_FIELD_LIST of a protected table.
+    pub fn show_field_list(&mut self, command: &[u8], table: &Arc<Table>) -> Outcome<()> {
+        self.server.connection.reset_sequence();
+        self.server.connection.write_payload(command).map_err(Failure::Backend)?;
+        self.server.flush()?;
+        self.server.begin(Command::FieldList)?;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Err => return Err(self.server.error()),
+                Step::ColumnDef => {
+                    let packet = self.server.payload().to_vec();
+                    if !names_physical(&packet) {
+                        self.write(&packet)?;
+                        continue;
+                    }
+                    let definition =
+                        ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
+                    let name = String::from_utf8_lossy(&definition.org_name).into_owned();
+                    let Some(index) = table.columns.iter().position(|c| {
+                        c.enc_name().is_some_and(|enc| enc.eq_ignore_ascii_case(&name))
+                    }) else {
+                        continue;
+                    };
+                    let used = ColumnUse { table: Arc::clone(table), index };
+                    let item = ResultItem {
+                        open: None,
+                        name: Some(used.column().name.clone()),
+                        computed: false,
+                    };
+                    let shown = logical_definition(&definition, &item, &used, &self.state)?;
+                    self.write(&shown)?;
+                }
+                Step::EndOfRows { .. } | Step::EofAfterColumns { .. } | Step::Ok { .. } => {
+                    self.write_end(step)?;
+                }
+                _ => return Err(Failure::Backend(WireError::Malformed("not a definition"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row as the logical table's server would show it; `None` for rows that it would not show.
+fn logical_row<'p>(
+    packet: &'p [u8],
+    what: &Show,
+    table: &Table,
+    family: onionskin_value::Family,
+) -> Outcome<Option<Row<'p>>> {
+    let mut row: Row = Vec::new();
+    for cell in TextRow::new(packet) {
+        let cell = cell.map_err(Failure::Backend)?;
+        row.push(cell.map(String::from_utf8_lossy));
+    }
+    Ok(match what {
+        Show::Columns { .. } => show_columns_row(row, table, family),
+        Show::Index => show_index_row(row, table),
+        Show::CreateTable => {
+            let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
+            let logical = show_create_table(text, table, family)
+                .map_err(|e| Failure::refused(&errors::DAMAGED, e.to_string()))?;
+            if let Some(cell) = row.get_mut(1) {
+                *cell = Some(Cow::Owned(logical));
+            }
+            Some(row)
+        }
+    })
+}
+
+/// `LIKE` on a column's name: `%`, `_`, a backslash before either; letter case ignored.
+fn like_matches(pattern: &str, name: &str) -> bool {
+    fn matches(p: &[char], n: &[char]) -> bool {
+        match p.split_first() {
+            None => n.is_empty(),
+            Some(('%', rest)) => (0..=n.len()).any(|i| matches(rest, &n[i..])),
+            Some(('_', rest)) => !n.is_empty() && matches(rest, &n[1..]),
+            Some(('\\', rest)) if !rest.is_empty() => {
+                n.first() == rest.first() && matches(&rest[1..], &n[1..])
+            }
+            Some((c, rest)) => n.first() == Some(c) && matches(rest, &n[1..]),
+        }
+    }
+    let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
+    matches(&lower(pattern), &lower(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like_matches;
+
+    #[test]
+    fn patterns_match_names() {
+        assert!(like_matches("k%", "K_1"));
+        assert!(like_matches("a\\_b", "a_b"));
+        assert!(!like_matches("a\\_b", "axb"));
+        assert!(!like_matches("_", ""));
+    }
+}

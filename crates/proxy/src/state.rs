@@ -1,0 +1,197 @@
+//! What lexing and values depend on in a session, as the server reports it.
+//!
+//! Nothing is guessed from `SET` statements: at login the proxy asks for the variables once and
+//! has the server track their changes (`session_track_system_variables`).
+
+use onionskin_plan::{LexMode, Settings};
+use onionskin_value::{Charset, Family, SqlMode, TimeZone};
+use onionskin_wire::messages::{SessionChange, SessionChanges};
+
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+
+/// The variables that the server is asked to track.
+const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,session_track_system_variables,session_track_schema,system_time_zone";
+
+/// A session's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub family: Family,
+    /// `None`: a character set in which text cannot be lexed safely.
+    pub client_charset: Option<Charset>,
+    pub connection_charset: Option<Charset>,
+    /// `None`: not one that we can convert to. Binary stands for "as stored".
+    pub results_charset: Option<Charset>,
+    /// The collation id that string columns of results have.
+    pub results_collation: u16,
+    pub sql_mode: SqlMode,
+    pub sql_mode_text: String,
+    pub time_zone: TimeZone,
+    pub system_time_zone: String,
+    pub database: Option<String>,
+    pub div_precision_increment: u8,
+    /// `user@host` as the server authenticated it.
+    pub account: String,
+    pub default_collation: String,
+    pub found_rows: bool,
+    /// The server tracks changes; without that the settings are not known.
+    pub tracked: bool,
+    /// Something that plans depend on changed.
+    pub changed: bool,
+}
+
+fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
+    cell?.as_ref().map(|b| String::from_utf8_lossy(b).into_owned())
+}
+
+impl State {
+    /// Asks the server, and has it track changes from now on.
+    pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
+        let track = TRACKED.replace(",system_time_zone", "");
+        let track = format!("SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}'");
+        server.put_query(track.as_bytes())?;
+        server.put_query(
+            b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
+              @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
+              @@div_precision_increment, CURRENT_USER(), @@collation_database",
+        )?;
+        server.flush()?;
+        let tracked = match server.read_ok() {
+            Ok(_) => true,
+            Err(Failure::Server { code, .. }) => {
+                tracing::warn!(code, "the server does not track session variables");
+                false
+            }
+            Err(other) => return Err(other),
+        };
+        let rows = server.read_rows()?;
+        let row = rows.first();
+        let cell = |i: usize| text(row.and_then(|r| r.get(i)));
+        let system_time_zone = cell(5).unwrap_or_default();
+        let mut state = State {
+            family,
+            client_charset: None,
+            connection_charset: None,
+            results_charset: None,
+            results_collation: 0,
+            sql_mode: SqlMode::parse(""),
+            sql_mode_text: String::new(),
+            time_zone: TimeZone::parse("", &system_time_zone),
+            system_time_zone,
+            database: cell(6),
+            div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
+            account: cell(8).unwrap_or_default(),
+            default_collation: cell(9).unwrap_or_default(),
+            found_rows,
+            tracked,
+            changed: true,
+        };
+        state.set("sql_mode", &cell(0).unwrap_or_default());
+        state.set("character_set_client", &cell(1).unwrap_or_default());
+        state.set("character_set_connection", &cell(2).unwrap_or_default());
+        state.set("character_set_results", &cell(3).unwrap_or_default());
+        state.set("time_zone", &cell(4).unwrap_or_default());
+        server.changes.clear();
+        Ok(state)
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        match name {
+            "sql_mode" => {
+                self.sql_mode = SqlMode::parse(value);
+                self.sql_mode_text = value.to_string();
+            }
+            "character_set_client" => self.client_charset = Charset::from_name(value),
+            "character_set_connection" => self.connection_charset = Charset::from_name(value),
+            "character_set_results" => {
+                // NULL: no conversion
+                let charset =
+                    if value.is_empty() { Some(Charset::Binary) } else { Charset::from_name(value) };
+                self.results_charset = charset;
+                self.results_collation = charset.map_or(0, |c| default_collation(c, self.family));
+            }
+            "time_zone" => self.time_zone = TimeZone::parse(value, &self.system_time_zone),
+            "div_precision_increment" => {
+                self.div_precision_increment = value.parse().unwrap_or(4);
+                return;
+            }
+            "session_track_system_variables" | "session_track_schema" => self.tracked = false,
+            _ => return,
+        }
+        self.changed = true;
+    }
+
+    /// Takes over what the server said in its answers.
+    pub fn observe(&mut self, changes: &[u8]) {
+        for change in SessionChanges(changes) {
+            match change {
+                Ok(SessionChange::SystemVariable { name, value }) => {
+                    if let (Ok(name), Ok(value)) =
+                        (std::str::from_utf8(name), std::str::from_utf8(value))
+                    {
+                        self.set(name, value);
+                    } else {
+                        self.tracked = false;
+                    }
+                }
+                Ok(SessionChange::Schema(name)) => {
+                    self.database = (!name.is_empty())
+                        .then(|| String::from_utf8_lossy(name).into_owned());
+                    self.changed = true;
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    self.tracked = false;
+                    self.changed = true;
+                }
+            }
+        }
+    }
+
+    pub fn lex_mode(&self) -> LexMode {
+        let has = |word: &str| self.sql_mode_text.split(',').any(|w| w.eq_ignore_ascii_case(word));
+        LexMode {
+            ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
+            no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+        }
+    }
+
+    /// What planning depends on.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            family: self.family,
+            lex: self.lex_mode(),
+            database: self.database.clone(),
+            strict: self.sql_mode.is_strict(),
+            found_rows: self.found_rows,
+            default_collation: self.default_collation.clone(),
+        }
+    }
+
+    /// Identifies everything that a cached plan depends on beside the schema.
+    pub fn settings_key(&self) -> Vec<u8> {
+        let s = self.settings();
+        let flags = [
+            u8::from(s.lex.ansi_quotes),
+            u8::from(s.lex.no_backslash_escapes),
+            u8::from(s.strict),
+            u8::from(s.found_rows),
+            self.client_charset.map_or(255, |c| c as u8),
+        ];
+        let mut key = flags.to_vec();
+        key.extend_from_slice(s.database.unwrap_or_default().as_bytes());
+        key
+    }
+}
+
+/// The default collation's id, which result columns of strings are announced with.
+fn default_collation(charset: Charset, family: Family) -> u16 {
+    match (charset, family) {
+        (Charset::Utf8mb4, Family::MariaDb) => 45,
+        (Charset::Utf8mb4, Family::MySql) => 255,
+        (Charset::Utf8mb3, _) => 33,
+        (Charset::Latin1, _) => 8,
+        (Charset::Ascii, _) => 11,
+        (Charset::Binary, _) => 63,
+    }
+}

@@ -1,0 +1,1 @@
+//! Reserved: binlog → transactions → rows; copy, apply, checksum, checkpoint. No code yet.

@@ -1,0 +1,221 @@
+//! ALTER TABLE on protected columns, as far as no cell needs to be rewritten.
+//!
+//! Each function gives specifications that belong into one ALTER TABLE statement, so that the data's layout and
+//! the metadata change together.
+//!
+//! A new CHECK constraint makes both families copy the table: that is what ADD COLUMN and a new name cost. The other
+//! changes are instant.
+
+use onionskin_value::Family;
+
+use crate::{
+    comment::ColumnMetadata,
+    ddl::{
+        Layout, NewColumn, check_name, check_protectable, constraint_name, physical_definitions,
+    },
+    display::normalized,
+    errors::SchemaError,
+    quote::identifier,
+    table::{Column, Default, DefaultLiteral, Table},
+};
+
+/// Where ADD COLUMN puts a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Position<'a> {
+    /// At the end.
+    Last,
+    /// FIRST.
+    First,
+    /// AFTER a column.
+    After(&'a Column),
+}
+
+/// ADD COLUMN. The table must be empty if [`needs_empty_table`] says so.
+pub fn add_column(
+    column: &NewColumn,
+    position: Position<'_>,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let mut definitions = physical_definitions(column, family, tag)?;
+    let constraint = definitions.pop();
+    let names = column.names();
+    let mut place = match position {
+        Position::Last => String::new(),
+        Position::First => " FIRST".to_owned(),
+        Position::After(before) => format!(" AFTER {}", identifier(last_physical_name(before))),
+    };
+    let mut specifications = Vec::new();
+    for (definition, name) in definitions.iter().zip(names.all()) {
+        specifications.push(format!("ADD COLUMN {definition}{place}"));
+        if !place.is_empty() {
+            place = format!(" AFTER {}", identifier(name));
+        }
+    }
+    specifications.extend(constraint.map(|constraint| format!("ADD {constraint}")));
+    Ok(specifications)
+}
+
+/// Whether rows that are already there would need a sealed value that only the proxy can make: the column is NOT
+/// NULL, or has a default. Then the table must be empty, or the statement be refused with
+/// [`SchemaError::RowsNeedValues`].
+pub fn needs_empty_table(column: &NewColumn) -> bool {
+    !column.nullable || matches!(column.default, Some(DefaultLiteral::Value(_)))
+}
+
+/// The physical column after which a neighbour of `column` stands.
+pub fn last_physical_name(column: &Column) -> &str {
+    column
+        .protection
+        .as_ref()
+        .and_then(|protection| protection.names.all().last())
+        .unwrap_or(&column.name)
+}
+
+/// DROP COLUMN.
+pub fn drop_column(table: &Table, column: &Column) -> Result<Vec<String>, SchemaError> {
+    let (metadata, layout_names) = known(table, column)?;
+    let mut specifications = vec![drop_constraint(&metadata)];
+    specifications.extend(
+        layout_names
+            .iter()
+            .map(|name| format!("DROP COLUMN {}", identifier(name))),
+    );
+    Ok(specifications)
+}
+
+/// RENAME COLUMN, or CHANGE without another change of the definition.
+pub fn rename_column(
+    table: &Table,
+    column: &Column,
+    new_name: &str,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (old, old_names) = known(table, column)?;
+    let new = ColumnMetadata {
+        name: new_name.to_owned(),
+        ..old.clone()
+    };
+    let layout = Layout::new(&new, column.nullable, column.invisible);
+    check_name(new_name, &layout.names)?;
+    let mut specifications = vec![
+        drop_constraint(&old),
+        format!(
+            "CHANGE COLUMN {} {}",
+            identifier(&old_names[0]),
+            layout.enc_definition(family, tag)?
+        ),
+    ];
+    for (old_name, new_name) in old_names.iter().zip(layout.names.all()).skip(1) {
+        specifications.push(format!(
+            "RENAME COLUMN {} TO {}",
+            identifier(old_name),
+            identifier(new_name)
+        ));
+    }
+    specifications.push(format!("ADD {}", layout.constraint_definition()));
+    Ok(specifications)
+}
+
+/// ALTER COLUMN … SET DEFAULT, or DROP DEFAULT with `None`. Rows that exist keep their values.
+pub fn set_default(
+    table: &Table,
+    column: &Column,
+    default: Option<&DefaultLiteral>,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (mut metadata, _) = known(table, column)?;
+    metadata.default = match default {
+        Some(default) => Some(normalized(default, &metadata.sql_type)),
+        // MariaDB knows no nullable column without a default.
+        None if family == Family::MariaDb && column.nullable => Some(DefaultLiteral::Null),
+        None => None,
+    };
+    check_protectable(&new_column(&metadata, column.nullable), family)?;
+    modify(&metadata, column, family, tag)
+}
+
+/// A new comment of the user's own, as MODIFY without another change gives it.
+pub fn set_comment(
+    table: &Table,
+    column: &Column,
+    comment: &str,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (mut metadata, _) = known(table, column)?;
+    comment.clone_into(&mut metadata.comment);
+    modify(&metadata, column, family, tag)
+}
+
+fn modify(
+    metadata: &ColumnMetadata,
+    column: &Column,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let layout = Layout::new(metadata, column.nullable, column.invisible);
+    Ok(vec![format!(
+        "MODIFY COLUMN {}",
+        layout.enc_definition(family, tag)?
+    )])
+}
+
+fn drop_constraint(metadata: &ColumnMetadata) -> String {
+    format!(
+        "DROP CONSTRAINT {}",
+        identifier(&constraint_name(metadata.table_id, metadata.column_id))
+    )
+}
+
+fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
+    NewColumn {
+        name: metadata.name.clone(),
+        sql_type: metadata.sql_type,
+        explicit_collation: metadata.explicit_collation,
+        nullable,
+        default: metadata.default.clone(),
+        comment: Some(metadata.comment.clone()),
+        invisible: false,
+        capabilities: metadata.capabilities.clone(),
+        column_id: metadata.column_id,
+        table_id: metadata.table_id,
+        key_id: metadata.key_id,
+        suite: metadata.suite,
+    }
+}
+
+/// The definition of a protected column of a sound table, with its physical names.
+fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>), SchemaError> {
+    if let Some(reason) = &table.damaged {
+        return Err(SchemaError::DamagedTable {
+            table: table.name.clone(),
+            reason: reason.clone(),
+        });
+    }
+    let not_protected = || SchemaError::NotProtected {
+        column: column.name.clone(),
+    };
+    let protection = column.protection.as_ref().ok_or_else(not_protected)?;
+    let metadata = ColumnMetadata {
+        name: column.name.clone(),
+        sql_type: column.sql_type.ok_or_else(not_protected)?,
+        explicit_collation: column.explicit_collation,
+        default: match &column.default {
+            Some(Default::Literal(literal)) => Some(literal.clone()),
+            _ => None,
+        },
+        comment: column.comment.clone(),
+        capabilities: protection.capabilities.clone(),
+        column_id: protection.column_id,
+        table_id: table.table_id.ok_or_else(not_protected)?,
+        key_id: protection.key_id,
+        suite: protection.suite,
+    };
+    Ok((
+        metadata,
+        protection.names.all().map(str::to_owned).collect(),
+    ))
+}

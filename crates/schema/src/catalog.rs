@@ -1,0 +1,282 @@
+//! From `information_schema.columns` to [`Table`]s.
+
+use std::collections::HashSet;
+
+use crate::{
+    comment::{self, CommentError, MARK},
+    ddl::{cell_type, order_key_bytes},
+    protection::{EQUALITY_TOKEN_BYTES, PhysicalNames, Protection, split_companion, split_enc},
+    quote::text_as_hex_literal,
+    table::{Column, Default, KeyRole, Table, same_name},
+};
+use onionskin_value::SqlType;
+
+/// The select list whose rows [`ColumnRow`] holds, in the order of its fields.
+pub const COLUMNS_QUERY_FIELDS: &str = "TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, \
+     IS_NULLABLE, DATA_TYPE, COLUMN_TYPE, COLLATION_NAME, CHARACTER_SET_NAME, COLUMN_KEY, EXTRA, COLUMN_COMMENT, \
+     GENERATION_EXPRESSION";
+
+/// One row of [`catalog_query`], as UTF-8.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct ColumnRow<'a> {
+    pub table_schema: &'a str,
+    pub table_name: &'a str,
+    pub column_name: &'a str,
+    pub ordinal_position: u64,
+    pub column_default: Option<&'a str>,
+    /// `YES` or `NO`.
+    pub is_nullable: &'a str,
+    pub data_type: &'a str,
+    pub column_type: &'a str,
+    pub collation: Option<&'a str>,
+    pub character_set: Option<&'a str>,
+    pub column_key: &'a str,
+    pub extra: &'a str,
+    pub column_comment: &'a str,
+    pub generation_expression: Option<&'a str>,
+}
+
+/// The query for the columns of these tables of a database, or of all its tables if no name is given.
+///
+/// The text means the same under every `sql_mode` and connection character set: names are hexadecimal literals.
+/// Each table is asked for by itself, because MariaDB opens every table of the database for any condition other
+/// than equality. Names are compared as the server compares table names, because both servers treat equality with
+/// a constant as a look-up by name.
+pub fn catalog_query(database: &str, names: &[&str]) -> String {
+    let of_database = format!(
+        "SELECT {COLUMNS_QUERY_FIELDS} FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {}",
+        text_as_hex_literal(database)
+    );
+    if names.is_empty() {
+        return of_database;
+    }
+    let each: Vec<String> = names
+        .iter()
+        .map(|name| {
+            format!(
+                "{of_database} AND TABLE_NAME = {}",
+                text_as_hex_literal(name)
+            )
+        })
+        .collect();
+    each.join(" UNION ALL ")
+}
+
+/// The tables to which `rows` belong, in the order of their first rows. `verify` tells whether a tag belongs to bytes.
+///
+/// A table with anything wrong about its protected columns is marked as damaged and keeps the columns that could be
+/// understood; it never looks unprotected.
+pub fn tables_from_rows<'a>(
+    rows: impl IntoIterator<Item = ColumnRow<'a>>,
+    verify: impl Fn(&[u8], &[u8; 16]) -> bool,
+) -> Vec<Table> {
+    let mut groups: Vec<Vec<ColumnRow<'a>>> = Vec::new();
+    let mut index = std::collections::HashMap::new();
+    for row in rows {
+        let at = *index
+            .entry((row.table_schema, row.table_name))
+            .or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|mut group| {
+            group.sort_by_key(|row| row.ordinal_position);
+            table_from(&group, &verify)
+        })
+        .collect()
+}
+
+/// The table whose rows these are; there is at least one.
+fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool) -> Table {
+    let mut table = Table {
+        database: rows.first().map_or("", |row| row.table_schema).to_owned(),
+        name: rows.first().map_or("", |row| row.table_name).to_owned(),
+        columns: Vec::with_capacity(rows.len()),
+        table_id: None,
+        damaged: None,
+    };
+    let holds_sealed = rows.iter().any(|row| is_sealed(row));
+    if !holds_sealed {
+        table.columns.extend(rows.iter().map(plain_column));
+        return table;
+    }
+
+    let mut damage = Damage(None);
+    let mut companions: Vec<&ColumnRow<'_>> = Vec::new();
+    let mut column_ids = HashSet::new();
+    for row in rows {
+        if is_sealed(row) {
+            match comment::decode(row.column_comment, row.column_name, &verify) {
+                Ok(metadata) => {
+                    if *table.table_id.get_or_insert(metadata.table_id) != metadata.table_id {
+                        damage.note(row.column_name, "belongs to another table");
+                    }
+                    if !column_ids.insert(metadata.column_id) {
+                        damage.note(row.column_name, "has the id of another column");
+                    }
+                    if !same_type(row, &cell_type(&metadata.sql_type)) {
+                        damage.note(row.column_name, "has another type than its definition says");
+                    }
+                    table.columns.push(protected_column(row, metadata));
+                }
+                Err(error) => damage.note(row.column_name, reason(&error)),
+            }
+        } else if split_companion(row.column_name).is_some() {
+            companions.push(row);
+        } else {
+            table.columns.push(plain_column(row));
+        }
+    }
+
+    for column in &mut table.columns {
+        claim_companions(column, &mut companions, &mut damage);
+    }
+    if let Some(foreign) = companions.first() {
+        damage.note(foreign.column_name, "belongs to no protected column");
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if table.columns[..at]
+            .iter()
+            .any(|other| same_name(&other.name, &column.name))
+        {
+            damage.note(&column.name, "exists twice, protected and in plaintext");
+        }
+    }
+    table.damaged = damage.0;
+    table
+}
+
+/// The first thing found wrong.
+struct Damage(Option<String>);
+
+impl Damage {
+    fn note(&mut self, column: &str, what: &str) {
+        self.0
+            .get_or_insert_with(|| format!("column '{column}' {what}"));
+    }
+}
+
+fn reason(error: &CommentError) -> &'static str {
+    match error {
+        CommentError::NotOurs => "holds no definition in its comment",
+        CommentError::UnknownVersion => "was defined by a newer version",
+        CommentError::Malformed => "has a malformed definition in its comment",
+        CommentError::NotAuthentic => {
+            "has a definition in its comment that was changed, comes from another column, or was written under other keys"
+        }
+        CommentError::UnknownType => "has a type that this version does not know",
+    }
+}
+
+/// Whether the column is a sealed one, by its name or by its comment: whoever strips one of them must not turn
+/// the table into an unprotected one.
+fn is_sealed(row: &ColumnRow<'_>) -> bool {
+    split_enc(row.column_name).is_some() || row.column_comment.starts_with(MARK)
+}
+
+fn same_type(row: &ColumnRow<'_>, expected: &str) -> bool {
+    row.column_type.eq_ignore_ascii_case(expected)
+}
+
+fn is_invisible(row: &ColumnRow<'_>) -> bool {
+    row.extra
+        .split_ascii_whitespace()
+        .any(|word| word.eq_ignore_ascii_case("INVISIBLE"))
+}
+
+/// Takes the companions of `column` out of the list, checks them and learns the column's part in keys from them.
+fn claim_companions(
+    column: &mut Column,
+    companions: &mut Vec<&ColumnRow<'_>>,
+    damage: &mut Damage,
+) {
+    let (Some(protection), Some(sql_type)) = (&column.protection, &column.sql_type) else {
+        return;
+    };
+    let PhysicalNames { eq, ord, .. } = &protection.names;
+    let expected = [(eq, EQUALITY_TOKEN_BYTES), (ord, order_key_bytes(sql_type))];
+    for (name, bytes) in expected {
+        let Some(name) = name else { continue };
+        let Some(at) = companions.iter().position(|row| row.column_name == name) else {
+            damage.note(name, "is missing, or hidden from this account");
+            continue;
+        };
+        let row = companions.swap_remove(at);
+        if !same_type(row, &format!("binary({bytes})")) {
+            damage.note(name, "has another type than its definition says");
+        }
+        if (row.is_nullable == "YES") != column.nullable {
+            damage.note(name, "and its sealed column differ in NOT NULL");
+        }
+        if !is_invisible(row) {
+            damage.note(name, "is not invisible");
+        }
+        column.key = column.key.max(KeyRole::from_column_key(row.column_key));
+    }
+}
+
+fn protected_column(row: &ColumnRow<'_>, metadata: comment::ColumnMetadata) -> Column {
+    let names = PhysicalNames::new(
+        &metadata.name,
+        metadata.column_id,
+        &metadata.sql_type,
+        &metadata.capabilities,
+    );
+    Column {
+        type_text: logical_type_text(&metadata.sql_type, row),
+        name: metadata.name,
+        sql_type: Some(metadata.sql_type),
+        nullable: row.is_nullable == "YES",
+        default: metadata.default.map(Default::Literal),
+        auto_increment: false,
+        on_update: false,
+        generated: false,
+        // Of a sealed column's own keys nobody knows; the companions tell.
+        key: KeyRole::None,
+        protection: Some(Protection {
+            column_id: metadata.column_id,
+            key_id: metadata.key_id,
+            suite: metadata.suite,
+            capabilities: metadata.capabilities,
+            names,
+        }),
+        invisible: is_invisible(row),
+        comment: metadata.comment,
+        explicit_collation: metadata.explicit_collation,
+    }
+}
+
+/// COLUMN_TYPE of the logical column, which the comment holds as the server's family prints it.
+fn logical_type_text(sql_type: &SqlType, row: &ColumnRow<'_>) -> String {
+    comment::column_type(row.column_comment)
+        .unwrap_or_else(|| sql_type.to_sql(onionskin_value::Family::MySql))
+}
+
+fn plain_column(row: &ColumnRow<'_>) -> Column {
+    let extra = row.extra.to_ascii_lowercase();
+    Column {
+        name: row.column_name.to_owned(),
+        sql_type: SqlType::parse(row.column_type, row.collation).ok(),
+        type_text: row.column_type.to_owned(),
+        nullable: row.is_nullable == "YES",
+        default: row
+            .column_default
+            .map(|text| Default::Server(text.to_owned())),
+        auto_increment: extra.contains("auto_increment"),
+        on_update: extra.contains("on update"),
+        generated: row
+            .generation_expression
+            .is_some_and(|text| !text.is_empty())
+            || extra.contains(" generated"),
+        key: KeyRole::from_column_key(row.column_key),
+        protection: None,
+        invisible: is_invisible(row),
+        comment: row.column_comment.to_owned(),
+        explicit_collation: false,
+    }
+}

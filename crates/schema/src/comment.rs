@@ -1,0 +1,333 @@
+//! The logical definition of a column, in the COMMENT of its sealed column.
+//!
+//! ```text
+//! onionskin:1|TAG|COLUMN ID|TABLE ID|KEY ID|SUITE|CAPABILITIES|DATA_TYPE|COLUMN_TYPE|CHARSET|COLLATION|FLAGS
+//!            |CHARACTERS|OCTETS|PRECISION|SCALE|FRACTION|DEFAULT|COMMENT
+//! ```
+//!
+//! (one line in fact). The tag authenticates every other character of the text and the physical name of the
+//! column, so a comment cannot be edited or moved to a column of another name. Moved to the column of the same
+//! name in another table, it leads to keys that open nothing there, because the table id is bound into them.
+//!
+//! Two needs shaped the text form:
+//!
+//! - It must arrive unchanged through every `sql_mode`, connection character set and dump. So it holds only
+//!   printable ASCII characters, without quotes and backslashes.
+//! - The server must be able to take it apart, because [`information_schema_columns`] lets it. So a field is found
+//!   by counting `|`, and a field that holds any other character stands as `%` and its base64: SQL can decode
+//!   base64 and could not decode single escapes.
+//!
+//! The facts from CHARACTERS to FRACTION follow from the type; they are there for the server alone, and
+//! [`decode`] does not look at them. Whether the column is nullable is told by the sealed column itself.
+//!
+//! [`information_schema_columns`]: crate::information_schema_columns
+
+use std::fmt::Write;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use onionskin_value::{Family, SqlType};
+
+use crate::{
+    display::shown,
+    errors::SchemaError,
+    protection::{Capabilities, ENC_SUFFIX, split_enc},
+    quote::{hex, unhex},
+    table::DefaultLiteral,
+    type_facts::TypeFacts,
+};
+
+/// Most characters a server keeps of a column comment.
+pub const MAX_COMMENT: usize = 1024;
+
+/// What every comment of ours begins with, whatever its version.
+pub const MARK: &str = "onionskin:";
+
+const VERSION_FIELD: &str = "onionskin:1|";
+const FIELDS_AFTER_TAG: usize = 17;
+const EXPLICIT_COLLATION: &str = "c";
+
+/// Number of a field, counted from 1 as `SUBSTRING_INDEX` does.
+pub(crate) mod field {
+    pub(crate) const DATA_TYPE: usize = 8;
+    pub(crate) const COLUMN_TYPE: usize = 9;
+    pub(crate) const CHARSET: usize = 10;
+    pub(crate) const COLLATION: usize = 11;
+    pub(crate) const CHARACTERS: usize = 13;
+    pub(crate) const OCTETS: usize = 14;
+    pub(crate) const PRECISION: usize = 15;
+    pub(crate) const SCALE: usize = 16;
+    pub(crate) const FRACTION: usize = 17;
+    pub(crate) const DEFAULT: usize = 18;
+    pub(crate) const COMMENT: usize = 19;
+}
+
+/// DEFAULT NULL; a value begins with [`DEFAULT_VALUE`], and no default at all is the empty field.
+pub(crate) const DEFAULT_NULL: &str = "null";
+/// Stands before the value of a default.
+pub(crate) const DEFAULT_VALUE: char = '=';
+/// Stands before a field in base64.
+pub(crate) const ENCODED: char = '%';
+
+/// The logical definition of a protected column, but for what the physical columns tell themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnMetadata {
+    /// Logical name.
+    pub name: String,
+    /// Logical type, with its collation.
+    pub sql_type: SqlType,
+    /// Whether the definition named its character set or collation.
+    pub explicit_collation: bool,
+    /// Default, if any.
+    pub default: Option<DefaultLiteral>,
+    /// The user's own comment. Characters beyond the basic plane become question marks, as in servers.
+    pub comment: String,
+    /// What the server can do.
+    pub capabilities: Capabilities,
+    /// Stands in every cell.
+    pub column_id: [u8; 4],
+    /// Bound into every cell; the same for all columns of a table.
+    pub table_id: [u8; 8],
+    /// The data key.
+    pub key_id: u16,
+    /// The cipher suite.
+    pub suite: u8,
+}
+
+/// Why a comment gave no definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommentError {
+    /// It does not begin as ours do.
+    #[error("the column's comment holds no definition")]
+    NotOurs,
+    /// A newer version wrote it.
+    #[error("the definition in the column's comment has a format that this version does not know")]
+    UnknownVersion,
+    /// Fields are missing or unreadable.
+    #[error("the definition in the column's comment is malformed")]
+    Malformed,
+    /// The tag is wrong: it was edited, moved, or written under another key.
+    #[error(
+        "the definition in the column's comment is not authentic: it was changed, comes from another column, or was written under other keys"
+    )]
+    NotAuthentic,
+    /// It is authentic, and this version does not understand the type.
+    #[error("the type in the column's comment is not known to this version")]
+    UnknownType,
+}
+
+/// The text of the comment. `tag` authenticates bytes.
+pub fn encode(
+    metadata: &ColumnMetadata,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<String, SchemaError> {
+    let facts = TypeFacts::new(&metadata.sql_type, family);
+    let mut body = format!(
+        "{}|{}|{}|{}",
+        hex(&metadata.column_id),
+        hex(&metadata.table_id),
+        metadata.key_id,
+        metadata.suite
+    );
+    push_text(&mut body, &capability_words(&metadata.capabilities));
+    push_text(&mut body, &facts.data_type);
+    push_text(&mut body, &facts.column_type);
+    push_text(&mut body, facts.character_set.as_deref().unwrap_or(""));
+    push_text(&mut body, facts.collation.as_deref().unwrap_or(""));
+    push_text(
+        &mut body,
+        if metadata.explicit_collation {
+            EXPLICIT_COLLATION
+        } else {
+            ""
+        },
+    );
+    for number in [
+        facts.character_maximum_length,
+        facts.character_octet_length,
+        facts.numeric_precision,
+        facts.numeric_scale,
+        facts.datetime_precision,
+    ] {
+        body.push('|');
+        if let Some(number) = number {
+            let _ = write!(body, "{number}");
+        }
+    }
+    match &metadata.default {
+        None => body.push('|'),
+        Some(DefaultLiteral::Null) => push_text(&mut body, DEFAULT_NULL),
+        Some(DefaultLiteral::Value(value)) => {
+            let mut field = vec![DEFAULT_VALUE as u8];
+            field.extend_from_slice(value);
+            push_bytes(&mut body, &field);
+        }
+    }
+    push_text(&mut body, &shown(&metadata.comment));
+
+    let physical_name = format!("{}{ENC_SUFFIX}", metadata.name);
+    let text = format!(
+        "{VERSION_FIELD}{}|{body}",
+        hex(&tag(&tagged_bytes(&physical_name, &body)))
+    );
+    // ASCII only, so bytes are characters.
+    if text.len() > MAX_COMMENT {
+        return Err(SchemaError::CommentTooLong {
+            column: metadata.name.clone(),
+            excess: text.len() - MAX_COMMENT,
+        });
+    }
+    Ok(text)
+}
+
+/// Reads the comment of the column `physical_name`. `verify` tells whether a tag is that of the bytes.
+pub fn decode(
+    comment: &str,
+    physical_name: &str,
+    verify: impl Fn(&[u8], &[u8; 16]) -> bool,
+) -> Result<ColumnMetadata, CommentError> {
+    if !comment.starts_with(MARK) {
+        return Err(CommentError::NotOurs);
+    }
+    let rest = comment
+        .strip_prefix(VERSION_FIELD)
+        .ok_or(CommentError::UnknownVersion)?;
+    let (tag, body) = rest.split_once('|').ok_or(CommentError::Malformed)?;
+    let tag = unhex::<16>(tag).ok_or(CommentError::Malformed)?;
+    if !verify(&tagged_bytes(physical_name, body), &tag) {
+        return Err(CommentError::NotAuthentic);
+    }
+    let name = split_enc(physical_name).ok_or(CommentError::Malformed)?;
+    let fields: Vec<&str> = body.split('|').collect();
+    let fields: [&str; FIELDS_AFTER_TAG] =
+        fields.try_into().map_err(|_| CommentError::Malformed)?;
+    let [
+        column_id,
+        table_id,
+        key_id,
+        suite,
+        capabilities,
+        _data_type,
+        column_type,
+        _charset,
+        collation,
+        flags,
+        ..,
+        default,
+        user_comment,
+    ] = fields;
+    let collation = text_field(collation)?;
+    let collation = (!collation.is_empty()).then_some(collation.as_str());
+    Ok(ColumnMetadata {
+        name: name.to_owned(),
+        sql_type: SqlType::parse(&text_field(column_type)?, collation)
+            .map_err(|_| CommentError::UnknownType)?,
+        explicit_collation: match flags {
+            EXPLICIT_COLLATION => true,
+            "" => false,
+            _ => return Err(CommentError::Malformed),
+        },
+        default: match default {
+            "" => None,
+            DEFAULT_NULL => Some(DefaultLiteral::Null),
+            field => {
+                let mut value = bytes_field(field)?;
+                if value.first() != Some(&(DEFAULT_VALUE as u8)) {
+                    return Err(CommentError::Malformed);
+                }
+                value.remove(0);
+                Some(DefaultLiteral::Value(value))
+            }
+        },
+        comment: text_field(user_comment)?,
+        capabilities: parse_capability_words(&text_field(capabilities)?)
+            .ok_or(CommentError::Malformed)?,
+        column_id: unhex(column_id).ok_or(CommentError::Malformed)?,
+        table_id: unhex(table_id).ok_or(CommentError::Malformed)?,
+        key_id: key_id.parse().map_err(|_| CommentError::Malformed)?,
+        suite: suite.parse().map_err(|_| CommentError::Malformed)?,
+    })
+}
+
+/// What the tag covers. Names hold no NUL, so the parts cannot be shifted against each other.
+fn tagged_bytes(physical_name: &str, body: &str) -> Vec<u8> {
+    [VERSION_FIELD, physical_name, "\0", body]
+        .concat()
+        .into_bytes()
+}
+
+fn capability_words(capabilities: &Capabilities) -> String {
+    let mut words = Vec::new();
+    if capabilities.eq {
+        words.push("eq".to_owned());
+    }
+    if capabilities.range {
+        words.push("range".to_owned());
+    }
+    if let Some(group) = &capabilities.join {
+        // The group comes last and may hold any character, commas too.
+        words.push(format!("join={group}"));
+    }
+    words.join(",")
+}
+
+fn parse_capability_words(text: &str) -> Option<Capabilities> {
+    let mut capabilities = Capabilities::default();
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(group) = rest.strip_prefix("join=") {
+            capabilities.join = Some(group.to_owned());
+            break;
+        }
+        let (word, next) = rest.split_once(',').unwrap_or((rest, ""));
+        match word {
+            "eq" => capabilities.eq = true,
+            "range" => capabilities.range = true,
+            _ => return None,
+        }
+        rest = next;
+    }
+    Some(capabilities)
+}
+
+/// Characters that stand for themselves.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'|' | b'%' | b'\'' | b'"' | b'\\' | b'`')
+}
+
+fn push_text(out: &mut String, text: &str) {
+    push_bytes(out, text.as_bytes());
+}
+
+fn push_bytes(out: &mut String, bytes: &[u8]) {
+    out.push('|');
+    match std::str::from_utf8(bytes) {
+        // A space at the end could be lost to a comparison that pads.
+        Ok(text) if bytes.iter().all(|&byte| is_plain(byte)) && !text.ends_with(' ') => {
+            out.push_str(text);
+        }
+        _ => {
+            out.push(ENCODED);
+            STANDARD.encode_string(bytes, out);
+        }
+    }
+}
+
+fn bytes_field(field: &str) -> Result<Vec<u8>, CommentError> {
+    match field.strip_prefix(ENCODED) {
+        Some(encoded) => STANDARD
+            .decode(encoded)
+            .map_err(|_| CommentError::Malformed),
+        None => Ok(field.as_bytes().to_vec()),
+    }
+}
+
+fn text_field(field: &str) -> Result<String, CommentError> {
+    String::from_utf8(bytes_field(field)?).map_err(|_| CommentError::Malformed)
+}
+
+/// COLUMN_TYPE in the words of the family that the column was defined on. Only for comments that [`decode`]
+/// accepted.
+pub(crate) fn column_type(comment: &str) -> Option<String> {
+    text_field(comment.split('|').nth(field::COLUMN_TYPE - 1)?).ok()
+}

@@ -1,0 +1,350 @@
+//! From logical columns to the physical ones, as DDL.
+
+use std::fmt::Write;
+
+use onionskin_value::{Family, SqlType};
+
+use crate::{
+    comment::{self, ColumnMetadata},
+    display::normalized,
+    errors::SchemaError,
+    protection::{
+        CELL_FORMAT_VERSION, CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, MAX_IDENTIFIER,
+        ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
+    },
+    quote::{hex, identifier},
+    table::{Column, DefaultLiteral},
+    type_facts::{data_type_of, is_long},
+};
+
+/// Longest cell that is stored as VARBINARY. All VARBINARY columns of a row share 65,535 bytes; a BLOB takes only
+/// a pointer's worth of them.
+pub const MAX_INLINE_CELL: u64 = 16_000;
+
+const CONSTRAINT_PREFIX: &str = "onionskin_";
+
+/// A column that is to be protected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewColumn {
+    /// Logical name.
+    pub name: String,
+    /// Logical type, with its collation.
+    pub sql_type: SqlType,
+    /// Whether the definition names a character set or collation itself. MySQL shows that.
+    pub explicit_collation: bool,
+    /// Whether NULL is allowed. False for the columns of a primary key.
+    pub nullable: bool,
+    /// Default, if any; a nullable column without one has the default NULL.
+    pub default: Option<DefaultLiteral>,
+    /// The user's own comment.
+    pub comment: Option<String>,
+    /// Left out of `SELECT *`.
+    pub invisible: bool,
+    /// What the server shall be able to do.
+    pub capabilities: Capabilities,
+    /// Random; unique among the table's columns.
+    pub column_id: [u8; 4],
+    /// Random; the same for all columns of the table.
+    pub table_id: [u8; 8],
+    /// The data key.
+    pub key_id: u16,
+    /// The cipher suite.
+    pub suite: u8,
+}
+
+impl NewColumn {
+    /// The names on the server.
+    pub fn names(&self) -> PhysicalNames {
+        PhysicalNames::new(
+            &self.name,
+            self.column_id,
+            &self.sql_type,
+            &self.capabilities,
+        )
+    }
+
+    fn metadata(&self) -> ColumnMetadata {
+        let default = match &self.default {
+            None if self.nullable => Some(DefaultLiteral::Null),
+            other => other
+                .as_ref()
+                .map(|default| normalized(default, &self.sql_type)),
+        };
+        ColumnMetadata {
+            name: self.name.clone(),
+            sql_type: self.sql_type,
+            explicit_collation: self.explicit_collation,
+            default,
+            comment: self.comment.clone().unwrap_or_default(),
+            capabilities: self.capabilities.clone(),
+            column_id: self.column_id,
+            table_id: self.table_id,
+            key_id: self.key_id,
+            suite: self.suite,
+        }
+    }
+}
+
+/// The elements of a CREATE TABLE list that stand for `column`: its physical columns and their CHECK constraint.
+pub fn physical_definitions(
+    column: &NewColumn,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    check_protectable(column, family)?;
+    let metadata = column.metadata();
+    let layout = Layout::new(&metadata, column.nullable, column.invisible);
+    let mut definitions = vec![layout.enc_definition(family, &tag)?];
+    definitions.extend(layout.companion_definitions());
+    definitions.push(layout.constraint_definition());
+    Ok(definitions)
+}
+
+/// Whether the column can be protected as it is; the errors are precise.
+pub fn check_protectable(column: &NewColumn, family: Family) -> Result<(), SchemaError> {
+    check_capabilities(&column.name, &column.sql_type, &column.capabilities, family)?;
+    check_name(&column.name, &column.names())?;
+    let column_type = column.sql_type.to_sql(family);
+    if family == Family::MySql
+        && is_long(data_type_of(&column_type))
+        && matches!(column.default, Some(DefaultLiteral::Value(_)))
+    {
+        return Err(SchemaError::LongTypeDefault {
+            column: column.name.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn check_capabilities(
+    name: &str,
+    sql_type: &SqlType,
+    capabilities: &Capabilities,
+    family: Family,
+) -> Result<(), SchemaError> {
+    let not_searchable = |capability| SchemaError::NotSearchable {
+        column: name.to_owned(),
+        type_text: match sql_type.collation {
+            Some(collation) => format!("{} COLLATE {}", sql_type.to_sql(family), collation.name()),
+            None => sql_type.to_sql(family),
+        },
+        capability,
+    };
+    let comparable = sql_type
+        .collation
+        .is_none_or(|collation| collation.is_searchable());
+    if !comparable && capabilities.eq {
+        return Err(not_searchable("eq"));
+    }
+    if !comparable && capabilities.join.is_some() {
+        return Err(not_searchable("join"));
+    }
+    if capabilities.range && (!comparable || sql_type.order_width().is_none()) {
+        return Err(not_searchable("range"));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_name(name: &str, names: &PhysicalNames) -> Result<(), SchemaError> {
+    if is_reserved_name(name) {
+        return Err(SchemaError::ReservedName {
+            column: name.to_owned(),
+        });
+    }
+    let length = name.chars().count();
+    let longest = names
+        .all()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    if longest > MAX_IDENTIFIER {
+        return Err(SchemaError::NameTooLong {
+            column: name.to_owned(),
+            limit: MAX_IDENTIFIER - (longest - length),
+        });
+    }
+    Ok(())
+}
+
+/// Whether a column name has the form of a physical one. No column may be given such a name in a table that has
+/// protected columns.
+pub fn is_reserved_name(name: &str) -> bool {
+    split_enc(name).is_some() || split_companion(name).is_some()
+}
+
+/// Name of the CHECK constraint of a column. MySQL wants it unique in the database, hence the table's id.
+pub fn constraint_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
+    format!("{CONSTRAINT_PREFIX}{}_{}", hex(&table_id), hex(&column_id))
+}
+
+/// Whether the name of a violated constraint is one of ours: then a row was written without the proxy or by one
+/// with an outdated schema.
+pub fn is_our_constraint(name: &str) -> bool {
+    name.strip_prefix(CONSTRAINT_PREFIX)
+        .and_then(|rest| rest.split_once('_'))
+        .is_some_and(|(table, column)| {
+            table.len() == 16
+                && column.len() == 8
+                && [table, column]
+                    .iter()
+                    .all(|part| part.bytes().all(|c| c.is_ascii_hexdigit()))
+        })
+}
+
+/// The column that indexes, unique and primary keys on `column` are built on.
+pub fn index_column_name(column: &Column) -> Result<&str, SchemaError> {
+    let Some(protection) = &column.protection else {
+        return Ok(&column.name);
+    };
+    protection
+        .names
+        .equality_column()
+        .map(|(name, _)| name)
+        .ok_or_else(|| SchemaError::IndexWithoutCapability {
+            column: column.name.clone(),
+        })
+}
+
+impl NewColumn {
+    /// [`index_column_name`] for a column that is about to be made.
+    pub fn index_column_name(&self) -> Result<String, SchemaError> {
+        self.names()
+            .equality_column()
+            .map(|(name, _)| name.to_owned())
+            .ok_or_else(|| SchemaError::IndexWithoutCapability {
+                column: self.name.clone(),
+            })
+    }
+}
+
+/// The physical columns of one logical column.
+pub(crate) struct Layout<'a> {
+    metadata: &'a ColumnMetadata,
+    nullable: bool,
+    invisible: bool,
+    pub(crate) names: PhysicalNames,
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(metadata: &'a ColumnMetadata, nullable: bool, invisible: bool) -> Self {
+        Self {
+            metadata,
+            nullable,
+            invisible,
+            names: PhysicalNames::new(
+                &metadata.name,
+                metadata.column_id,
+                &metadata.sql_type,
+                &metadata.capabilities,
+            ),
+        }
+    }
+
+    /// `` `c$enc` VARBINARY(39) NOT NULL COMMENT '…' ``
+    pub(crate) fn enc_definition(
+        &self,
+        family: Family,
+        tag: impl Fn(&[u8]) -> [u8; 16],
+    ) -> Result<String, SchemaError> {
+        // The comment needs no quoting: see its module.
+        Ok(format!(
+            "{} {}{}{} COMMENT '{}'",
+            identifier(&self.names.enc),
+            cell_type(&self.metadata.sql_type),
+            if self.nullable { " NULL" } else { " NOT NULL" },
+            match (self.invisible, self.nullable) {
+                (false, _) => "",
+                (true, true) => " INVISIBLE",
+                // MariaDB wants a default for an invisible NOT NULL column. The CHECK refuses this one.
+                (true, false) => " DEFAULT '' INVISIBLE",
+            },
+            comment::encode(self.metadata, family, tag)?
+        ))
+    }
+
+    /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
+    pub(crate) fn companion_definitions(&self) -> impl Iterator<Item = String> {
+        self.companion_widths().map(|(name, bytes)| {
+            let null = if self.nullable {
+                "NULL"
+            } else {
+                "NOT NULL DEFAULT ''"
+            };
+            format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
+        })
+    }
+
+    fn companion_widths(&self) -> impl Iterator<Item = (&str, u32)> {
+        let ord = self
+            .names
+            .ord
+            .as_deref()
+            .map(|name| (name, order_key_bytes(&self.metadata.sql_type)));
+        self.names
+            .eq
+            .as_deref()
+            .map(|name| (name, EQUALITY_TOKEN_BYTES))
+            .into_iter()
+            .chain(ord)
+    }
+
+    /// `` CONSTRAINT `onionskin_…` CHECK (…) ``
+    ///
+    /// Refuses whatever is no cell of this column, and cells without their companions. A CHECK holds unless it is
+    /// false, and AND is false as soon as one side is: so a NULL cell passes the comparisons and its companions must
+    /// be NULL too. NOT NULL companions have the default of zero bytes (an invisible column needs one), which no
+    /// writer makes on purpose.
+    ///
+    /// MySQL takes only an expression whose type is boolean: CASE and IF are not.
+    pub(crate) fn constraint_definition(&self) -> String {
+        let enc = identifier(&self.names.enc);
+        let first_byte = CELL_FORMAT_VERSION << 4 | (self.metadata.suite & 0x0f);
+        let mut check = format!(
+            "LENGTH({enc}) >= {CELL_OVERHEAD} AND SUBSTR({enc}, 1, 1) = X'{first_byte:02x}' \
+             AND SUBSTR({enc}, 4, 4) = X'{}'",
+            hex(&self.metadata.column_id)
+        );
+        for (name, bytes) in self.companion_widths() {
+            let companion = identifier(name);
+            let _ = if self.nullable {
+                write!(check, " AND ({enc} IS NULL) = ({companion} IS NULL)")
+            } else {
+                write!(
+                    check,
+                    " AND {companion} <> X'{}'",
+                    "00".repeat(bytes as usize)
+                )
+            };
+        }
+        format!(
+            "CONSTRAINT {} CHECK ({check})",
+            identifier(&constraint_name(
+                self.metadata.table_id,
+                self.metadata.column_id
+            ))
+        )
+    }
+}
+
+/// The physical type of a sealed column.
+pub(crate) fn cell_type(sql_type: &SqlType) -> String {
+    let length = sql_type.payload_max().saturating_add(CELL_OVERHEAD);
+    if length <= MAX_INLINE_CELL {
+        format!("VARBINARY({length})")
+    } else if length <= 0xffff {
+        "BLOB".to_owned()
+    } else if length <= 0xff_ffff {
+        "MEDIUMBLOB".to_owned()
+    } else {
+        "LONGBLOB".to_owned()
+    }
+}
+
+/// Length of an order key; 0 for types that have none.
+pub(crate) fn order_key_bytes(sql_type: &SqlType) -> u32 {
+    sql_type
+        .order_width()
+        .and_then(|width| u32::try_from(width.bytes).ok())
+        .unwrap_or(0)
+        .saturating_mul(ORDER_KEY_BYTES_PER_BYTE)
+}

@@ -1,0 +1,186 @@
+//! `information_schema.columns` with logical tables.
+//!
+//! A query of a client on that view cannot be answered row by row, because it may filter, group and join. So the
+//! proxy puts a derived table in its place, whose columns have the names and the order of the view's and whose rows
+//! are the logical columns. All it needs stands in the comments, in the text form that [`crate::comment`]
+//! describes. The server does not verify tags; what it answers about itself is its own word anyway.
+//!
+//! Three levels: the innermost tells sealed columns and companions apart and gives each its logical name; the middle
+//! one brings a companion's part in keys to its sealed column, and notes which names are protected; the outermost
+//! drops the companions, numbers what is left and takes the comments apart. The windows are partitioned by database
+//! and table, so that the server can push conditions on these two down to the view.
+
+use onionskin_value::Family;
+
+use crate::comment::{DEFAULT_NULL, ENCODED, field};
+
+/// A derived table, in parentheses and without alias, to stand in place of `information_schema.columns`.
+///
+/// It holds no double quotes and no backslashes, so it means the same under every `sql_mode`.
+pub fn information_schema_columns(family: Family) -> String {
+    let columns: Vec<String> = view_columns(family)
+        .iter()
+        .map(|name| match logical(name, family) {
+            Some(expression) => format!("{expression} AS {name}"),
+            None => format!("m.{name}"),
+        })
+        .collect();
+    format!(
+        "(SELECT {columns} FROM (SELECT l.*, \
+         ELT(MAX(IF(onionskin_role = 'c', FIELD(COLUMN_KEY, '', 'MUL', 'UNI', 'PRI'), 1)) OVER ({group}), \
+         '', 'MUL', 'UNI', 'PRI') AS onionskin_key, \
+         MAX(onionskin_role = 's') OVER ({group}) AS onionskin_protected \
+         FROM (SELECT c.*, {ROLE} AS onionskin_role, {LOGICAL_NAME} AS onionskin_name, \
+         {default} AS onionskin_default \
+         FROM information_schema.COLUMNS c) l) m \
+         WHERE onionskin_role <> 'c' OR onionskin_protected = 0)",
+        columns = columns.join(", "),
+        default = decoded_bytes(&field_of_comment(field::DEFAULT)),
+        group = "PARTITION BY TABLE_SCHEMA, TABLE_NAME, onionskin_name",
+    )
+}
+
+/// `s` sealed, `c` companion, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
+const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' THEN 's' \
+     WHEN COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{4}$' AND EXTRA LIKE '%INVISIBLE%' THEN 'c' ELSE 'p' END";
+
+const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' \
+     THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 4) \
+     WHEN COLUMN_NAME REGEXP '.[$]eq_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 8) \
+     WHEN COLUMN_NAME REGEXP '.[$]ord_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 9) \
+     ELSE COLUMN_NAME END";
+
+/// The columns of the view, in its order: MariaDB 10.11 and MySQL 8 and 9.
+fn view_columns(family: Family) -> Vec<&'static str> {
+    let mut columns = vec![
+        "TABLE_CATALOG",
+        "TABLE_SCHEMA",
+        "TABLE_NAME",
+        "COLUMN_NAME",
+        "ORDINAL_POSITION",
+        "COLUMN_DEFAULT",
+        "IS_NULLABLE",
+        "DATA_TYPE",
+        "CHARACTER_MAXIMUM_LENGTH",
+        "CHARACTER_OCTET_LENGTH",
+        "NUMERIC_PRECISION",
+        "NUMERIC_SCALE",
+        "DATETIME_PRECISION",
+        "CHARACTER_SET_NAME",
+        "COLLATION_NAME",
+        "COLUMN_TYPE",
+        "COLUMN_KEY",
+        "EXTRA",
+        "PRIVILEGES",
+        "COLUMN_COMMENT",
+    ];
+    columns.extend(match family {
+        Family::MariaDb => ["IS_GENERATED", "GENERATION_EXPRESSION"],
+        Family::MySql => ["GENERATION_EXPRESSION", "SRS_ID"],
+    });
+    columns
+}
+
+/// The expression for a column of the view that differs for sealed columns; `None` for the others.
+fn logical(name: &str, family: Family) -> Option<String> {
+    let text = |number| field_of_comment(number);
+    let optional = |number| format!("NULLIF({}, '')", field_of_comment(number));
+    let number = |number| format!("CAST(NULLIF({}, '') AS UNSIGNED)", field_of_comment(number));
+    let expression = match name {
+        "COLUMN_NAME" => "onionskin_name".to_owned(),
+        "ORDINAL_POSITION" => {
+            return Some(
+                // The qualifiers keep the new columns of these names out of it.
+                "ROW_NUMBER() OVER (PARTITION BY m.TABLE_SCHEMA, m.TABLE_NAME ORDER BY m.ORDINAL_POSITION)"
+                    .to_owned(),
+            );
+        }
+        "COLUMN_DEFAULT" => default(family),
+        "DATA_TYPE" => text(field::DATA_TYPE),
+        "CHARACTER_MAXIMUM_LENGTH" => number(field::CHARACTERS),
+        "CHARACTER_OCTET_LENGTH" => number(field::OCTETS),
+        "NUMERIC_PRECISION" => number(field::PRECISION),
+        "NUMERIC_SCALE" => number(field::SCALE),
+        "DATETIME_PRECISION" => number(field::FRACTION),
+        "CHARACTER_SET_NAME" => optional(field::CHARSET),
+        "COLLATION_NAME" => optional(field::COLLATION),
+        "COLUMN_TYPE" => text(field::COLUMN_TYPE),
+        "COLUMN_KEY" => "onionskin_key".to_owned(),
+        "COLUMN_COMMENT" => decoded(&field_of_comment(field::COMMENT)),
+        _ => return None,
+    };
+    Some(format!("IF(onionskin_role = 's', {expression}, m.{name})"))
+}
+
+fn field_of_comment(number: usize) -> String {
+    format!("SUBSTRING_INDEX(SUBSTRING_INDEX(COLUMN_COMMENT, '|', {number}), '|', -1)")
+}
+
+/// The text of a field that may be in base64.
+fn decoded(field: &str) -> String {
+    as_text(&decoded_bytes(field))
+}
+
+fn decoded_bytes(field: &str) -> String {
+    format!(
+        "IF(LEFT({field}, 1) = '{ENCODED}', FROM_BASE64(SUBSTR({field}, 2)), CONVERT({field} USING binary))"
+    )
+}
+
+/// Servers keep three-byte UTF-8 in their dictionaries and print other characters as question marks. Here they come
+/// out as they are, because that conversion would leave a warning.
+fn as_text(bytes: &str) -> String {
+    format!("CONVERT({bytes} USING utf8mb4)")
+}
+
+/// COLUMN_DEFAULT, from the decoded field: nothing, `null`, or a value behind the sign that marks it.
+fn default(family: Family) -> String {
+    let bytes = "SUBSTR(onionskin_default, 2)";
+    let text = as_text(bytes);
+    let data_type = field_of_comment(field::DATA_TYPE);
+    match family {
+        // The value as text; binary values in hexadecimal, cut at the first zero byte.
+        Family::MySql => format!(
+            "CASE WHEN onionskin_default IN ('', '{DEFAULT_NULL}') THEN NULL \
+             WHEN {data_type} IN ('binary', 'varbinary') \
+             THEN CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1))) \
+             ELSE {text} END"
+        ),
+        // The value as SQL.
+        Family::MariaDb => {
+            let escaped = [
+                ("5C", "5C5C"),
+                ("27", "2727"),
+                ("0A", "5C6E"),
+                ("0D", "5C72"),
+                ("00", "5C30"),
+            ]
+            .iter()
+            .fold(text.clone(), |text, (from, to)| {
+                format!("REPLACE({text}, _utf8mb4 X'{from}', _utf8mb4 X'{to}')")
+            });
+            format!(
+                "CASE WHEN onionskin_default = '' THEN NULL \
+                 WHEN onionskin_default = '{DEFAULT_NULL}' THEN 'NULL' \
+                 WHEN {data_type} IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', \
+                 'double', 'year') THEN {text} \
+                 ELSE CONCAT(_utf8mb4 X'27', {escaped}, _utf8mb4 X'27') END"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_no_sql_mode() {
+        for family in [Family::MariaDb, Family::MySql] {
+            let sql = information_schema_columns(family);
+            assert!(!sql.contains(['"', '\\', '`']), "{sql}");
+            assert!(sql.starts_with('(') && sql.ends_with(')'));
+            assert_eq!(view_columns(family).len(), 22);
+        }
+    }
+}

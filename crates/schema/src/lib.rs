@@ -1,0 +1,59 @@
+//! Logical tables as applications see them, and physical tables as the server stores them.
+//!
+//! # Layout
+//!
+//! A protected column `c` does not exist on the server under its own name. In its place stand
+//!
+//! | column | type | present when |
+//! |---|---|---|
+//! | `c$enc` | `VARBINARY` or `BLOB`: the sealed cell | always |
+//! | `c$eq_XXXX` | `BINARY(16)`, invisible: equality token | `eq` or `join`, unless `c$ord_XXXX` answers equality |
+//! | `c$ord_XXXX` | `BINARY(n)`, invisible: order key | `range` |
+//!
+//! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot be: the suffix
+//! makes the statement of a proxy with an outdated schema fail with "unknown column", where it would otherwise
+//! compare with tokens made under another key. The `COMMENT` of `c$enc` carries the logical definition,
+//! authenticated ([`comment`]). One CHECK constraint for each protected column refuses rows that no proxy wrote.
+//!
+//! # What is here
+//!
+//! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows of
+//!   `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
+//! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for ALTER TABLE.
+//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_columns`]: back from
+//!   what the server shows to what a server with the logical table would show.
+//! - [`Policy`]: which columns of new tables are to be protected.
+//!
+//! Nothing here reads, writes, encrypts or knows a key: the caller lends a function that makes or verifies tags.
+
+pub mod alter;
+mod catalog;
+mod charset;
+pub mod comment;
+mod ddl;
+mod display;
+mod errors;
+mod information_schema;
+mod policy;
+mod protection;
+mod quote;
+mod show_columns;
+mod show_create;
+mod table;
+mod type_facts;
+
+pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
+pub use comment::{ColumnMetadata, CommentError};
+pub use ddl::{
+    MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,
+    is_our_constraint, is_reserved_name, physical_definitions,
+};
+pub use display::canonical_default;
+pub use errors::{ERRORS, ErrorEntry, SchemaError};
+pub use information_schema::information_schema_columns;
+pub use policy::{Policy, PolicyMatch};
+pub use protection::{CELL_OVERHEAD, Capabilities, PhysicalNames, Protection, TokenKind};
+pub use quote::identifier;
+pub use show_columns::{show_columns_row, show_index_row};
+pub use show_create::show_create_table;
+pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};

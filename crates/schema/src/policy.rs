@@ -1,0 +1,284 @@
+//! Which columns of new tables are to be protected, for applications that cannot change their DDL.
+//!
+//! ```toml
+//! [protect."sbtest.*"]
+//! k = ["eq", "range"]
+//! c = []
+//! "*" = []
+//! ```
+//!
+//! Both parts of `database.table`, and the column names, may hold `*` for any characters; letter case does not
+//! count. Patterns are tried from the most specific to the least: an exact table before an exact database before
+//! wildcards, and among equals the one with more letters. The first pattern with an entry for the column decides;
+//! within a pattern exact names come before wildcards. A column without any entry stays plaintext.
+
+use std::collections::BTreeMap;
+
+use crate::{errors::SchemaError, protection::Capabilities};
+
+/// The `[protect]` sections of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The most specific first.
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    database: String,
+    table: String,
+    /// The most specific first.
+    columns: Vec<(String, Capabilities)>,
+}
+
+/// What the policy says of a column that is to be protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyMatch<'a> {
+    /// What the server shall be able to do.
+    pub capabilities: &'a Capabilities,
+    /// Whether the column is named, and not only matched by a wildcard.
+    pub named: bool,
+}
+
+impl Policy {
+    /// Reads the sections: pattern → column → capability words.
+    pub fn parse(
+        sections: &BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    ) -> Result<Self, SchemaError> {
+        let mut rules = Vec::with_capacity(sections.len());
+        for (pattern, entries) in sections {
+            let (database, table) = pattern
+                .split_once('.')
+                .filter(|(database, table)| !database.is_empty() && !table.is_empty())
+                .ok_or_else(|| SchemaError::BadPattern {
+                    pattern: pattern.clone(),
+                })?;
+            let mut columns = Vec::with_capacity(entries.len());
+            for (column, words) in entries {
+                let mut capabilities = Capabilities::default();
+                for word in words {
+                    match word.as_str() {
+                        "eq" => capabilities.eq = true,
+                        "range" => capabilities.range = true,
+                        _ => match word.strip_prefix("join:") {
+                            Some(group) if !group.is_empty() && capabilities.join.is_none() => {
+                                capabilities.join = Some(group.to_owned());
+                            }
+                            _ => {
+                                return Err(SchemaError::UnknownCapability {
+                                    pattern: pattern.clone(),
+                                    column: column.clone(),
+                                    word: word.clone(),
+                                });
+                            }
+                        },
+                    }
+                }
+                columns.push((folded(column), capabilities));
+            }
+            columns.sort_by_key(|(name, _)| specificity(name));
+            rules.push(Rule {
+                database: folded(database),
+                table: folded(table),
+                columns,
+            });
+        }
+        rules.sort_by_key(|rule| {
+            let (table, table_letters) = specificity(&rule.table);
+            let (database, database_letters) = specificity(&rule.database);
+            // In `other.t` against `db.*`, only one can match, so the order of these two does not matter.
+            (table, database, table_letters, database_letters)
+        });
+        Ok(Self { rules })
+    }
+
+    /// What the policy says of a column; `None` if it stays plaintext.
+    pub fn find(&self, database: &str, table: &str, column: &str) -> Option<PolicyMatch<'_>> {
+        let (database, table, column) = (folded(database), folded(table), folded(column));
+        self.rules
+            .iter()
+            .filter(|rule| matches(&rule.database, &database) && matches(&rule.table, &table))
+            .flat_map(|rule| &rule.columns)
+            .find(|(pattern, _)| matches(pattern, &column))
+            .map(|(pattern, capabilities)| PolicyMatch {
+                capabilities,
+                named: !pattern.contains('*'),
+            })
+    }
+
+    /// What a new column shall get. A column of AUTO_INCREMENT cannot be protected: it stays plaintext where only a
+    /// wildcard matched it, and is an error where it was named. Every other column that cannot be protected is an
+    /// error of [`check_protectable`](crate::check_protectable).
+    pub fn capabilities(
+        &self,
+        database: &str,
+        table: &str,
+        column: &str,
+        auto_increment: bool,
+    ) -> Result<Option<Capabilities>, SchemaError> {
+        match self.find(database, table, column) {
+            None => Ok(None),
+            Some(found) if !auto_increment => Ok(Some(found.capabilities.clone())),
+            Some(found) if found.named => Err(SchemaError::AutoIncrement {
+                column: column.to_owned(),
+            }),
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Whether any column of the table could be matched, so that its CREATE TABLE must be understood.
+    pub fn concerns(&self, database: &str, table: &str) -> bool {
+        let (database, table) = (folded(database), folded(table));
+        self.rules.iter().any(|rule| {
+            !rule.columns.is_empty()
+                && matches(&rule.database, &database)
+                && matches(&rule.table, &table)
+        })
+    }
+
+    /// Whether it says nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+fn folded(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// Less is more specific.
+fn specificity(pattern: &str) -> (bool, std::cmp::Reverse<usize>) {
+    let letters = pattern.chars().filter(|c| *c != '*').count();
+    (pattern.contains('*'), std::cmp::Reverse(letters))
+}
+
+/// Whether `*` in `pattern` can be replaced by strings to give `text`.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|front| text.strip_prefix(front)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Columns<'a> = &'a [(&'a str, &'a [&'a str])];
+
+    fn policy(sections: &[(&str, Columns<'_>)]) -> Result<Policy, SchemaError> {
+        let sections = sections
+            .iter()
+            .map(|(pattern, columns)| {
+                let columns = columns
+                    .iter()
+                    .map(|(column, words)| {
+                        (
+                            column.to_string(),
+                            words.iter().map(ToString::to_string).collect(),
+                        )
+                    })
+                    .collect();
+                (pattern.to_string(), columns)
+            })
+            .collect();
+        Policy::parse(&sections)
+    }
+
+    #[test]
+    fn wildcards_match_any_characters() {
+        assert!(matches("*", ""));
+        assert!(matches("a*c", "abc") && matches("a*c", "ac"));
+        assert!(!matches("a*c", "a") && !matches("a*a", "a"));
+        assert!(matches("*b*d*", "abcd") && !matches("*d*b*", "abcd"));
+        assert!(matches("abc", "abc") && !matches("abc", "abcd"));
+    }
+
+    #[test]
+    fn the_most_specific_pattern_decides() {
+        let policy = policy(&[
+            ("*.*", &[("*", &[])]),
+            ("shop.*", &[("email", &["eq"])]),
+            (
+                "shop.users",
+                &[("email", &["eq", "range"]), ("e*", &["join:g"])],
+            ),
+            ("*.users", &[("email", &["range"]), ("x", &["eq"])]),
+        ])
+        .expect("sound");
+        let find = |table, column| {
+            let found = policy.find("Shop", table, column).expect("matched");
+            (
+                found.capabilities.eq,
+                found.capabilities.range,
+                found.capabilities.join.is_some(),
+                found.named,
+            )
+        };
+        assert_eq!(find("USERS", "Email"), (true, true, false, true));
+        assert_eq!(find("users", "else"), (false, false, true, false));
+        assert_eq!(find("users", "x"), (true, false, false, true));
+        assert_eq!(find("orders", "email"), (true, false, false, true));
+        assert_eq!(find("orders", "total"), (false, false, false, false));
+        assert!(policy.concerns("a", "b"));
+    }
+
+    #[test]
+    fn what_nothing_matches_stays_plaintext() {
+        let policy =
+            policy(&[("sbtest.*", &[("k", &["eq", "range"]), ("c", &[])])]).expect("sound");
+        assert_eq!(policy.find("sbtest", "sbtest1", "id"), None);
+        assert_eq!(policy.find("other", "sbtest1", "k"), None);
+        assert!(!policy.concerns("other", "sbtest1"));
+        assert_eq!(
+            policy.capabilities("sbtest", "sbtest1", "c", false),
+            Ok(Some(Capabilities::default()))
+        );
+    }
+
+    #[test]
+    fn auto_increment_is_left_alone_unless_it_is_named() {
+        let policy = policy(&[("d.*", &[("*", &[]), ("id", &["eq"])])]).expect("sound");
+        assert_eq!(policy.capabilities("d", "t", "number", true), Ok(None));
+        assert_eq!(
+            policy.capabilities("d", "t", "ID", true),
+            Err(SchemaError::AutoIncrement {
+                column: "ID".into()
+            })
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(
+            policy(&[("shop", &[])]),
+            Err(SchemaError::BadPattern {
+                pattern: "shop".into()
+            })
+        );
+        for word in ["equality", "join:", "EQ"] {
+            assert_eq!(
+                policy(&[("a.b", &[("c", &[word])])]),
+                Err(SchemaError::UnknownCapability {
+                    pattern: "a.b".into(),
+                    column: "c".into(),
+                    word: word.into()
+                })
+            );
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How a column is protected, and the names of the physical columns that follow from it.
+
+use onionskin_value::SqlType;
+
+use crate::quote::hex;
+
+/// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column id, 12 nonce,
+/// 16 tag.
+pub const CELL_OVERHEAD: u64 = 35;
+
+/// Version of the cell format that the CHECK constraints admit.
+pub(crate) const CELL_FORMAT_VERSION: u8 = 1;
+
+/// Bytes of an equality token.
+pub(crate) const EQUALITY_TOKEN_BYTES: u32 = 16;
+
+/// Bytes of the order key for one byte of input.
+pub(crate) const ORDER_KEY_BYTES_PER_BYTE: u32 = 4;
+
+/// The longest identifier servers allow, in characters.
+pub(crate) const MAX_IDENTIFIER: usize = 64;
+
+pub(crate) const ENC_SUFFIX: &str = "$enc";
+pub(crate) const EQ_INFIX: &str = "$eq_";
+pub(crate) const ORD_INFIX: &str = "$ord_";
+/// Hex digits of the column id that stand at the end of a companion's name.
+pub(crate) const SUFFIX_DIGITS: usize = 4;
+
+/// What the server can do with a column without being able to open it. Each one tells the server something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Capabilities {
+    /// Equality: the server sees which rows are equal.
+    pub eq: bool,
+    /// Order: the server sees which of two rows is the greater, and more; see the threat model.
+    pub range: bool,
+    /// Name of a group of columns whose tokens are comparable with each other.
+    pub join: Option<String>,
+}
+
+impl Capabilities {
+    /// Whether the server can search the column at all.
+    pub fn searchable(&self) -> bool {
+        self.eq || self.range || self.join.is_some()
+    }
+}
+
+/// The two kinds of companions that a value is compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenKind {
+    /// An order key.
+    Order,
+    /// An equality token.
+    Equality,
+}
+
+/// Names of the columns that stand for a logical column on the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhysicalNames {
+    /// The sealed value.
+    pub enc: String,
+    /// The equality token.
+    pub eq: Option<String>,
+    /// The order key.
+    pub ord: Option<String>,
+    /// Whether the order key covers the whole value, so that it answers equality as well.
+    pub exact_order: bool,
+}
+
+impl PhysicalNames {
+    /// The names that the logical definition leads to.
+    pub fn new(
+        name: &str,
+        column_id: [u8; 4],
+        sql_type: &SqlType,
+        capabilities: &Capabilities,
+    ) -> Self {
+        let mut digits = hex(&column_id);
+        digits.truncate(SUFFIX_DIGITS);
+        let exact_order =
+            capabilities.range && sql_type.order_width().is_some_and(|width| width.exact);
+        // Tokens of a join group are compared between columns, order keys never are.
+        let eq = capabilities.join.is_some() || (capabilities.eq && !exact_order);
+        Self {
+            enc: format!("{name}{ENC_SUFFIX}"),
+            eq: eq.then(|| format!("{name}{EQ_INFIX}{digits}")),
+            ord: capabilities
+                .range
+                .then(|| format!("{name}{ORD_INFIX}{digits}")),
+            exact_order,
+        }
+    }
+
+    /// The column that decides equality of two values, and how its values are made. Indexes, unique and primary
+    /// keys are built on it.
+    pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
+        match (&self.ord, &self.eq) {
+            (Some(ord), _) if self.exact_order => Some((ord, TokenKind::Order)),
+            (_, Some(eq)) => Some((eq, TokenKind::Equality)),
+            _ => None,
+        }
+    }
+
+    /// The companions.
+    pub fn companions(&self) -> impl Iterator<Item = &str> {
+        self.eq.as_deref().into_iter().chain(self.ord.as_deref())
+    }
+
+    /// All of them, in the order in which they stand in the table.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.enc.as_str()).chain(self.companions())
+    }
+}
+
+/// How a column is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// Stands in every cell, and binds keys and tokens to the column.
+    pub column_id: [u8; 4],
+    /// The data key that the column's tokens are made under and new cells are sealed under.
+    pub key_id: u16,
+    /// Number of the cipher suite.
+    pub suite: u8,
+    /// What the server can do.
+    pub capabilities: Capabilities,
+    /// Names on the server.
+    pub names: PhysicalNames,
+}
+
+/// Splits the name of a companion into the logical name, its kind and its suffix.
+pub(crate) fn split_companion(name: &str) -> Option<(&str, TokenKind, &str)> {
+    let cut = name.len().checked_sub(SUFFIX_DIGITS)?;
+    let (front, suffix) = (name.get(..cut)?, name.get(cut..)?);
+    if !suffix
+        .bytes()
+        .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    {
+        return None;
+    }
+    let (base, kind) = match front.strip_suffix(EQ_INFIX) {
+        Some(base) => (base, TokenKind::Equality),
+        None => (front.strip_suffix(ORD_INFIX)?, TokenKind::Order),
+    };
+    (!base.is_empty()).then_some((base, kind, suffix))
+}
+
+/// The logical name, if `name` is that of a sealed column.
+pub(crate) fn split_enc(name: &str) -> Option<&str> {
+    name.strip_suffix(ENC_SUFFIX)
+        .filter(|base| !base.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn companions_are_recognized_by_their_names() {
+        assert_eq!(
+            split_companion("k$ord_1a2b"),
+            Some(("k", TokenKind::Order, "1a2b"))
+        );
+        assert_eq!(
+            split_companion("a$b$eq_00ff"),
+            Some(("a$b", TokenKind::Equality, "00ff"))
+        );
+        for other in [
+            "k$enc",
+            "k$eq_1A2B",
+            "$eq_1a2b",
+            "k$eq_1a2",
+            "é",
+            "",
+            "k$ord1a2b",
+        ] {
+            assert_eq!(split_companion(other), None, "{other}");
+        }
+        assert_eq!(split_enc("a$b$enc"), Some("a$b"));
+        assert_eq!(split_enc("$enc"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Rows of SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
+
+use std::borrow::Cow;
+
+use onionskin_value::Family;
+
+use crate::{
+    display::default_cell,
+    show_create::{literal_default, logical_name},
+    table::{Table, same_name},
+};
+
+/// A cell of a row, NULL as `None`.
+pub type Cell<'a> = Option<Cow<'a, str>>;
+
+/// The logical row for a row of SHOW COLUMNS (`Field, Type, Null, Key, Default, Extra`) or SHOW FULL COLUMNS (`Field,
+/// Type, Collation, Null, Key, Default, Extra, Privileges, Comment`); `None` if it is to be left out.
+pub fn show_columns_row<'a>(
+    row: Vec<Cell<'a>>,
+    table: &Table,
+    family: Family,
+) -> Option<Vec<Cell<'a>>> {
+    let field = row.first().and_then(|cell| cell.as_deref());
+    let Some(column) = field.and_then(|name| table.owner_of(name)) else {
+        return Some(row);
+    };
+    let is_sealed = field
+        .zip(column.enc_name())
+        .is_some_and(|(field, enc)| same_name(field, enc));
+    if !is_sealed {
+        return None;
+    }
+    let full = row.len() > 6;
+    // The columns behind Type move by one for Collation.
+    let shift = usize::from(full);
+    let sql_type = column.sql_type.as_ref()?;
+    let mut cells = vec![
+        (0, Some(column.name.clone())),
+        (1, Some(column.type_text.clone())),
+        (3 + shift, Some(column.key.as_column_key().to_owned())),
+        (
+            4 + shift,
+            default_cell(literal_default(column), sql_type, family),
+        ),
+    ];
+    if full {
+        cells.push((
+            2,
+            sql_type
+                .collation
+                .map(|collation| collation.name().to_owned()),
+        ));
+        cells.push((8, Some(column.comment.clone())));
+    }
+    let mut row = row;
+    for (at, text) in cells {
+        if let Some(cell) = row.get_mut(at) {
+            *cell = text.map(Cow::Owned);
+        }
+    }
+    Some(row)
+}
+
+/// The logical row for a row of SHOW INDEX; `None` if it is to be left out, which is never so yet: every index of
+/// ours stands for one of the user's.
+pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<Cell<'a>>> {
+    const KEY_NAME: usize = 2;
+    const COLUMN_NAME: usize = 4;
+    for at in [KEY_NAME, COLUMN_NAME] {
+        if let Some(cell) = row.get_mut(at) {
+            let logical = cell
+                .as_deref()
+                .and_then(|name| logical_name(name, false, table));
+            if let Some(name) = logical {
+                *cell = Some(Cow::Owned(name));
+            }
+        }
+    }
+    Some(row)
+}

@@ -1,0 +1,460 @@
+//! SHOW CREATE TABLE: from the physical definition to what a server with the logical table would print.
+//!
+//! The server's text is cut into the elements of its list, by quotes and parentheses alone; elements that do not
+//! concern a protected column stay byte for byte. The text has one form whatever the `sql_mode`: backslash escapes in
+//! strings always, identifiers in backquotes, or in double quotes under ANSI_QUOTES, or bare under
+//! `sql_quote_show_create=0`.
+
+use onionskin_value::Family;
+
+use crate::{
+    charset::{charset_of, default_collation},
+    display::push_default_clause,
+    errors::SchemaError,
+    protection::{split_companion, split_enc},
+    quote::push_shown_literal,
+    table::{Column, Default, DefaultLiteral, Table, same_name},
+    type_facts::data_type_of,
+};
+
+/// The logical CREATE TABLE statement of `table`, whose physical one is `physical_sql`.
+pub fn show_create_table(
+    physical_sql: &str,
+    table: &Table,
+    family: Family,
+) -> Result<String, SchemaError> {
+    if let Some(reason) = &table.damaged {
+        return Err(SchemaError::DamagedTable {
+            table: table.name.clone(),
+            reason: reason.clone(),
+        });
+    }
+    if !table.is_protected() {
+        return Ok(physical_sql.to_owned());
+    }
+    logical(physical_sql, table, family).ok_or_else(|| SchemaError::DefinitionNotUnderstood {
+        table: table.name.clone(),
+    })
+}
+
+fn logical(physical_sql: &str, table: &Table, family: Family) -> Option<String> {
+    let statement = Statement::cut(physical_sql)?;
+    let table_collation = table_collation(statement.tail, family);
+    let mut elements = Vec::with_capacity(statement.elements.len());
+    let mut seen = 0;
+    for element in statement.elements {
+        let trimmed = element.trim_start();
+        let indent = &element[..element.len() - trimmed.len()];
+        let first = Token::first(trimmed)?;
+        if first.is_identifier() {
+            let name = first.name();
+            match table.owner_of(&name) {
+                None => elements.push(element.to_owned()),
+                Some(column) if column.enc_name().is_some_and(|enc| same_name(enc, &name)) => {
+                    seen += 1;
+                    let line = column_line(column, &first, table_collation.as_deref(), family)?;
+                    elements.push(format!("{indent}{line}"));
+                }
+                Some(_) => {}
+            }
+        } else if !is_our_check(trimmed, table) {
+            elements.push(format!("{indent}{}", with_logical_names(trimmed, table)));
+        }
+    }
+    // Every protected column must have been there, or the text and the table do not belong together.
+    if seen != table.protected_columns().count() {
+        return None;
+    }
+    Some(format!(
+        "{}{}{}",
+        statement.head,
+        elements.join(","),
+        with_logical_names(statement.tail, table)
+    ))
+}
+
+/// `` `c` varchar(20) COLLATE utf8mb4_bin NOT NULL DEFAULT 'x' COMMENT 'y' ``
+fn column_line(
+    column: &Column,
+    physical_name: &Token<'_>,
+    table_collation: Option<&str>,
+    family: Family,
+) -> Option<String> {
+    let sql_type = column.sql_type.as_ref()?;
+    let mut line = physical_name.quoted(&column.name);
+    line.push(' ');
+    line.push_str(&column.type_text);
+
+    if let Some(collation) = sql_type.collation {
+        let name = collation.name();
+        let differs = table_collation != Some(name);
+        let (show_charset, show_collation) = match family {
+            Family::MariaDb => (differs, differs),
+            Family::MySql => {
+                let explicit = column.explicit_collation;
+                let is_default = default_collation(charset_of(name), family) == name;
+                (
+                    differs || explicit,
+                    !is_default || explicit || (name == "utf8mb4_0900_ai_ci" && differs),
+                )
+            }
+        };
+        if show_charset {
+            line.push_str(" CHARACTER SET ");
+            line.push_str(charset_of(name));
+        }
+        if show_collation {
+            line.push_str(" COLLATE ");
+            line.push_str(name);
+        }
+    }
+
+    if !column.nullable {
+        line.push_str(" NOT NULL");
+    } else if data_type_of(&column.type_text) == "timestamp" {
+        // The only type that was NOT NULL by default, once.
+        line.push_str(" NULL");
+    }
+    if column.invisible && family == Family::MariaDb {
+        line.push_str(" INVISIBLE");
+    }
+    push_default_clause(&mut line, literal_default(column), sql_type, family);
+    if column.invisible && family == Family::MySql {
+        line.push_str(" /*!80023 INVISIBLE */");
+    }
+    if !column.comment.is_empty() {
+        line.push_str(" COMMENT ");
+        push_shown_literal(&mut line, &column.comment);
+    }
+    Some(line)
+}
+
+pub(crate) fn literal_default(column: &Column) -> Option<&DefaultLiteral> {
+    match &column.default {
+        Some(Default::Literal(literal)) => Some(literal),
+        _ => None,
+    }
+}
+
+/// The collation of the table, from the options behind the list.
+fn table_collation(tail: &str, family: Family) -> Option<String> {
+    let mut charset = None;
+    for token in tokens(tail) {
+        let Token::Word(word) = token else { continue };
+        if let Some(name) = word.strip_prefix("COLLATE=") {
+            return Some(name.to_owned());
+        }
+        if let Some(name) = word.strip_prefix("CHARSET=") {
+            charset = Some(name);
+        }
+    }
+    charset.map(|charset| default_collation(charset, family))
+}
+
+/// Whether the element is a CHECK of ours. No other CHECK can name a sealed column. The name of the constraint tells
+/// nothing: MySQL makes up a new one in CREATE TABLE … LIKE.
+fn is_our_check(element: &str, table: &Table) -> bool {
+    tokens(element).any(|token| matches!(token, Token::Word("CHECK")))
+        && tokens(element).any(|token| {
+            token.is_identifier()
+                && split_enc(&token.name()).is_some()
+                && table.owner_of(&token.name()).is_some()
+        })
+}
+
+/// `text` with the names of companions replaced by the logical ones.
+fn with_logical_names(text: &str, table: &Table) -> String {
+    let mut out = String::with_capacity(text.len());
+    // Of the other table of a foreign key only the names' form is known.
+    let (mut after_references, mut in_other_table) = (false, false);
+    for token in tokens(text) {
+        match token {
+            Token::Word("REFERENCES") => after_references = true,
+            Token::Word("(") => in_other_table = after_references,
+            Token::Word(")") => (after_references, in_other_table) = (false, false),
+            _ => {}
+        }
+        let name = token.is_identifier().then(|| token.name());
+        match name.and_then(|name| logical_name(&name, in_other_table, table)) {
+            Some(name) => out.push_str(&token.quoted(&name)),
+            None => out.push_str(token.text()),
+        }
+    }
+    out
+}
+
+/// The logical name for a physical one, or for the name that the server made of one for an index without a name.
+/// `None` if it stays as it is.
+pub(crate) fn logical_name(name: &str, in_other_table: bool, table: &Table) -> Option<String> {
+    if let Some(column) = table.owner_of(name) {
+        return Some(column.name.clone());
+    }
+    if in_other_table {
+        return split_companion(name).map(|(base, _, _)| base.to_owned());
+    }
+    // `k$ord_1a2b_2`
+    let (front, number) = name.rsplit_once('_')?;
+    if number.is_empty() || !number.bytes().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    split_companion(front)?;
+    Some(format!("{}_{number}", table.owner_of(front)?.name))
+}
+
+/// The parts of a CREATE TABLE statement.
+struct Statement<'a> {
+    /// Up to and with the opening parenthesis.
+    head: &'a str,
+    /// Between the commas, with the white space around them.
+    elements: Vec<&'a str>,
+    /// From the closing parenthesis on; the white space before it belongs to the last element.
+    tail: &'a str,
+}
+
+impl<'a> Statement<'a> {
+    fn cut(sql: &'a str) -> Option<Self> {
+        let mut at = 0;
+        let mut depth = 0usize;
+        let mut start = None;
+        let mut elements = Vec::new();
+        for token in tokens(sql) {
+            let end = at + token.text().len();
+            match token.text() {
+                "(" => {
+                    depth += 1;
+                    if depth == 1 {
+                        start = Some(end);
+                    }
+                }
+                "," if depth == 1 => {
+                    elements.push(sql.get(start?..at)?);
+                    start = Some(end);
+                }
+                ")" => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        let element = sql.get(start?..at)?;
+                        let kept = element.trim_end();
+                        elements.push(kept);
+                        let head_end = sql.find(elements.first()?)?;
+                        return Some(Self {
+                            head: sql.get(..head_end)?,
+                            tail: sql.get(start? + kept.len()..)?,
+                            elements,
+                        });
+                    }
+                }
+                _ => {}
+            }
+            at = end;
+        }
+        None
+    }
+}
+
+/// A piece of a definition; the pieces' texts add up to it.
+#[derive(Clone, Copy)]
+enum Token<'a> {
+    /// In backquotes or double quotes.
+    Quoted(&'a str),
+    /// A string literal.
+    Literal(&'a str),
+    /// Anything else between white space, parentheses and commas, or one of the latter two.
+    Word(&'a str),
+    Space(&'a str),
+}
+
+/// Words that begin an element that is no column. All are reserved, so a column of that name stands in quotes.
+const ELEMENT_WORDS: [&str; 9] = [
+    "PRIMARY",
+    "UNIQUE",
+    "KEY",
+    "FULLTEXT",
+    "SPATIAL",
+    "CONSTRAINT",
+    "CHECK",
+    "FOREIGN",
+    "VECTOR",
+];
+
+impl<'a> Token<'a> {
+    fn first(text: &'a str) -> Option<Self> {
+        tokens(text).next()
+    }
+
+    fn text(&self) -> &'a str {
+        let (Self::Quoted(text) | Self::Literal(text) | Self::Word(text) | Self::Space(text)) =
+            self;
+        text
+    }
+
+    /// Whether this can be the name of a column of ours. Bare names hold a `$`, as no keyword does.
+    fn is_identifier(&self) -> bool {
+        match self {
+            Self::Quoted(_) => true,
+            Self::Word(word) => {
+                !ELEMENT_WORDS.contains(word)
+                    && word.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$')
+            }
+            _ => false,
+        }
+    }
+
+    /// The identifier.
+    fn name(&self) -> String {
+        let text = self.text();
+        match self {
+            Self::Quoted(_) => {
+                let quote = &text[..1];
+                let inner = text[1..].strip_suffix(quote).unwrap_or(&text[1..]);
+                inner.replace(&quote.repeat(2), quote)
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Another identifier, quoted as this one; in backquotes if this one is bare, since the other may be reserved.
+    fn quoted(&self, name: &str) -> String {
+        let quote = match self {
+            Self::Quoted(text) => &text[..1],
+            _ => "`",
+        };
+        format!("{quote}{}{quote}", name.replace(quote, &quote.repeat(2)))
+    }
+}
+
+fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = match first {
+            '\'' | '"' | '`' => quoted_end(rest, first),
+            '(' | ')' | ',' => 1,
+            c if c.is_ascii_whitespace() => rest
+                .find(|c: char| !c.is_ascii_whitespace())
+                .unwrap_or(rest.len()),
+            _ => rest
+                .find(|c: char| {
+                    c.is_ascii_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | ')' | ',')
+                })
+                .unwrap_or(rest.len()),
+        };
+        let (token, remainder) = rest.split_at(end);
+        rest = remainder;
+        Some(match first {
+            '\'' => Token::Literal(token),
+            '"' | '`' => Token::Quoted(token),
+            c if c.is_ascii_whitespace() => Token::Space(token),
+            _ => Token::Word(token),
+        })
+    })
+}
+
+/// Length of the quoted text at the front; all of it if the quote is never closed.
+fn quoted_end(text: &str, quote: char) -> usize {
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && quote == '\'' {
+            chars.next();
+        } else if c == quote {
+            if chars.peek().is_some_and(|(_, next)| *next == quote) {
+                chars.next();
+            } else {
+                return at + quote.len_utf8();
+            }
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use onionskin_value::SqlType;
+
+    use super::*;
+    use crate::{
+        protection::{Capabilities, PhysicalNames, Protection},
+        table::KeyRole,
+    };
+
+    fn table() -> Table {
+        let sql_type = SqlType::parse("int", None).expect("known");
+        let capabilities = Capabilities {
+            eq: true,
+            range: false,
+            join: Some("people".into()),
+        };
+        let column_id = [0x1a, 0x2b, 0, 0];
+        Table {
+            database: "d".into(),
+            name: "t".into(),
+            columns: vec![Column {
+                name: "c".into(),
+                sql_type: Some(sql_type),
+                type_text: "int".into(),
+                nullable: true,
+                default: Some(Default::Literal(DefaultLiteral::Null)),
+                auto_increment: false,
+                on_update: false,
+                generated: false,
+                key: KeyRole::Multiple,
+                protection: Some(Protection {
+                    column_id,
+                    key_id: 1,
+                    suite: 1,
+                    names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
+                    capabilities,
+                }),
+                invisible: false,
+                comment: String::new(),
+                explicit_collation: false,
+            }],
+            table_id: Some([0; 8]),
+            damaged: None,
+        }
+    }
+
+    fn show(physical: &str) -> Result<String, SchemaError> {
+        show_create_table(physical, &table(), Family::MySql)
+    }
+
+    #[test]
+    fn keys_that_the_server_named_and_foreign_keys_are_mapped() {
+        let physical = "CREATE TABLE `t` (\n  `c$enc` varbinary(39) DEFAULT NULL,\n  \
+             `c$eq_1a2b` binary(16) DEFAULT NULL /*!80023 INVISIBLE */,\n  KEY `c$eq_1a2b` (`c$eq_1a2b`),\n  \
+             KEY `c$eq_1a2b_2` (`c$eq_1a2b`,`x`),\n  CONSTRAINT `fk` FOREIGN KEY (`c$eq_1a2b`) \
+             REFERENCES `p$eq_0000` (`id$eq_77ff`) ON DELETE CASCADE,\n  CONSTRAINT `t_chk_1` CHECK \
+             (((length(`c$enc`) >= 35) and (`x` <> _utf8mb4')')))\n) ENGINE=InnoDB";
+        let logical = "CREATE TABLE `t` (\n  `c` int DEFAULT NULL,\n  KEY `c` (`c`),\n  KEY `c_2` (`c`,`x`),\n  \
+             CONSTRAINT `fk` FOREIGN KEY (`c`) REFERENCES `p$eq_0000` (`id`) ON DELETE CASCADE\n) ENGINE=InnoDB";
+        assert_eq!(show(physical).as_deref(), Ok(logical));
+        let ansi = |text: &str| text.replace('`', "\"");
+        assert_eq!(show(&ansi(physical)), Ok(ansi(logical)));
+    }
+
+    #[test]
+    fn bare_identifiers_are_understood() {
+        let physical = "CREATE TABLE t (\n  id int NOT NULL,\n  c$enc varbinary(39) DEFAULT NULL,\n  \
+             c$eq_1a2b binary(16) DEFAULT NULL,\n  PRIMARY KEY (id),\n  KEY k (c$eq_1a2b)\n)";
+        let logical = "CREATE TABLE t (\n  id int NOT NULL,\n  `c` int DEFAULT NULL,\n  PRIMARY KEY (id),\n  KEY k (`c`)\n)";
+        assert_eq!(show(physical).as_deref(), Ok(logical));
+    }
+
+    #[test]
+    fn what_is_no_definition_of_the_table_is_an_error() {
+        for text in [
+            "",
+            "CREATE TABLE `t`",
+            "CREATE TABLE `t` (",
+            "CREATE TABLE `t` ()",
+            "(,)",
+            "CREATE TABLE `t` (`id` int)",
+            "('",
+        ] {
+            assert!(
+                matches!(show(text), Err(SchemaError::DefinitionNotUnderstood { .. })),
+                "{text}"
+            );
+        }
+    }
+}

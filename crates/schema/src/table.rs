@@ -1,0 +1,190 @@
+//! The model: logical tables and columns.
+
+use onionskin_value::SqlType;
+
+use crate::protection::{Protection, TokenKind};
+
+/// A table as applications see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// Its columns in logical order, companions left out.
+    pub columns: Vec<Column>,
+    /// The id that binds cells to the table; `Some` if any column is protected.
+    pub table_id: Option<[u8; 8]>,
+    /// Why the table's definition cannot be trusted, if so. Every statement that names it must be refused.
+    pub damaged: Option<String>,
+}
+
+impl Table {
+    /// Whether a statement on this table needs any care: a column is protected, or should be and is damaged.
+    pub fn is_protected(&self) -> bool {
+        self.table_id.is_some() || self.damaged.is_some()
+    }
+
+    /// The column with this name; letter case does not count, as in the server.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns
+            .iter()
+            .find(|column| same_name(&column.name, name))
+    }
+
+    /// The columns of the primary key, in the table's order.
+    pub fn primary_key(&self) -> impl Iterator<Item = &Column> {
+        self.columns
+            .iter()
+            .filter(|column| column.key == KeyRole::Primary)
+    }
+
+    /// The protected columns.
+    pub fn protected_columns(&self) -> impl Iterator<Item = (&Column, &Protection)> {
+        self.columns
+            .iter()
+            .filter_map(|column| Some((column, column.protection.as_ref()?)))
+    }
+
+    /// The protected column to which a physical column belongs.
+    pub fn owner_of(&self, physical_name: &str) -> Option<&Column> {
+        self.protected_columns()
+            .find(|(_, protection)| {
+                protection
+                    .names
+                    .all()
+                    .any(|name| same_name(name, physical_name))
+            })
+            .map(|(column, _)| column)
+    }
+}
+
+/// Whether two column names are the same to the server.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
+    a.chars()
+        .flat_map(char::to_lowercase)
+        .eq(b.chars().flat_map(char::to_lowercase))
+}
+
+/// A column as applications see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its logical name.
+    pub name: String,
+    /// Its logical type; `None` for an unprotected column of a type that is not understood.
+    pub sql_type: Option<SqlType>,
+    /// The logical type as `information_schema.columns` writes it in COLUMN_TYPE.
+    pub type_text: String,
+    /// Whether NULL is allowed.
+    pub nullable: bool,
+    /// What a row gets that names no value; `None` if there is no default.
+    pub default: Option<Default>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update: bool,
+    /// Computed from other columns.
+    pub generated: bool,
+    /// Part in keys.
+    pub key: KeyRole,
+    /// `None` for a plaintext column.
+    pub protection: Option<Protection>,
+    /// Left out of `SELECT *`.
+    pub invisible: bool,
+    /// The user's own comment.
+    pub comment: String,
+    /// Whether the column's own definition named its character set or collation. MySQL remembers that and
+    /// prints it; known for protected columns only.
+    pub explicit_collation: bool,
+}
+
+impl Column {
+    /// The sealed column's name, if this column is protected.
+    pub fn enc_name(&self) -> Option<&str> {
+        Some(self.protection.as_ref()?.names.enc.as_str())
+    }
+
+    /// The name of the equality tokens' column.
+    pub fn eq_name(&self) -> Option<&str> {
+        self.protection.as_ref()?.names.eq.as_deref()
+    }
+
+    /// The name of the order keys' column.
+    pub fn ord_name(&self) -> Option<&str> {
+        self.protection.as_ref()?.names.ord.as_deref()
+    }
+
+    /// The column that decides equality, and how its values are made.
+    pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
+        self.protection.as_ref()?.names.equality_column()
+    }
+}
+
+/// What a row gets that names no value for a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Default {
+    /// Of a protected column: the proxy fills it in.
+    Literal(DefaultLiteral),
+    /// Of a plaintext column, in the server's words: COLUMN_DEFAULT of `information_schema.columns`.
+    Server(String),
+}
+
+/// A constant default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultLiteral {
+    /// NULL.
+    Null,
+    /// The value in the text form the server prints for the type (`1.50` for a `DECIMAL(5,2)` default of 1.5): UTF-8
+    /// for text, the bytes themselves for binary types.
+    Value(Vec<u8>),
+}
+
+/// A column's part in the table's keys, as DESCRIBE tells it. Greater means more important.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyRole {
+    /// In no key, or not as its first column.
+    None,
+    /// First column of a key that is not unique.
+    Multiple,
+    /// A unique key of its own.
+    Unique,
+    /// In the primary key.
+    Primary,
+}
+
+impl KeyRole {
+    /// From COLUMN_KEY.
+    pub fn from_column_key(text: &str) -> Self {
+        match text {
+            "PRI" => Self::Primary,
+            "UNI" => Self::Unique,
+            "MUL" => Self::Multiple,
+            _ => Self::None,
+        }
+    }
+
+    /// As COLUMN_KEY.
+    pub fn as_column_key(self) -> &'static str {
+        match self {
+            Self::Primary => "PRI",
+            Self::Unique => "UNI",
+            Self::Multiple => "MUL",
+            Self::None => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_ignore_letter_case() {
+        assert!(same_name("Größe", "GRÖßE"));
+        assert!(same_name("id", "ID"));
+        assert!(!same_name("id", "id2"));
+    }
+}

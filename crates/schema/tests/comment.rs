@@ -1,0 +1,203 @@
+//! Comments: what goes in comes out, and nothing else is accepted.
+
+mod support;
+
+use onionskin_schema::{
+    Capabilities, ColumnMetadata, CommentError, DefaultLiteral, SchemaError,
+    comment::{MAX_COMMENT, decode, encode},
+};
+use onionskin_value::{Family, SqlType};
+use proptest::prelude::*;
+use support::{FAMILIES, tag, verify};
+
+fn sql_type() -> impl Strategy<Value = SqlType> {
+    prop::sample::select(vec![
+        ("int", None),
+        ("tinyint(1) unsigned", None),
+        ("decimal(65,30)", None),
+        ("datetime(6)", None),
+        ("varchar(190)", Some("utf8mb4_unicode_ci")),
+        ("longtext", Some("latin1_swedish_ci")),
+        ("varbinary(12)", None),
+    ])
+    .prop_map(|(text, collation)| SqlType::parse(text, collation).expect(text))
+}
+
+fn metadata() -> impl Strategy<Value = ColumnMetadata> {
+    let default = prop_oneof![
+        Just(None),
+        Just(Some(DefaultLiteral::Null)),
+        prop::collection::vec(any::<u8>(), 0..60).prop_map(|v| Some(DefaultLiteral::Value(v))),
+        "[ -~]{0,60}".prop_map(|v| Some(DefaultLiteral::Value(v.into_bytes()))),
+    ];
+    let capabilities = (any::<bool>(), any::<bool>(), prop::option::of("\\PC{1,20}"))
+        .prop_map(|(eq, range, join)| Capabilities { eq, range, join });
+    (
+        "[^\\x00`]{1,20}",
+        sql_type(),
+        any::<bool>(),
+        default,
+        "[\\x00-\\u{ffef}]{0,40}",
+        capabilities,
+        any::<([u8; 4], [u8; 8], u16, u8)>(),
+    )
+        .prop_map(
+            |(name, sql_type, explicit_collation, default, comment, capabilities, ids)| {
+                ColumnMetadata {
+                    name,
+                    sql_type,
+                    explicit_collation,
+                    default,
+                    comment,
+                    capabilities,
+                    column_id: ids.0,
+                    table_id: ids.1,
+                    key_id: ids.2,
+                    suite: ids.3,
+                }
+            },
+        )
+}
+
+fn physical(metadata: &ColumnMetadata) -> String {
+    format!("{}$enc", metadata.name)
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out(metadata in metadata(), mysql in any::<bool>()) {
+        let family = if mysql { Family::MySql } else { Family::MariaDb };
+        let text = encode(&metadata, family, tag).expect("short enough");
+        prop_assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"'\"\\`".contains(&byte)), "{text}");
+        let decoded = decode(&text, &physical(&metadata), verify).expect("authentic");
+        // Display widths do not survive where the server drops them.
+        prop_assert_eq!(decoded.sql_type.to_sql(family), metadata.sql_type.to_sql(family));
+        prop_assert_eq!(ColumnMetadata { sql_type: metadata.sql_type, ..decoded }, metadata);
+    }
+
+    #[test]
+    fn any_changed_byte_is_refused(metadata in metadata(), at in any::<prop::sample::Index>(), flip in 1..128u8) {
+        let text = encode(&metadata, Family::MySql, tag).expect("short enough");
+        let mut bytes = text.clone().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        let changed = String::from_utf8(bytes).expect("still ASCII");
+        prop_assert!(decode(&changed, &physical(&metadata), verify).is_err(), "{changed}");
+        prop_assert!(decode(&text[..at], &physical(&metadata), verify).is_err());
+        prop_assert_eq!(decode(&text, &format!("x{}", physical(&metadata)), verify), Err(CommentError::NotAuthentic));
+    }
+
+    #[test]
+    fn nothing_makes_it_panic(text in "\\PC{0,200}", fields in prop::collection::vec("[a-z0-9=%,|]{0,8}", 0..22), name in "\\PC{0,9}") {
+        let accept = |_: &[u8], _: &[u8; 16]| true;
+        let _ = decode(&text, &name, accept);
+        let _ = decode(&format!("onionskin:1|{text}"), &name, accept);
+        let forged = format!("onionskin:1|{}|{}", "0".repeat(32), fields.join("|"));
+        let _ = decode(&forged, &name, accept);
+        let _ = decode(&forged, &format!("{name}$enc"), accept);
+    }
+
+    #[test]
+    fn nor_does_an_authentic_comment_with_a_changed_field(metadata in metadata(), at in 2..19usize, field in "\\PC{0,12}") {
+        let text = encode(&metadata, Family::MySql, tag).expect("short enough");
+        let mut fields: Vec<&str> = text.split('|').collect();
+        fields[at] = &field;
+        let _ = decode(&fields.join("|"), &physical(&metadata), |_, _| true);
+    }
+}
+
+fn sample() -> ColumnMetadata {
+    ColumnMetadata {
+        name: "email".into(),
+        sql_type: SqlType::parse("varchar(190)", Some("utf8mb4_bin")).expect("known"),
+        explicit_collation: true,
+        default: Some(DefaultLiteral::Value(b"it's".to_vec())),
+        comment: "where to write".into(),
+        capabilities: Capabilities {
+            eq: true,
+            range: false,
+            join: Some("people".into()),
+        },
+        column_id: [1, 2, 3, 4],
+        table_id: [5; 8],
+        key_id: 7,
+        suite: 1,
+    }
+}
+
+#[test]
+fn the_form_is_pinned() {
+    let text = encode(&sample(), Family::MySql, |_| [0xab; 16]).expect("short enough");
+    assert_eq!(
+        text,
+        "onionskin:1|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|varchar|varchar(190)\
+         |utf8mb4|utf8mb4_bin|c|190|760||||%PWl0J3M=|where to write"
+    );
+}
+
+#[test]
+fn the_tag_covers_version_name_and_every_field() {
+    let text = encode(&sample(), Family::MySql, |bytes| {
+        let tagged = String::from_utf8(bytes.to_vec()).expect("text");
+        let (front, body) = tagged.split_once('\0').expect("a separator");
+        assert_eq!(front, "onionskin:1|email$enc");
+        assert!(
+            body.starts_with("01020304|0505050505050505|7|1|eq,"),
+            "{body}"
+        );
+        assert!(body.ends_with("|where to write"), "{body}");
+        [0; 16]
+    });
+    assert!(text.is_ok());
+}
+
+#[test]
+fn errors_tell_what_is_wrong() {
+    let text = encode(&sample(), Family::MySql, tag).expect("short enough");
+    assert_eq!(
+        decode("a user's comment", "email$enc", verify),
+        Err(CommentError::NotOurs)
+    );
+    assert_eq!(
+        decode(
+            &text.replace("onionskin:1", "onionskin:2"),
+            "email$enc",
+            verify
+        ),
+        Err(CommentError::UnknownVersion)
+    );
+    assert_eq!(
+        decode("onionskin:1|12|", "email$enc", verify),
+        Err(CommentError::Malformed)
+    );
+    assert_eq!(
+        decode(&text, "phone$enc", verify),
+        Err(CommentError::NotAuthentic)
+    );
+    assert_eq!(
+        decode(
+            &text.replace("varchar(190)", "geometry"),
+            "email$enc",
+            |_, _| true
+        ),
+        Err(CommentError::UnknownType)
+    );
+}
+
+#[test]
+fn a_comment_too_long_for_the_server_is_refused() {
+    for family in FAMILIES {
+        let mut metadata = sample();
+        metadata.comment = "x".repeat(MAX_COMMENT);
+        let Err(SchemaError::CommentTooLong { column, excess }) = encode(&metadata, family, tag)
+        else {
+            panic!("accepted");
+        };
+        assert_eq!(column, "email");
+        metadata.comment.truncate(MAX_COMMENT - excess);
+        assert_eq!(
+            encode(&metadata, family, tag).map(|text| text.len()),
+            Ok(MAX_COMMENT)
+        );
+    }
+}

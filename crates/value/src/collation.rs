@@ -1,0 +1,170 @@
+//! Collations: which charset, whether trailing spaces count, and whether weights are known.
+
+use std::sync::OnceLock;
+
+use crate::charset::Charset;
+
+/// Every collation of the supported charsets, as MariaDB 10.11 and MySQL 9.7 list them:
+/// name, protocol number, charset, `P`AD SPACE or `N`O PAD; sorted by name.
+const TABLE: &str = include_str!("../weights/collations.tsv");
+
+/// A collation. `Copy`, compared by identity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Collation(&'static Entry);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    name: &'static str,
+    id: u16,
+    charset: Charset,
+    pad_space: bool,
+    weights: Weights,
+}
+
+/// The rule that makes a collation's weight strings, see [`crate::weight`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Weights {
+    /// The bytes themselves.
+    Bytes,
+    /// One byte for each byte, from a table.
+    Latin1Swedish,
+    /// Two bytes for each character of the basic plane, 0xFFFD for others.
+    GeneralCi,
+    /// UCA 4.0.0 primary weights.
+    UnicodeCi,
+    /// UCA 9.0.0 primary weights.
+    Uca0900AiCi,
+    /// Not known: the column can be sealed and not searched.
+    Unknown,
+}
+
+fn table() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        let mut entries: Vec<Entry> = TABLE.lines().filter_map(entry).collect();
+        entries.push(Entry {
+            name: "binary",
+            id: 63,
+            charset: Charset::Binary,
+            pad_space: false,
+            weights: Weights::Bytes,
+        });
+        entries.sort_unstable_by_key(|entry| entry.name);
+        entries
+    })
+}
+
+fn entry(line: &'static str) -> Option<Entry> {
+    let mut fields = line.split('\t');
+    let name = fields.next()?;
+    let id = fields.next()?.parse().ok()?;
+    let charset = Charset::from_name(fields.next()?)?;
+    let pad_space = fields.next()? == "P";
+    let weights = match name {
+        "utf8mb4_bin" => Weights::Bytes,
+        "latin1_swedish_ci" => Weights::Latin1Swedish,
+        "utf8mb4_general_ci" => Weights::GeneralCi,
+        "utf8mb4_unicode_ci" => Weights::UnicodeCi,
+        "utf8mb4_0900_ai_ci" => Weights::Uca0900AiCi,
+        _ => Weights::Unknown,
+    };
+    Some(Entry {
+        name,
+        id,
+        charset,
+        pad_space,
+        weights,
+    })
+}
+
+/// The charset of the collation with this protocol number.
+pub(crate) fn charset_of_id(id: u16) -> Option<Charset> {
+    table()
+        .iter()
+        .find(|entry| entry.id == id)
+        .map(|entry| entry.charset)
+}
+
+impl Collation {
+    /// The collation with this name, in any case; `utf8_…` means `utf8mb3_…`. `None` where its charset is not
+    /// supported: then a column cannot even be sealed, because its values could not be checked.
+    pub fn from_name(name: &str) -> Option<Collation> {
+        let mut name = name.to_ascii_lowercase();
+        if let Some(rest) = name.strip_prefix("utf8_") {
+            name = format!("utf8mb3_{rest}");
+        }
+        let entries = table();
+        let at = entries
+            .binary_search_by(|entry| entry.name.cmp(&name))
+            .ok()?;
+        Some(Collation(&entries[at]))
+    }
+
+    /// The name servers print.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The number of the collation in the protocol.
+    pub fn id(self) -> u16 {
+        self.0.id
+    }
+
+    /// The charset of the column's stored text.
+    pub fn charset(self) -> Charset {
+        self.0.charset
+    }
+
+    /// Whether comparison pads the shorter string with spaces, so that trailing spaces do not count.
+    pub fn pad_space(self) -> bool {
+        self.0.pad_space
+    }
+
+    /// Whether weights are known, so that equality tokens and order keys can be made.
+    pub fn is_searchable(self) -> bool {
+        self.0.weights != Weights::Unknown
+    }
+
+    pub(crate) fn weights(self) -> Weights {
+        self.0.weights
+    }
+}
+
+impl std::fmt::Debug for Collation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_collations() {
+        for (name, id, charset, pad, searchable) in [
+            ("binary", 63, Charset::Binary, false, true),
+            ("latin1_swedish_ci", 8, Charset::Latin1, true, true),
+            ("utf8mb4_bin", 46, Charset::Utf8mb4, true, true),
+            ("UTF8MB4_general_ci", 45, Charset::Utf8mb4, true, true),
+            ("utf8mb4_unicode_ci", 224, Charset::Utf8mb4, true, true),
+            ("utf8mb4_0900_ai_ci", 255, Charset::Utf8mb4, false, true),
+            ("utf8mb4_uca1400_ai_ci", 2304, Charset::Utf8mb4, true, false),
+            ("utf8_general_ci", 33, Charset::Utf8mb3, true, false),
+        ] {
+            let collation = Collation::from_name(name).expect(name);
+            assert_eq!(
+                (
+                    collation.id(),
+                    collation.charset(),
+                    collation.pad_space(),
+                    collation.is_searchable()
+                ),
+                (id, charset, pad, searchable),
+                "{name}"
+            );
+        }
+        assert!(Collation::from_name("gbk_chinese_ci").is_none());
+        assert!(Collation::from_name("").is_none());
+    }
+}

@@ -1,0 +1,227 @@
+//! Constants compared with DATE, DATETIME, TIMESTAMP, TIME and YEAR columns.
+//!
+//! The servers compare dates exactly as long as the constant is a date that exists; for all else (bad dates, excess
+//! text, time zone offsets) they warn, fail or answer differently with and without an index, so that is refused.
+
+use super::{Comparand, Outcome, unsupported};
+use crate::context::{CompareError, Context, DateTimeParts, Input, StoreError, TemporalKind};
+use crate::store::temporal_text::{self, Literal};
+use crate::temporal;
+use crate::time_zone::Resolved;
+use crate::types::{Kind, SqlType};
+
+const BAD: CompareError =
+    CompareError::Unsupported("a constant that is no plain date or time, compared with one");
+
+impl From<StoreError> for CompareError {
+    fn from(failure: StoreError) -> CompareError {
+        match failure {
+            StoreError::Unsupported(reason) => CompareError::Unsupported(reason),
+            StoreError::Server(_) => BAD,
+        }
+    }
+}
+
+pub(super) fn temporal(
+    ty: &SqlType,
+    input: Input<'_>,
+    ctx: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    match ty.kind {
+        Kind::Year => year(input, out),
+        Kind::Time { fsp } => time(fsp, &constant(input, true, ctx)?, out),
+        _ => {
+            let parts = constant(input, false, ctx)?;
+            date(ty, &parts, input, ctx, out)
+        }
+    }
+}
+
+/// The parts that a constant says.
+fn constant(
+    input: Input<'_>,
+    is_time: bool,
+    ctx: &Context<'_>,
+) -> Result<DateTimeParts, CompareError> {
+    let read = match input {
+        Input::Text { bytes: [], .. } => None,
+        Input::Text { bytes, .. } if is_time => temporal_text::time_text(bytes, ctx.family)?,
+        Input::Text { bytes, .. } => temporal_text::datetime_text(bytes, ctx.family)?,
+        Input::Integer {
+            negative,
+            magnitude,
+        } if is_time => temporal_text::time_number(negative, magnitude)?,
+        Input::Integer {
+            negative: true,
+            magnitude: 1..,
+        } => None,
+        Input::Integer { magnitude, .. } => temporal_text::datetime_number(magnitude)?,
+        Input::Temporal(parts) if (parts.kind == TemporalKind::Time) == is_time => {
+            Some(Literal::of(parts))
+        }
+        _ => None,
+    };
+    match read {
+        Some(Literal {
+            parts,
+            excess: None,
+            garbage: false,
+            offset: None,
+        }) => Ok(parts),
+        _ => Err(BAD),
+    }
+}
+
+fn date(
+    ty: &SqlType,
+    parts: &DateTimeParts,
+    input: Input<'_>,
+    ctx: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let incomplete = parts.month == 0 || parts.day == 0;
+    let exists = parts.is_zero_date()
+        || (parts.month <= 12
+            && (parts.month == 0 || parts.day <= temporal::days_in_month(parts.year, parts.month)));
+    let plausible = parts.year <= 9999
+        && parts.hour < 24
+        && parts.minute < 60
+        && parts.second < 60
+        && parts.micros < 1_000_000
+        && !parts.negative;
+    if !exists || !plausible || (parts.is_zero_date() && parts.has_time()) {
+        return Err(BAD);
+    }
+    let is_number = matches!(input, Input::Integer { .. });
+    match ty.kind {
+        Kind::Date => {
+            if is_number && parts.has_time() {
+                return Err(BAD);
+            }
+            temporal::write_date(parts, out);
+            Ok(if parts.has_time() {
+                Comparand::Between
+            } else {
+                Comparand::Exact
+            })
+        }
+        Kind::DateTime { fsp } => {
+            let (micros, exact) = cut(parts.micros, fsp);
+            temporal::write_datetime(&DateTimeParts { micros, ..*parts }, out);
+            Ok(if exact {
+                Comparand::Exact
+            } else {
+                Comparand::Between
+            })
+        }
+        Kind::Timestamp { fsp } => {
+            if parts.is_zero_date() {
+                temporal::write_timestamp(0, out);
+                return Ok(Comparand::Exact);
+            }
+            if incomplete {
+                return Err(BAD);
+            }
+            let seconds = match temporal::resolve(parts, ctx.time_zone) {
+                Resolved::At(seconds) => seconds,
+                Resolved::Unknown => {
+                    return unsupported("TIMESTAMP in a time zone that is not known");
+                }
+                Resolved::Twice(..) | Resolved::Gap(_) => {
+                    return unsupported(
+                        "an hour in which clocks are changed, compared with TIMESTAMP",
+                    );
+                }
+            };
+            let (micros, exact) = cut(parts.micros, fsp);
+            match u64::try_from(seconds) {
+                Ok(seconds @ 1..=0x7FFF_FFFF) => {
+                    temporal::write_timestamp(seconds * 1_000_000 + u64::from(micros), out);
+                    Ok(if exact {
+                        Comparand::Exact
+                    } else {
+                        Comparand::Between
+                    })
+                }
+                _ if is_number => Err(BAD),
+                // Below all moments, and above the zero date.
+                Err(_) | Ok(0) => {
+                    temporal::write_timestamp(0, out);
+                    Ok(Comparand::Between)
+                }
+                Ok(_) => Ok(Comparand::AboveAll),
+            }
+        }
+        _ => Err(BAD),
+    }
+}
+
+/// Microseconds cut to a number of fractional digits, and whether nothing was lost.
+fn cut(micros: u32, fsp: u8) -> (u32, bool) {
+    let unit = 10u32.pow(6 - u32::from(fsp.min(6)));
+    (micros - micros % unit, micros % unit == 0)
+}
+
+fn time(fsp: u8, parts: &DateTimeParts, out: &mut Vec<u8>) -> Outcome {
+    let micros = parts.time_micros();
+    // MySQL rounds a constant with more digits than the column has, MariaDB does not always.
+    if parts.kind != TemporalKind::Time
+        || parts.minute > 59
+        || parts.second > 59
+        || micros.abs() > temporal::TIME_MAX_MICROS
+        || !cut(parts.micros, fsp).1
+    {
+        return Err(BAD);
+    }
+    temporal::write_time(micros, out);
+    Ok(Comparand::Exact)
+}
+
+fn year(input: Input<'_>, out: &mut Vec<u8>) -> Outcome {
+    let value = match input {
+        Input::Integer {
+            negative: true,
+            magnitude: 1..,
+        } => return Ok(Comparand::BelowAll),
+        Input::Integer { magnitude: 0, .. } => 0,
+        Input::Integer { magnitude, .. } => two_digits(magnitude),
+        Input::Text { bytes, .. } => {
+            if !matches!(bytes.len(), 1 | 2 | 4) || !bytes.iter().all(u8::is_ascii_digit) {
+                return Err(BAD);
+            }
+            let value = bytes
+                .iter()
+                .fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+            if bytes.len() == 4 && value == 0 {
+                0
+            } else {
+                two_digits(value)
+            }
+        }
+        _ => return Err(BAD),
+    };
+    match value {
+        0 => {
+            out.push(0);
+            Ok(Comparand::Exact)
+        }
+        1..=1900 => {
+            out.push(0);
+            Ok(Comparand::Between)
+        }
+        1901..=2155 => {
+            out.push((value - 1900) as u8);
+            Ok(Comparand::Exact)
+        }
+        _ => Ok(Comparand::AboveAll),
+    }
+}
+
+fn two_digits(value: u64) -> u64 {
+    match value {
+        0..=69 => value + 2000,
+        70..=99 => value + 1900,
+        _ => value,
+    }
+}

@@ -1,0 +1,52 @@
+//! Typed values: what a column's type means for the bytes that are sealed, searched, sorted and shown.
+//!
+//! A value passes through this crate in two directions. On its way in, [`store()`] coerces what a statement gives, an
+//! [`Input`], to the column's [`SqlType`] as the server would under the session's settings, and appends the *canonical
+//! payload*, the bytes that are sealed; [`compare()`] does the like for a constant in a condition, which follows other
+//! rules. On its way out, [`format_text`] and [`format_binary`] turn a payload into the cell that the server would send,
+//! and [`SqlType::wire`] gives the column definition that goes with it.
+//!
+//! From payloads come the bytes that make search possible: [`weight()`], whose equality is SQL's `=`, and [`order_bytes`],
+//! whose memcmp order is SQL's order. What the server cannot do on tokens is finished by [`cmp`], [`Sum`] and
+//! [`add_sub`].
+//!
+//! The rule everywhere: the server's answer, or a refusal. Wherever MySQL or MariaDB behave in a way that is not
+//! reproduced exactly, the result is an error of kind `Unsupported` and never a guess. The tests hold the coercions
+//! against a corpus recorded from real servers.
+
+mod arithmetic;
+mod charset;
+mod collation;
+mod compare;
+mod context;
+mod decimal;
+mod format;
+mod mode;
+mod payload;
+mod store;
+mod sum;
+mod tables;
+mod temporal;
+mod time_zone;
+mod types;
+mod weight;
+mod wire_type;
+
+pub use arithmetic::{Operator, add_sub};
+pub use charset::Charset;
+pub use collation::Collation;
+pub use compare::{Comparand, compare};
+pub use context::{
+    CompareError, Context, DateTimeParts, Input, Level, StoreError, Stored, TemporalKind,
+    ValueError, Warning,
+};
+pub use format::{FormatContext, FormatError, format_binary, format_text};
+pub use mode::SqlMode;
+pub use store::store;
+pub use sum::{Sum, SumError};
+pub use time_zone::TimeZone;
+pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError};
+pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};
+pub use wire_type::{
+    FLAG_BINARY, FLAG_BLOB, FLAG_TIMESTAMP, FLAG_UNSIGNED, FLAG_ZEROFILL, WireType,
+};

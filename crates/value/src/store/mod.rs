@@ -1,0 +1,81 @@
+//! Storing: what INSERT and UPDATE do to a value on its way into a column.
+
+mod number;
+mod string;
+mod temporal;
+pub(crate) mod temporal_text;
+
+use crate::charset::Charset;
+use crate::context::{Context, Input, Level, Report, StoreError, Stored, Warning};
+use crate::types::{Family, Kind, SqlType};
+
+pub(crate) use number::{RealPrefix, real_prefix};
+
+/// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the canonical payload to `out`.
+///
+/// Under strict mode a value that does not fit is the server's error; without it, or with IGNORE, the value is clipped
+/// and the server's warning added to `warnings`. Where the server's behaviour is not reproduced exactly the
+/// result is [`StoreError::Unsupported`]: the statement must then be refused. On an error nothing is appended.
+pub fn store(
+    ty: &SqlType,
+    input: Input<'_>,
+    ctx: &Context<'_>,
+    out: &mut Vec<u8>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Stored, StoreError> {
+    let start = out.len();
+    let mut report = Report { ctx, warnings };
+    let input = match input {
+        Input::Null => return Ok(Stored::Null),
+        Input::Bool(truth) => Input::Integer {
+            negative: false,
+            magnitude: u64::from(truth),
+        },
+        other => other,
+    };
+    if let Input::Text { bytes, charset } = input
+        && ctx.family == Family::MySql
+        && matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3)
+    {
+        // MySQL's parser warns of string literals that are not well-formed, wherever they go.
+        let valid = charset.valid_prefix(bytes);
+        if valid < bytes.len() {
+            let mut message = format!("Invalid {} character string: '", charset.name());
+            for byte in bytes[valid..].iter().take(3) {
+                message.push_str(&format!("{byte:02X}"));
+            }
+            message.push('\'');
+            report.warnings.push(Warning {
+                level: Level::Warning,
+                code: 1300,
+                message,
+            });
+        }
+    }
+    let stored = match ty.kind {
+        Kind::TinyInt(_)
+        | Kind::SmallInt(_)
+        | Kind::MediumInt(_)
+        | Kind::Int(_)
+        | Kind::BigInt(_) => {
+            number::store_integer(ty, input, &mut report, out).map(|()| Stored::Value)
+        }
+        Kind::Decimal { precision, scale } => {
+            number::store_decimal(ty, precision, scale, input, &mut report, out)
+                .map(|()| Stored::Value)
+        }
+        Kind::Float | Kind::Double => {
+            number::store_real(ty, input, &mut report, out).map(|()| Stored::Value)
+        }
+        Kind::Date
+        | Kind::Time { .. }
+        | Kind::DateTime { .. }
+        | Kind::Timestamp { .. }
+        | Kind::Year => temporal::store_temporal(ty, input, &mut report, out),
+        _ => string::store_string(ty, input, &mut report, out).map(|()| Stored::Value),
+    };
+    if stored.is_err() {
+        out.truncate(start);
+    }
+    stored
+}

@@ -1,0 +1,287 @@
+//! Storing into CHAR, VARCHAR, TEXT, BINARY, VARBINARY and BLOB columns.
+
+use crate::charset::Charset;
+use crate::context::{Condition, Input, Report, StoreError};
+use crate::decimal;
+use crate::format::write_double;
+use crate::store::number::is_space;
+use crate::types::{Family, Kind, SqlType};
+
+/// Bytes of a bad string that the server shows before an ellipsis.
+const SHOWN: usize = 6;
+
+pub(super) fn store_string(
+    ty: &SqlType,
+    input: Input<'_>,
+    report: &mut Report<'_, '_>,
+    out: &mut Vec<u8>,
+) -> Result<(), StoreError> {
+    let mut number = Vec::new();
+    let (bytes, charset) = match input {
+        Input::Text { bytes, charset } => (bytes, charset),
+        Input::Bytes(bytes) | Input::Hex(bytes) => (bytes, Charset::Binary),
+        Input::Integer {
+            negative,
+            magnitude,
+        } => {
+            if negative && magnitude != 0 {
+                number.push(b'-');
+            }
+            number.extend_from_slice(itoa::Buffer::new().format(magnitude).as_bytes());
+            (number.as_slice(), Charset::Ascii)
+        }
+        Input::Decimal(text) => match decimal::parse(text) {
+            Ok(parsed) if parsed.end == text.len() => {
+                parsed.number.write(&mut number);
+                (number.as_slice(), Charset::Ascii)
+            }
+            _ => {
+                return Err(StoreError::Unsupported(
+                    "a number that cannot be read exactly",
+                ));
+            }
+        },
+        Input::Double(value) => {
+            if value == 0.0 && value.is_sign_negative() && report.ctx.family == Family::MariaDb {
+                return Err(StoreError::Unsupported("negative zero"));
+            }
+            write_double(value, &mut number);
+            // Where it does not fit the server prints fewer digits.
+            if limit(ty).is_some_and(|limit| number.len() > limit) {
+                return Err(StoreError::Unsupported(
+                    "a double for a string column that is too short for it",
+                ));
+            }
+            (number.as_slice(), Charset::Ascii)
+        }
+        Input::Temporal(_) | Input::Null | Input::Bool(_) => {
+            return Err(StoreError::Unsupported(
+                "a date or time parameter for a string column",
+            ));
+        }
+    };
+    if ty.is_binary() {
+        store_bytes(ty, bytes, report, out)
+    } else {
+        store_characters(ty, bytes, charset, report, out)
+    }
+}
+
+/// Most characters (bytes for binary types) where the type counts them; `None` for TEXT and BLOB.
+fn limit(ty: &SqlType) -> Option<usize> {
+    match ty.kind {
+        Kind::Char { chars } | Kind::VarChar { chars } => Some(chars as usize),
+        Kind::Binary { len } | Kind::VarBinary { len } => Some(len as usize),
+        _ => None,
+    }
+}
+
+fn store_bytes(
+    ty: &SqlType,
+    bytes: &[u8],
+    report: &mut Report<'_, '_>,
+    out: &mut Vec<u8>,
+) -> Result<(), StoreError> {
+    let most = usize::try_from(ty.payload_max()).unwrap_or(usize::MAX);
+    let kept = &bytes[..bytes.len().min(most)];
+    if kept.len() < bytes.len() {
+        report.warn(Condition::TooLong)?;
+    }
+    let start = out.len();
+    out.extend_from_slice(kept);
+    if let Kind::Binary { len } = ty.kind {
+        out.resize(start + len as usize, 0);
+    }
+    Ok(())
+}
+
+fn store_characters(
+    ty: &SqlType,
+    bytes: &[u8],
+    charset: Charset,
+    report: &mut Report<'_, '_>,
+    out: &mut Vec<u8>,
+) -> Result<(), StoreError> {
+    let start = out.len();
+    let target = ty.charset();
+    let byte_limit = usize::try_from(ty.payload_max()).unwrap_or(usize::MAX);
+    let character_limit = limit(ty).unwrap_or(usize::MAX);
+    if report.ctx.family == Family::MariaDb {
+        if target == Charset::Ascii && !bytes.is_ascii() {
+            return Err(StoreError::Unsupported(
+                "characters beyond ASCII for an ascii column",
+            ));
+        }
+        // MariaDB takes surrogates encoded as UTF-8 for characters.
+        if charset != Charset::Latin1
+            && bytes
+                .windows(2)
+                .any(|pair| pair[0] == 0xED && pair[1] >= 0xA0)
+        {
+            return Err(StoreError::Unsupported("surrogates encoded in UTF-8"));
+        }
+    }
+    if !charset.same_bytes(target, bytes)
+        && charset.valid_prefix(bytes) < bytes.len()
+        && report.ctx.family == Family::MySql
+    {
+        return Err(StoreError::Unsupported(
+            "a string that is not well-formed, to be converted",
+        ));
+    }
+    let copied = if charset.same_bytes(target, bytes) {
+        copy(
+            bytes,
+            target,
+            character_limit,
+            byte_limit,
+            report.ctx.family,
+            out,
+        )
+    } else {
+        convert(bytes, charset, target, character_limit, byte_limit, out)
+    };
+    if let Some(bad) = copied.bad {
+        let mut shown = Vec::new();
+        printable(&bytes[bad..], &mut shown);
+        report.warn(Condition::Incorrect {
+            what: "string",
+            value: &shown,
+        })?;
+    } else if copied.read < bytes.len() {
+        let rest = &bytes[copied.read..];
+        if report.ctx.family == Family::MariaDb
+            && ty.is_large()
+            && out.len() - start < byte_limit
+            && charset != Charset::Latin1
+        {
+            // MariaDB cuts at the byte and then finds a part of a character.
+            if !report.is_strict() {
+                return Err(StoreError::Unsupported("text cut within a character"));
+            }
+            let mut shown = Vec::new();
+            printable(rest, &mut shown);
+            return Err(report.error(Condition::Incorrect {
+                what: "string",
+                value: &shown,
+            }));
+        }
+        if rest.iter().all(|byte| {
+            is_space(*byte)
+                || (charset == Charset::Latin1 && target == Charset::Latin1 && *byte == 0xA0)
+        }) {
+            if !matches!(ty.kind, Kind::Char { .. }) {
+                report.note(Condition::Truncated)?;
+            }
+        } else {
+            report.warn(Condition::TooLong)?;
+        }
+    }
+    if let Kind::Char { .. } = ty.kind {
+        while out.len() > start && out.last() == Some(&b' ') {
+            out.pop();
+        }
+    }
+    Ok(())
+}
+
+struct Copied {
+    /// Bytes of the source that were taken.
+    read: usize,
+    /// Offset of the first bytes that are no character, or of the first character that the column's charset lacks.
+    bad: Option<usize>,
+}
+
+/// Copies text whose bytes need no conversion, up to a limit. MySQL stops at bytes that are no character, MariaDB
+/// puts a question mark for each.
+fn copy(
+    bytes: &[u8],
+    charset: Charset,
+    characters: usize,
+    most: usize,
+    family: Family,
+    out: &mut Vec<u8>,
+) -> Copied {
+    let valid = charset.valid_prefix(bytes);
+    let kept = charset.offset_of(&bytes[..valid], characters);
+    if kept == bytes.len() && kept <= most {
+        out.extend_from_slice(bytes);
+        return Copied {
+            read: kept,
+            bad: None,
+        };
+    }
+    let start = out.len();
+    let (mut read, mut bad, mut left) = (0, None, characters);
+    while read < bytes.len() && left > 0 {
+        match charset.decode(&bytes[read..]) {
+            Some((_, length)) => {
+                if out.len() - start + length > most {
+                    break;
+                }
+                out.extend_from_slice(&bytes[read..read + length]);
+                read += length;
+            }
+            None => {
+                bad = bad.or(Some(read));
+                if family == Family::MySql || out.len() - start + 1 > most {
+                    break;
+                }
+                out.push(b'?');
+                read += 1;
+            }
+        }
+        left -= 1;
+    }
+    Copied { read, bad }
+}
+
+/// Converts text; a question mark stands for what the target lacks and for bytes that are no character.
+fn convert(
+    bytes: &[u8],
+    source: Charset,
+    target: Charset,
+    characters: usize,
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Copied {
+    let start = out.len();
+    let (mut read, mut bad, mut left) = (0, None, characters);
+    while read < bytes.len() && left > 0 {
+        let before = out.len();
+        let length = match source.decode(&bytes[read..]) {
+            Some((code, length)) => {
+                if !target.encode(code, out) {
+                    bad = bad.or(Some(read));
+                    out.push(b'?');
+                }
+                length
+            }
+            None => {
+                bad = bad.or(Some(read));
+                out.push(b'?');
+                1
+            }
+        };
+        if out.len() - start > most {
+            out.truncate(before);
+            break;
+        }
+        read += length;
+        left -= 1;
+    }
+    Copied { read, bad }
+}
+
+/// The bad bytes as the server shows them in its message.
+fn printable(bytes: &[u8], into: &mut Vec<u8>) {
+    for byte in bytes.iter().take(SHOWN) {
+        match byte {
+            0x20..=0x7E => into.push(*byte),
+            _ => into.extend_from_slice(format!("\\x{byte:02X}").as_bytes()),
+        }
+    }
+    if bytes.len() > SHOWN {
+        into.extend_from_slice(b"...");
+    }
+}

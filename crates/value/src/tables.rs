@@ -1,0 +1,150 @@
+//! Weight tables taken from real servers; `weights/generate.py` writes them and describes the format.
+//!
+//! The families agree on every code point of the collations that both have. A search for pairs of characters that
+//! weigh other than one after the other (contractions) found none, so a text's weights are the weights of its
+//! characters in a row.
+
+use crate::charset::Charset;
+use crate::weight::WeightError;
+
+/// The weights of a Unicode collation for each character.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    bytes: &'static [u8],
+}
+
+static LATIN1_SWEDISH: &[u8; 256] = include_bytes!("../weights/latin1_swedish_ci.bin");
+static GENERAL_CI: &[u8] = include_bytes!("../weights/utf8mb4_general_ci.bin");
+static UNICODE_CI: &[u8] = include_bytes!("../weights/utf8mb4_unicode_ci.bin");
+static UCA_0900_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_0900_ai_ci.bin");
+
+/// latin1_swedish_ci: a weight for each byte.
+pub(crate) fn latin1_swedish() -> &'static [u8; 256] {
+    LATIN1_SWEDISH
+}
+
+/// utf8mb4_general_ci: one weight for each character.
+pub(crate) fn general_ci() -> Table {
+    Table { bytes: GENERAL_CI }
+}
+
+/// utf8mb4_unicode_ci: primary weights of UCA 4.0.0.
+pub(crate) fn unicode_ci() -> Table {
+    Table { bytes: UNICODE_CI }
+}
+
+/// utf8mb4_0900_ai_ci: primary weights of UCA 9.0.0.
+pub(crate) fn uca_0900_ai_ci() -> Table {
+    Table {
+        bytes: UCA_0900_AI_CI,
+    }
+}
+
+const PAGE_NUMBERS: usize = 2;
+const PAGES: usize = PAGE_NUMBERS + 0x1100;
+
+impl Table {
+    /// The 16-bit number at an index; 0 beyond the table, which a well-made table never asks for.
+    fn number(self, at: usize) -> u16 {
+        match self.bytes.get(at * 2..at * 2 + 2) {
+            Some(pair) => u16::from_be_bytes([pair[0], pair[1]]),
+            None => 0,
+        }
+    }
+
+    /// Appends the weights of UTF-8 text until its end or until at least `enough` bytes were appended.
+    pub(crate) fn append(
+        self,
+        text: &[u8],
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WeightError> {
+        let start = out.len();
+        let mut at = 0;
+        while at < text.len() && out.len() - start < enough {
+            let (code, length) = Charset::Utf8mb4
+                .decode(&text[at..])
+                .ok_or(WeightError::Malformed)?;
+            self.character(code, out);
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn character(self, code: u32, out: &mut Vec<u8>) {
+        let page = usize::from(self.number(PAGE_NUMBERS + (code >> 8) as usize));
+        let entry = self.number(PAGES + page * 256 + (code & 0xFF) as usize);
+        let mut push = |weight: u16| out.extend_from_slice(&weight.to_be_bytes());
+        let low = (code & 0x7FFF | 0x8000) as u16;
+        let high = (code >> 15) as u16;
+        match entry {
+            // Implicit weights of ideographs and of what has none.
+            0xFFF0 => [0xFB40 + high, low].into_iter().for_each(push),
+            0xFFF1 => [0xFB80 + high, low].into_iter().for_each(push),
+            0xFFF2 => [0xFBC0 + high, low].into_iter().for_each(push),
+            0xFFF3 => {
+                let index = code.wrapping_sub(0xAC00);
+                self.character(0x1100 + index / 588, out);
+                self.character(0x1161 + index % 588 / 28, out);
+                if index % 28 != 0 {
+                    self.character(0x11A7 + index % 28, out);
+                }
+            }
+            0xFFF4 => [0xFB00, (code.wrapping_sub(0x17000) | 0x8000) as u16]
+                .into_iter()
+                .for_each(push),
+            0xFFF5 => push(code as u16),
+            _ => {
+                let offsets = PAGES + usize::from(self.number(0)) * 256;
+                let weights = offsets + usize::from(self.number(1)) + 1;
+                let (from, to) = (
+                    self.number(offsets + usize::from(entry)),
+                    self.number(offsets + usize::from(entry) + 1),
+                );
+                for at in from..to {
+                    push(self.number(weights + usize::from(at)));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_has_weights_or_none_on_purpose() {
+        for (table, ignorable_at_most) in [
+            (general_ci(), 0),
+            (unicode_ci(), 1500),
+            (uca_0900_ai_ci(), 3000),
+        ] {
+            let mut ignorable = 0;
+            for code in (0..0x11_0000u32).filter_map(char::from_u32) {
+                let mut weights = Vec::new();
+                table
+                    .append(
+                        code.encode_utf8(&mut [0; 4]).as_bytes(),
+                        usize::MAX,
+                        &mut weights,
+                    )
+                    .expect("a character");
+                assert!(weights.len() <= 16 && weights.len() % 2 == 0, "{code:?}");
+                ignorable += usize::from(weights.is_empty());
+            }
+            assert!(
+                ignorable <= ignorable_at_most,
+                "{ignorable} characters without weight"
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_text_has_none() {
+        assert_eq!(
+            general_ci().append(b"a\xFF", usize::MAX, &mut Vec::new()),
+            Err(WeightError::Malformed)
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Weights and order: bytes whose equality is SQL equality and bytes whose memcmp order is SQL order.
+
+use std::cmp::Ordering;
+
+use crate::collation::{Collation, Weights};
+use crate::decimal;
+use crate::payload;
+use crate::tables;
+use crate::types::{Kind, SqlType};
+
+/// Why a value has no weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeightError {
+    /// The collation's weights are not known: the column can be sealed and not searched.
+    #[error("the weights of the column's collation are not known")]
+    UnknownCollation,
+    /// The text has characters whose weight depends on their neighbours in a way that is not reproduced.
+    #[error(
+        "the value has characters that the column's collation weighs together, which is not supported"
+    )]
+    Contraction,
+    /// The bytes are no payload of the type.
+    #[error("a value does not belong to the column's type")]
+    Malformed,
+}
+
+/// Appends the weight of a payload. Two payloads of one type have equal weights exactly where SQL's `=` holds.
+pub fn weight(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
+    if let Some(collation) = ty.collation {
+        let start = out.len();
+        let done = string_weights(collation, payload, usize::MAX, out);
+        if done.is_err() {
+            out.truncate(start);
+            return done;
+        }
+        if collation.pad_space() {
+            let space = pad_weight(collation);
+            while out.len() - start >= space.len() && out.ends_with(space) {
+                out.truncate(out.len() - space.len());
+            }
+        }
+        return Ok(());
+    }
+    scalar(ty, payload, out)
+}
+
+/// Everything but text: the payload, with one zero instead of two.
+fn scalar(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
+    match ty.kind {
+        Kind::Float => {
+            let value = payload::read_f32(payload).ok_or(WeightError::Malformed)?;
+            payload::write_f32(value + 0.0, out);
+        }
+        Kind::Double => {
+            let value = payload::read_f64(payload).ok_or(WeightError::Malformed)?;
+            payload::write_f64(value + 0.0, out);
+        }
+        _ => {
+            if !ty.is_binary() && ty.payload_fixed() != Some(payload.len()) {
+                return Err(WeightError::Malformed);
+            }
+            out.extend_from_slice(payload);
+        }
+    }
+    Ok(())
+}
+
+/// The weight with which comparison pads the shorter string.
+fn pad_weight(collation: Collation) -> &'static [u8] {
+    match collation.weights() {
+        Weights::Bytes | Weights::Unknown | Weights::Latin1Swedish => b" ",
+        Weights::GeneralCi => b"\0 ",
+        Weights::UnicodeCi => &[0x02, 0x09],
+        Weights::Uca0900AiCi => &[],
+    }
+}
+
+/// Appends weights of text until its end or until at least `enough` bytes are there.
+fn string_weights(
+    collation: Collation,
+    text: &[u8],
+    enough: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), WeightError> {
+    match collation.weights() {
+        Weights::Unknown => Err(WeightError::UnknownCollation),
+        Weights::Bytes => {
+            out.extend_from_slice(&text[..text.len().min(enough)]);
+            Ok(())
+        }
+        Weights::Latin1Swedish => {
+            let table = tables::latin1_swedish();
+            out.extend(
+                text.iter()
+                    .take(enough)
+                    .map(|byte| table[usize::from(*byte)]),
+            );
+            Ok(())
+        }
+        Weights::GeneralCi => tables::general_ci().append(text, enough, out),
+        Weights::UnicodeCi => tables::unicode_ci().append(text, enough, out),
+        Weights::Uca0900AiCi => tables::uca_0900_ai_ci().append(text, enough, out),
+    }
+}
+
+/// Appends the order bytes of a payload: always [`SqlType::order_width`] bytes, whose memcmp order agrees with SQL's
+/// order. For strings they are the first weights, continued with the weight that comparison pads with.
+pub fn order_bytes(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
+    let width = ty.order_width().ok_or(WeightError::UnknownCollation)?;
+    let start = out.len();
+    if !ty.is_character() && !ty.is_binary() {
+        return scalar(ty, payload, out);
+    }
+    let pad_space = ty.collation.is_some_and(Collation::pad_space);
+    let suffix = width.exact && !pad_space && !matches!(ty.kind, Kind::Binary { .. });
+    let weights = width.bytes - usize::from(suffix);
+    match ty.collation {
+        Some(collation) => {
+            if let Err(failure) = string_weights(collation, payload, weights, out) {
+                out.truncate(start);
+                return Err(failure);
+            }
+        }
+        None => out.extend_from_slice(&payload[..payload.len().min(weights)]),
+    }
+    let length = out.len() - start;
+    out.truncate(start + weights);
+    if pad_space && let Some(collation) = ty.collation {
+        let pad = pad_weight(collation);
+        while out.len() < start + weights {
+            out.push(pad[(out.len() - start) % pad.len()]);
+        }
+    } else {
+        out.resize(start + weights, 0);
+    }
+    if suffix {
+        out.push(length.min(255) as u8);
+    }
+    Ok(())
+}
+
+/// The payload that has these order bytes, for types whose order key is [invertible](crate::OrderWidth::invertible);
+/// for FLOAT and DOUBLE zero stands for both zeros.
+pub fn payload_from_order(
+    ty: &SqlType,
+    order: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), WeightError> {
+    if ty.is_character() || ty.is_binary() || ty.payload_fixed() != Some(order.len()) {
+        return Err(WeightError::Malformed);
+    }
+    if let Kind::Decimal { precision, scale } = ty.kind {
+        decimal::read_payload(order, precision, scale).ok_or(WeightError::Malformed)?;
+    }
+    out.extend_from_slice(order);
+    Ok(())
+}
+
+/// SQL's order of two payloads of one type, by full weights. Ends in an error where [`weight`] would.
+pub fn cmp(ty: &SqlType, left: &[u8], right: &[u8]) -> Result<Ordering, WeightError> {
+    let Some(collation) = ty.collation else {
+        if matches!(ty.kind, Kind::Float | Kind::Double) {
+            let real = |payload| payload::read_real(ty, payload).ok_or(WeightError::Malformed);
+            return real(left)?
+                .partial_cmp(&real(right)?)
+                .ok_or(WeightError::Malformed);
+        }
+        return Ok(left.cmp(right));
+    };
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    string_weights(collation, left, usize::MAX, &mut first)?;
+    string_weights(collation, right, usize::MAX, &mut second)?;
+    let common = first.len().min(second.len());
+    let order = first[..common].cmp(&second[..common]);
+    if order != Ordering::Equal || !collation.pad_space() {
+        return Ok(order.then(first.len().cmp(&second.len())));
+    }
+    let pad = pad_weight(collation);
+    let against_pad = |rest: &[u8]| {
+        rest.chunks(pad.len())
+            .map(|weight| weight.cmp(pad))
+            .find(|order| order.is_ne())
+    };
+    Ok(
+        match (
+            against_pad(&first[common..]),
+            against_pad(&second[common..]),
+        ) {
+            (Some(order), _) => order,
+            (None, Some(order)) => order.reverse(),
+            (None, None) => Ordering::Equal,
+        },
+    )
+}

@@ -1,0 +1,210 @@
+//! TLS configurations, from what an operator has: files in PEM.
+//!
+//! The provider is aws-lc-rs, named explicitly, so nothing depends on a process-wide default.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+
+use crate::error::{WireError, WireResult};
+
+/// How far the proxy trusts that the server it reaches is the right one. The names of the variants say what each checks.
+#[derive(Clone)]
+pub enum ServerVerification {
+    /// The certificate must come from this authority and name the host (MySQL's `VERIFY_IDENTITY`). PEM.
+    AuthorityAndName(Vec<u8>),
+    /// The certificate must come from this authority, whatever host it names (MySQL's `VERIFY_CA`). The certificates that
+    /// MySQL makes for itself name none. PEM.
+    AuthorityOnly(Vec<u8>),
+    /// Any certificate will do (MySQL's `REQUIRED`): who only listens reads nothing, who sits between can read all.
+    EncryptionWithoutAuthentication,
+}
+
+impl std::fmt::Debug for ServerVerification {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AuthorityAndName(_) => "AuthorityAndName",
+            Self::AuthorityOnly(_) => "AuthorityOnly",
+            Self::EncryptionWithoutAuthentication => "EncryptionWithoutAuthentication",
+        })
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// Certificates in PEM, or one in DER.
+fn certificates(bytes: &[u8]) -> WireResult<Vec<CertificateDer<'static>>> {
+    const UNREADABLE: WireError = WireError::Malformed("certificate file");
+    if !is_pem(bytes) {
+        return Ok(vec![CertificateDer::from(bytes.to_vec())]);
+    }
+    let chain = CertificateDer::pem_slice_iter(bytes)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| UNREADABLE)?;
+    if chain.is_empty() {
+        return Err(UNREADABLE);
+    }
+    Ok(chain)
+}
+
+fn private_key(bytes: &[u8]) -> WireResult<PrivateKeyDer<'static>> {
+    const UNREADABLE: WireError = WireError::Malformed("private key file");
+    if is_pem(bytes) {
+        PrivateKeyDer::from_pem_slice(bytes).map_err(|_| UNREADABLE)
+    } else {
+        PrivateKeyDer::try_from(bytes.to_vec()).map_err(|_| UNREADABLE)
+    }
+}
+
+fn is_pem(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"-----BEGIN ").is_some()
+}
+
+/// For the clients' side: the proxy's certificate, with those of the authorities between if there are any, and its key;
+/// PEM or DER. TLS 1.2 and 1.3.
+pub fn server_config(certificate_chain: &[u8], key: &[u8]) -> WireResult<Arc<ServerConfig>> {
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
+    Ok(Arc::new(config))
+}
+
+/// For the server's side. TLS 1.2 and 1.3.
+pub fn client_config(verification: &ServerVerification) -> WireResult<Arc<ClientConfig>> {
+    let provider = provider();
+    let verifier: Arc<dyn ServerCertVerifier> = match verification {
+        ServerVerification::AuthorityAndName(pem) => {
+            WebPkiServerVerifier::builder_with_provider(authorities(pem)?, provider.clone())
+                .build()
+                .map_err(|_| WireError::Malformed("certificate file of the authority"))?
+        }
+        ServerVerification::AuthorityOnly(pem) => Arc::new(AuthorityOnly {
+            roots: authorities(pem)?,
+            provider: provider.clone(),
+        }),
+        ServerVerification::EncryptionWithoutAuthentication => Arc::new(AnyCertificate {
+            provider: provider.clone(),
+        }),
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn authorities(pem: &[u8]) -> WireResult<Arc<RootCertStore>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate)?;
+    }
+    Ok(Arc::new(roots))
+}
+
+/// Checks the chain and the signatures, not the name.
+#[derive(Debug)]
+struct AuthorityOnly {
+    roots: Arc<RootCertStore>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AuthorityOnly {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let certificate = ParsedCertificate::try_from(end_entity)?;
+        rustls::client::verify_server_cert_signed_by_trust_anchor(
+            &certificate,
+            &self.roots,
+            intermediates,
+            now,
+            self.provider.signature_verification_algorithms.all,
+        )?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// Checks nothing. Signatures are not checked either: made with a key that nobody vouches for they prove nothing, and
+/// old servers have certificates of a form that could not be read.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

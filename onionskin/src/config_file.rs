@@ -1,0 +1,348 @@
+//! `onionskin.toml`.
+//!
+//! Every setting has a default, unknown ones are errors, and an error says where in the file it is.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use onionskin_keys::Suite;
+use onionskin_proxy::Backend;
+use onionskin_schema::{Policy, SchemaError};
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// Where the proxy listens unless it is told otherwise.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
+/// Where the server is expected unless it is told otherwise.
+pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// There is none.
+    #[error("there is no {}: run onionskin init, or name the file with -c", .0.display())]
+    Missing(PathBuf),
+    /// It cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is not TOML, or has a setting that does not exist, or a value that cannot be.
+    #[error("{}: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// With line, column and the settings that exist.
+        source: Box<toml::de::Error>,
+    },
+    /// A pattern or a capability in `[protect]`.
+    #[error("{}: {source}; capabilities are \"eq\", \"range\" and \"join:GROUP\", and [] means sealed, not searchable", path.display())]
+    Protect {
+        /// The file.
+        path: PathBuf,
+        /// Which one.
+        source: SchemaError,
+    },
+    /// Certificates, private keys, and settings about them that contradict each other.
+    #[error("{}: {text}", path.display())]
+    Tls {
+        /// The file that the fault is in.
+        path: PathBuf,
+        /// One sentence and the way out.
+        text: String,
+    },
+}
+
+/// The file's content.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    #[serde(default = "default_listen")]
+    listen: String,
+    #[serde(default = "default_backend", deserialize_with = "parsed")]
+    backend: Backend,
+    #[serde(default = "default_keys")]
+    keys: String,
+    #[serde(default = "default_suite", deserialize_with = "parsed")]
+    suite: Suite,
+    #[serde(default)]
+    protect: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    tls: Option<ClientTls>,
+    backend_tls: Option<BackendTlsMode>,
+    backend_ca: Option<PathBuf>,
+}
+
+/// `[tls]`: what the proxy shows its clients. Paths are relative to the configuration file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientTls {
+    /// Certificate, followed by those of the authorities between if there are any; PEM.
+    pub cert: PathBuf,
+    /// Its private key; PEM.
+    pub key: PathBuf,
+}
+
+/// `backend_tls`: how far the connection to the server is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendTlsMode {
+    /// Plain.
+    Never,
+    /// TLS if the server offers it.
+    Preferred,
+    /// TLS or no connection.
+    Required,
+    /// TLS, and the certificate must come from `backend_ca` and name the host.
+    Verify,
+}
+
+/// A configuration that was read and checked.
+#[derive(Debug)]
+pub struct ConfigFile {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// `HOST:PORT`
+    pub listen: String,
+    /// The server.
+    pub backend: Backend,
+    /// Where keys come from, as [`onionskin_keys::KeySet::load`] understands it.
+    pub keys: String,
+    /// The cipher suite of new columns.
+    pub suite: Suite,
+    /// `[protect]`
+    pub policy: Policy,
+    /// `[tls]`
+    pub tls: Option<ClientTls>,
+    /// `backend_tls`
+    pub backend_tls: Option<BackendTlsMode>,
+    /// `backend_ca`
+    pub backend_ca: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Reads and checks it.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => ConfigError::Missing(path.to_owned()),
+            _ => ConfigError::Unreadable {
+                path: path.to_owned(),
+                source,
+            },
+        })?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let content: Content = toml::from_str(text).map_err(|source| ConfigError::Malformed {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        let policy = Policy::parse(&content.protect).map_err(|source| ConfigError::Protect {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            listen: content.listen,
+            backend: content.backend,
+            keys: content.keys,
+            suite: content.suite,
+            policy,
+            tls: content.tls,
+            backend_tls: content.backend_tls,
+            backend_ca: content.backend_ca,
+        })
+    }
+
+    /// The folder that relative paths in the file start from.
+    pub fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+}
+
+/// A commented configuration for a server at `backend`.
+pub fn template(backend: &str) -> String {
+    // A path may hold anything.
+    let backend = toml::Value::String(backend.to_owned());
+    format!(
+        r#"# Onionskin. Every setting that is commented out shows its default or an example.
+
+# Where applications connect, as they would to their server.
+listen  = "{DEFAULT_LISTEN}"
+# The server: "host:port" or "unix:/path/to/its.sock".
+backend = {backend}
+# The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
+# copies of the data. Relative to this file.
+keys    = "file:keys.json"
+# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
+suite   = "aes"
+
+# TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
+# host). "required" with backend_ca checks the authority only. The default is "preferred", and "never" on a Unix socket.
+# backend_tls = "verify"
+# backend_ca  = "ca.pem"
+
+# TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
+# encryption are content with it, clients that verify are not.
+# [tls]
+# cert = "server-cert.pem"
+# key  = "server-key.pem"
+
+# What is protected in tables that are created through the proxy. (In CREATE TABLE itself one can also write
+# ENCRYPTED FOR (eq, range) behind a column.) Patterns are "database.table"; * stands for any characters. Columns that
+# nothing matches stay plaintext. What each capability shows the server is in docs/threat-model.md.
+#
+# [protect."shop.customers"]
+# name  = ["eq"]            # =, IN, GROUP BY, joins; the server sees which rows are equal
+# age   = ["eq", "range"]   # also <, BETWEEN, ORDER BY, MIN, MAX; the server sees the order
+# notes = []                # sealed: the server sees the length and whether it is NULL
+# "*"   = []                # every column that is not listed
+"#
+    )
+}
+
+fn default_listen() -> String {
+    DEFAULT_LISTEN.into()
+}
+
+fn default_backend() -> Backend {
+    match DEFAULT_BACKEND.parse() {
+        Ok(backend) => backend,
+        Err(_) => unreachable!("the default is an address"),
+    }
+}
+
+fn default_keys() -> String {
+    "file:keys.json".into()
+}
+
+fn default_suite() -> Suite {
+    Suite::Aes
+}
+
+/// Whatever has a form as text.
+fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ConfigFile, String> {
+        ConfigFile::parse(Path::new("dir/onionskin.toml"), text).map_err(|error| error.to_string())
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).expect_err("must be refused")
+    }
+
+    #[test]
+    fn the_documented_file_is_understood() {
+        let config = parse(
+            r#"
+            listen  = "127.0.0.1:3310"
+            backend = "unix:/run/mysqld/mysqld.sock"
+            keys    = "file:other.json"
+            suite   = "sm"
+            backend_tls = "never"
+            [tls]
+            cert = "a.pem"
+            key = "b.pem"
+            [protect."sbtest.*"]
+            k   = ["eq", "range"]
+            c   = []
+            "*" = ["join:g"]
+            "#,
+        )
+        .expect("sound");
+        assert_eq!(config.listen, "127.0.0.1:3310");
+        assert_eq!(config.suite, Suite::Sm);
+        assert_eq!(config.keys, "file:other.json");
+        assert_eq!(config.backend_tls, Some(BackendTlsMode::Never));
+        assert_eq!(config.folder(), Path::new("dir"));
+        let found = config.policy.find("sbtest", "t", "k").expect("matched");
+        assert!(found.capabilities.eq && found.capabilities.range);
+    }
+
+    #[test]
+    fn an_empty_file_means_the_defaults() {
+        let config = parse("").expect("sound");
+        assert_eq!(
+            (config.listen.as_str(), config.keys.as_str()),
+            (DEFAULT_LISTEN, "file:keys.json")
+        );
+        assert!(config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none());
+    }
+
+    #[test]
+    fn the_template_says_what_the_defaults_are() {
+        for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
+            let config = parse(&template(backend)).expect("sound");
+            assert_eq!(config.listen, DEFAULT_LISTEN);
+            assert_eq!(config.suite, Suite::Aes);
+            assert!(
+                config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none()
+            );
+        }
+        // The examples in it are right, too, as soon as they are no comments any more.
+        let live: String = template(DEFAULT_BACKEND)
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(code)
+                    if code.starts_with('[') || code.contains(" = ") && !code.contains(": ") =>
+                {
+                    code
+                }
+                _ => line,
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let config = parse(&live).expect("sound");
+        assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
+        assert!(config.tls.is_some() && !config.policy.is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let unknown = error("listen = \"127.0.0.1:3307\"\nbackends = \"x\"\n");
+        assert!(
+            unknown.contains("unknown field `backends`") && unknown.contains("line 2"),
+            "{unknown}"
+        );
+        assert!(
+            unknown.contains("`backend`"),
+            "the settings that exist: {unknown}"
+        );
+        let word = error("[protect.\"a.b\"]\nc = [\"equality\"]\n");
+        assert!(
+            word.contains("\"a.b\"") && word.contains("\"equality\"") && word.contains("\"eq\""),
+            "{word}"
+        );
+        let pattern = error("[protect.sbtest]\nk = []\n");
+        assert!(pattern.contains("database.table"), "{pattern}");
+        let suite = error("suite = \"des\"\n");
+        assert!(
+            suite.contains("\"aes\" or \"sm\"") && suite.contains("line 1"),
+            "{suite}"
+        );
+        let mode = error("backend_tls = \"always\"\n");
+        assert!(mode.contains("`preferred`"), "{mode}");
+        let backend = error("backend = \"nowhere\"\n");
+        assert!(backend.contains("line 1"), "{backend}");
+        assert!(error("[tls]\ncert = \"a\"\n").contains("`key`"));
+    }
+}

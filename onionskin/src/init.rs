@@ -1,0 +1,51 @@
+//! `onionskin init`: a configuration and keys.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use onionskin_proxy::Backend;
+
+use crate::{config_file::DEFAULT_BACKEND, error::CommandError, home};
+
+/// Write onionskin.toml and keys.json into a folder
+///
+/// The keys are put under a passphrase if the environment variable ONIONSKIN_PASSPHRASE is set.
+#[derive(Args)]
+pub struct Init {
+    /// The folder; made if it is missing
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// The server: host:port or unix:/path
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_BACKEND)]
+    backend: String,
+}
+
+impl Init {
+    /// Makes both files and says what to do next.
+    pub fn run(self) -> Result<(), CommandError> {
+        if let Err(error) = self.backend.parse::<Backend>() {
+            return Err(CommandError::BackendAddress(error.to_string()));
+        }
+        home::create(&self.dir, &self.backend)?;
+        let config = self.dir.join(home::CONFIG);
+        let protection = match home::passphrase() {
+            Some(_) => "under the passphrase of ONIONSKIN_PASSPHRASE, which serve needs as well",
+            None => {
+                "readable by you only; set ONIONSKIN_PASSPHRASE before init to put it under a passphrase"
+            }
+        };
+        println!(
+            "Wrote {config}
+  and {keys} ({protection}).
+
+Next:
+  1. Copy {keys} to a safe place. Without it nothing that is encrypted can be read again.
+  2. Say in {config} which columns to protect.
+  3. onionskin serve -c {config}
+  4. Connect your application to 127.0.0.1:3307, with the users and passwords it has.",
+            config = config.display(),
+            keys = self.dir.join(home::KEYS).display(),
+        );
+        Ok(())
+    }
+}

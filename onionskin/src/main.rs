@@ -1,0 +1,63 @@
+//! `onionskin`: an application speaks to it as if it were its MySQL or MariaDB server, and the server behind it stores
+//! ciphertext. This program is wiring only: a file for each command, a struct for each command's arguments.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `init`, `serve`, `explain`, `demo` | the commands |
+//! | `tied` | a hidden command: runs the private server, and ends it with its parent |
+//! | `config_file` | `onionskin.toml` |
+//! | `home` | a folder with `onionskin.toml` and `keys.json` |
+//! | `tls` | TLS on both sides, from the configuration |
+//! | `private` | the private server: found, initialised, started, watched, stopped |
+//! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
+
+mod config_file;
+mod demo;
+mod error;
+mod explain;
+mod home;
+mod init;
+mod logging;
+mod private;
+mod serve;
+mod termination;
+mod tied;
+mod tls;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "onionskin", version, about, propagate_version = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Init(init::Init),
+    Serve(serve::Serve),
+    Explain(explain::Explain),
+    Demo(demo::Demo),
+    #[command(hide = true)]
+    Tied(tied::Tied),
+}
+
+fn main() -> ExitCode {
+    let ended = match Program::parse().command {
+        Command::Init(init) => init.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::Explain(explain) => explain.run(),
+        Command::Demo(demo) => demo.run(),
+        Command::Tied(tied) => tied.run(),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("onionskin: {error}");
+            error.exit_code()
+        }
+    }
+}

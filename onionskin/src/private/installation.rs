@@ -1,0 +1,390 @@
+//! The folder of a private server: made, initialised on the first start, and nobody else's.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, lchown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Pid, Signal, kill_process, test_kill_process},
+};
+
+use super::{
+    PrivateError,
+    account::ServerUser,
+    program::{Family, ServerProgram, foreign, without_ours},
+};
+use crate::tied;
+
+/// The longest name of a Unix socket: `sun_path` has 108 bytes and ends with zero.
+const SOCKET_PATH_MAX: usize = 107;
+/// How long a server of an earlier run may take to write its buffers and end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A private server that is ready to be started. Holds the folder's lock.
+pub struct Installation {
+    folder: PathBuf,
+    program: ServerProgram,
+    user: Option<ServerUser>,
+    _lock: File,
+}
+
+impl Installation {
+    /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
+    pub fn open(folder: &Path) -> Result<Self, PrivateError> {
+        let first = fs::symlink_metadata(folder).is_err();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(at(folder))?;
+        let folder = folder.canonicalize().map_err(at(folder))?;
+        let socket = socket_in(&folder);
+        let length = socket.as_os_str().as_bytes().len();
+        if length > SOCKET_PATH_MAX {
+            if first {
+                // Only if it is empty.
+                let _ = fs::remove_dir(&folder);
+            }
+            return Err(PrivateError::SocketPath { socket, length });
+        }
+        let program = ServerProgram::find(&data_in(&folder))?;
+        let user = ServerUser::choose(&folder, &server_in(&folder))?;
+        let installation = Self {
+            _lock: lock(&folder)?,
+            folder,
+            program,
+            user,
+        };
+        installation.end_leftover()?;
+        installation.make_folders()?;
+        installation.initialise()?;
+        Ok(installation)
+    }
+
+    /// The server's socket, absolute.
+    pub fn socket(&self) -> PathBuf {
+        socket_in(&self.folder)
+    }
+
+    /// Where the server stores everything, absolute.
+    pub fn data(&self) -> PathBuf {
+        data_in(&self.folder)
+    }
+
+    /// Whether there is a data directory in a folder already.
+    pub fn is_initialised(folder: &Path) -> bool {
+        data_in(folder).exists()
+    }
+
+    /// The socket of the server in a folder that exists, absolute.
+    pub fn socket_of(folder: &Path) -> Result<PathBuf, PrivateError> {
+        folder
+            .canonicalize()
+            .map(|folder| socket_in(&folder))
+            .map_err(at(folder))
+    }
+
+    /// What the server says goes here.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
+    /// Starts the server. To be called by a thread that lives as long as the server should: see [`tied::command`].
+    pub fn spawn(&self) -> Result<Child, PrivateError> {
+        let server = server_in(&self.folder);
+        // Opened here and not by the server, whose user could put a link to another file in its place.
+        let log = self.open_log()?;
+        let mut command = tied::command(&self.program.path);
+        command.args(self.options());
+        // A group of its own: Ctrl-C on the terminal is for the proxy, which stops the server after its sessions.
+        command.process_group(0).current_dir(&server);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(at(&self.log()))?)
+            .stderr(log);
+        without_ours(&mut command);
+        let child = self.run_as_user(&mut command, Command::spawn)?;
+        let pid_file = self.pid_file();
+        // Without the file, the server still ends with this process.
+        if let Err(error) = fs::write(&pid_file, child.id().to_string()) {
+            tracing::warn!("{}: {error}", pid_file.display());
+        }
+        Ok(child)
+    }
+
+    /// The server has ended.
+    pub fn ended(&self) {
+        let _ = fs::remove_file(self.pid_file());
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.folder.join("server.pid")
+    }
+
+    fn open_log(&self) -> Result<File, PrivateError> {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(self.log())
+            .map_err(at(&self.log()))
+    }
+
+    /// What is the same for both families, and what is not.
+    fn options(&self) -> Vec<String> {
+        let server = server_in(&self.folder);
+        let path = |option: &str, path: &Path| format!("--{option}={}", path.display());
+        let mut options = vec![
+            // Must be the first. The system's configuration is that of another server.
+            "--no-defaults".into(),
+            path("datadir", &self.data()),
+            path("socket", &self.socket()),
+            path("pid-file", &server.join("pid")),
+            path("tmpdir", &server.join("tmp")),
+            path("secure-file-priv", &server.join("files")),
+            "--skip-networking".into(),
+            "--character-set-server=utf8mb4".into(),
+            // As many as the proxy's clients, if the limit of open files allows.
+            "--max-connections=4000".into(),
+        ];
+        match self.program.family {
+            // Newer versions have another default, whose order the proxy does not know.
+            Family::MariaDb => options.push("--collation-server=utf8mb4_general_ci".into()),
+            // There are no replicas, and every commit would wait for a second file.
+            Family::MySql => options.extend(["--mysqlx=OFF".into(), "--skip-log-bin".into()]),
+        }
+        options
+    }
+
+    /// The folders that the server writes to.
+    fn make_folders(&self) -> Result<(), PrivateError> {
+        let server = server_in(&self.folder);
+        if let Some(user) = &self.user {
+            // Others may pass through to what is theirs; they cannot list it.
+            set_mode(&self.folder, 0o711)?;
+            tracing::debug!("the private server runs as {}", user.name);
+        }
+        for folder in [&server, &server.join("files"), &server.join("tmp")] {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Ok(()) => {
+                    if let Some(user) = &self.user {
+                        lchown(folder, Some(user.uid), Some(user.gid)).map_err(at(folder))?;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(at(folder)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the data directory under another name first, so that one that is half made is never taken for whole.
+    fn initialise(&self) -> Result<(), PrivateError> {
+        let data = self.data();
+        if data.exists() {
+            return Ok(());
+        }
+        tracing::info!(
+            "first start: making a {} data directory in {}",
+            self.program.family,
+            data.display()
+        );
+        let server = server_in(&self.folder);
+        let new = server.join("data.new");
+        match fs::remove_dir_all(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&new)(error)),
+            _ => {}
+        }
+        let new_data = format!("--datadir={}", new.display());
+        let (program, mut command) = match self.program.family {
+            Family::MariaDb => {
+                let (installer, base) = self.program.installer()?;
+                let mut command = foreign(&installer);
+                command.args(["--no-defaults", &new_data, "--skip-test-db"]);
+                command.arg("--auth-root-authentication-method=normal");
+                if let Some(base) = base {
+                    command.arg(format!("--basedir={}", base.display()));
+                }
+                (installer, command)
+            }
+            Family::MySql => {
+                let mut command = foreign(&self.program.path);
+                command.args(["--no-defaults", "--initialize-insecure", &new_data]);
+                (self.program.path.clone(), command)
+            }
+        };
+        command.current_dir(&server).stdin(Stdio::null());
+        let output = self.run_as_user(&mut command, Command::output)?;
+        if !output.status.success() {
+            let said = [output.stdout, output.stderr].concat();
+            return Err(PrivateError::Initialise {
+                data: new,
+                program,
+                said: last_lines(&String::from_utf8_lossy(&said)),
+            });
+        }
+        fs::rename(&new, &data).map_err(at(&data))
+    }
+
+    /// Runs a command as the server's user.
+    fn run_as_user<T>(
+        &self,
+        command: &mut Command,
+        run: impl FnOnce(&mut Command) -> io::Result<T>,
+    ) -> Result<T, PrivateError> {
+        run(ServerUser::applied_to(self.user.as_ref(), command)).map_err(|source| {
+            match (&self.user, source.kind()) {
+                // It is this user already that enters the folder and executes the program.
+                (Some(user), io::ErrorKind::PermissionDenied) => PrivateError::Unreachable {
+                    user: user.name.clone(),
+                    folder: self.folder.clone(),
+                    program: self.program.path.clone(),
+                },
+                _ => at(&self.program.path)(source),
+            }
+        })
+    }
+
+    /// Ends the server of an earlier run, if there is one: its proxy is gone, for we have the lock.
+    fn end_leftover(&self) -> Result<(), PrivateError> {
+        let Some(pid) = self.leftover() else {
+            return Ok(());
+        };
+        tracing::warn!("a server of an earlier run is still there, ending it");
+        for signal in [Signal::TERM, Signal::KILL] {
+            // It may end by itself meanwhile.
+            let _ = kill_process(pid, signal);
+            let start = Instant::now();
+            while self.leftover().is_some() {
+                if start.elapsed() > PATIENCE {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        match self.leftover() {
+            Some(pid) => Err(PrivateError::StillRunning {
+                pid: pid.as_raw_pid(),
+                data: self.data(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The process that the pid file names, if it is a server on our data.
+    fn leftover(&self) -> Option<Pid> {
+        let pid = fs::read_to_string(self.pid_file()).ok()?;
+        let pid = Pid::from_raw(pid.trim().parse().ok()?)?;
+        test_kill_process(pid).ok()?;
+        // The number may have been given to another process since.
+        let command_line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).ok()?;
+        let ours = format!("--datadir={}", self.data().display());
+        command_line
+            .split(|byte| *byte == 0)
+            .any(|argument| argument == ours.as_bytes())
+            .then_some(pid)
+    }
+}
+
+fn server_in(folder: &Path) -> PathBuf {
+    folder.join("server")
+}
+
+fn data_in(folder: &Path) -> PathBuf {
+    server_in(folder).join("data")
+}
+
+fn socket_in(folder: &Path) -> PathBuf {
+    server_in(folder).join("mysql.sock")
+}
+
+/// Held until the program ends, however it ends.
+fn lock(folder: &Path) -> Result<File, PrivateError> {
+    let path = folder.join("lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(at(&path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(PrivateError::InUse(folder.to_owned())),
+        Err(error) => Err(at(&path)(error.into())),
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), PrivateError> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(at(path))
+}
+
+/// What a server or its installer said last; its errors, if it marked them.
+pub fn last_lines(text: &str) -> String {
+    let errors: Vec<&str> = text
+        .lines()
+        .filter(|line| line.to_uppercase().contains("ERROR"))
+        .collect();
+    let lines: Vec<&str> = match errors.is_empty() {
+        true => text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect(),
+        false => errors,
+    };
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
+/// Says which file an error is about.
+fn at(path: &Path) -> impl Fn(io::Error) -> PrivateError {
+    move |source| PrivateError::System {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_path_that_is_too_long_is_refused_with_the_way_out() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let folder = outer.path().join("x".repeat(120));
+        let error = Installation::open(&folder).err().expect("too long");
+        assert!(
+            matches!(error, PrivateError::SocketPath { length, .. } if length > SOCKET_PATH_MAX)
+        );
+        assert!(error.to_string().contains("shorter --private folder"));
+        assert!(!folder.exists(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_folder_has_one_user() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let held = lock(folder.path()).expect("free");
+        assert!(matches!(lock(folder.path()), Err(PrivateError::InUse(_))));
+        drop(held);
+        lock(folder.path()).expect("free again");
+    }
+
+    #[test]
+    fn marked_errors_are_what_is_shown() {
+        assert_eq!(
+            last_lines("note\n[ERROR] a\nnote\n[ERROR] b\nbye"),
+            "[ERROR] a\n[ERROR] b"
+        );
+        assert_eq!(last_lines("\none\n\ntwo\n"), "one\ntwo");
+    }
+}

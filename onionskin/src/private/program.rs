@@ -1,0 +1,177 @@
+//! Where the server's programs are.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fmt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::PrivateError;
+
+/// The two kinds of servers. Neither can use the data directory of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    MariaDb,
+    MySql,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MariaDb => "MariaDB",
+            Self::MySql => "MySQL",
+        })
+    }
+}
+
+impl Family {
+    /// Whose data a data directory holds, from a file that only one of them makes.
+    pub fn of_data(data: &Path) -> Option<Self> {
+        if data.join("aria_log_control").exists() {
+            Some(Self::MariaDb)
+        } else if data.join("mysql.ibd").exists() {
+            Some(Self::MySql)
+        } else {
+            None
+        }
+    }
+}
+
+/// A server that is installed here.
+#[derive(Clone, Debug)]
+pub struct ServerProgram {
+    pub family: Family,
+    pub path: PathBuf,
+}
+
+impl ServerProgram {
+    /// The one that ONIONSKIN_MYSQLD names, or else MariaDB, or else MySQL; always one that can use `data`.
+    pub fn find(data: &Path) -> Result<Self, PrivateError> {
+        let wanted = Family::of_data(data);
+        let named = env::var_os("ONIONSKIN_MYSQLD").filter(|path| !path.is_empty());
+        let candidates = match named {
+            Some(path) => vec![Self::identify(PathBuf::from(path))?],
+            // Distributions call MariaDB's server mysqld as well, so the name does not say which it is.
+            None => ["mariadbd", "mysqld"]
+                .into_iter()
+                .filter_map(in_path)
+                .filter_map(|path| Self::identify(path).ok())
+                .collect(),
+        };
+        match wanted {
+            None => candidates.into_iter().next().ok_or(PrivateError::NoServer),
+            Some(family) => candidates
+                .into_iter()
+                .find(|program| program.family == family)
+                .ok_or_else(|| PrivateError::WrongFamily {
+                    data: data.to_owned(),
+                    family,
+                }),
+        }
+    }
+
+    fn identify(path: PathBuf) -> Result<Self, PrivateError> {
+        let output = foreign(&path)
+            .args(["--no-defaults", "--version"])
+            .stdin(Stdio::null())
+            .output();
+        let said = match output {
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                if output.status.success() && text.contains("MariaDB") {
+                    return Ok(Self {
+                        family: Family::MariaDb,
+                        path,
+                    });
+                }
+                if output.status.success() && text.contains("Ver ") {
+                    return Ok(Self {
+                        family: Family::MySql,
+                        path,
+                    });
+                }
+                String::from_utf8_lossy(&output.stderr)
+                    .lines()
+                    .last()
+                    .map(|line| format!(" ({line})"))
+                    .unwrap_or_default()
+            }
+            Err(error) => format!(" ({error})"),
+        };
+        Err(PrivateError::NotAServer { path, said })
+    }
+
+    /// The tool that makes MariaDB's first data directory, and the folder that it belongs to if it came with the server.
+    pub fn installer(&self) -> Result<(PathBuf, Option<PathBuf>), PrivateError> {
+        let names = ["mariadb-install-db", "mysql_install_db"];
+        let beside = self
+            .path
+            .canonicalize()
+            .ok()
+            .and_then(|program| Some(program.parent()?.parent()?.to_owned()));
+        if let Some(base) = beside {
+            for folder in ["scripts", "bin", "sbin"] {
+                for name in names {
+                    let installer = base.join(folder).join(name);
+                    if installer.exists() {
+                        return Ok((installer, Some(base)));
+                    }
+                }
+            }
+        }
+        names
+            .into_iter()
+            .find_map(in_path)
+            .map(|installer| (installer, None))
+            .ok_or_else(|| PrivateError::NoInstaller(self.path.clone()))
+    }
+}
+
+/// A command of the server's, which must not see our environment: the passphrase of the keys may be in it.
+pub fn foreign(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    without_ours(&mut command);
+    command
+}
+
+/// Takes everything that is ours out of the environment of `command`.
+pub fn without_ours(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("ONIONSKIN_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Servers are in sbin, which is not in every PATH.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_directories_are_told_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(Family::of_data(folder.path()), None);
+        std::fs::write(folder.path().join("mysql.ibd"), "").expect("written");
+        assert_eq!(Family::of_data(folder.path()), Some(Family::MySql));
+        std::fs::write(folder.path().join("aria_log_control"), "").expect("written");
+        assert_eq!(Family::of_data(folder.path()), Some(Family::MariaDb));
+    }
+
+    #[test]
+    fn a_program_that_is_no_server_is_refused() {
+        let error = ServerProgram::identify("/bin/true".into()).expect_err("no server");
+        assert!(matches!(error, PrivateError::NotAServer { .. }), "{error}");
+    }
+}

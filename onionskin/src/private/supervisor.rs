@@ -1,0 +1,268 @@
+//! Starts the private server, waits until it answers, starts it again when it dies, stops it.
+//!
+//! One thread does all of it, because the kernel ends the server when the thread that started it ends.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, ExitStatus},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Installation, PrivateError, installation::last_lines};
+use crate::termination::Termination;
+
+/// How often the supervisor looks after a server that is starting, and after one that runs.
+const LOOK_STARTING: Duration = Duration::from_millis(20);
+const LOOK_RUNNING: Duration = Duration::from_millis(200);
+/// How long a server may take to write its buffers and end before it is killed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pauses before the server is started again; one that ran longer than the last of them starts from the first.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A private server that runs. Dropping it stops it.
+pub struct PrivateServer {
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    data: PathBuf,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    phase: Phase,
+    stopping: bool,
+}
+
+enum Phase {
+    Starting,
+    /// It has answered once.
+    Ready,
+    /// It could not be started; taken by whoever waits for it.
+    Failed(Option<PrivateError>),
+}
+
+impl PrivateServer {
+    /// Returns when the server answers, or cannot.
+    pub fn start(
+        installation: Installation,
+        termination: &Termination,
+    ) -> Result<Self, PrivateError> {
+        let (socket, data) = (installation.socket(), installation.data());
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                phase: Phase::Starting,
+                stopping: false,
+            }),
+            changed: Condvar::new(),
+        });
+        let supervisor = Supervisor {
+            installation,
+            shared: Arc::clone(&shared),
+        };
+        let thread = thread::Builder::new()
+            .name("private server".into())
+            .spawn(move || supervisor.run())
+            .map_err(|source| PrivateError::System {
+                path: data.clone(),
+                source,
+            })?;
+        let server = Self {
+            shared,
+            socket,
+            data,
+            thread: Some(thread),
+        };
+        server.wait(termination)?;
+        Ok(server)
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Where it stores everything.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Asks it to end, and waits for that.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn wait(&self, termination: &Termination) -> Result<(), PrivateError> {
+        let begin = Instant::now();
+        let mut next_word = Duration::from_secs(10);
+        let mut state = self.shared.state.lock();
+        loop {
+            match &mut state.phase {
+                Phase::Ready => return Ok(()),
+                Phase::Failed(error) => {
+                    return Err(error.take().unwrap_or(PrivateError::Interrupted));
+                }
+                Phase::Starting if termination.requested() => {
+                    return Err(PrivateError::Interrupted);
+                }
+                Phase::Starting => {}
+            }
+            if begin.elapsed() > next_word {
+                // Recovery after a crash can take long, and must not be cut short.
+                tracing::info!(
+                    "still waiting for the private server, see server.log beside its folder"
+                );
+                next_word += Duration::from_secs(10);
+            }
+            self.shared.changed.wait_for(&mut state, LOOK_RUNNING);
+        }
+    }
+
+    fn end(&mut self) {
+        self.shared.state.lock().stopping = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for PrivateServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Supervisor {
+    installation: Installation,
+    shared: Arc<Shared>,
+}
+
+impl Supervisor {
+    fn run(self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let start = Instant::now();
+            let log_start = fs::metadata(self.installation.log()).map_or(0, |log| log.len());
+            let ended = self.installation.spawn().map(|child| self.watch(child));
+            self.installation.ended();
+            let error = match ended {
+                Ok(status) => PrivateError::DoesNotStart {
+                    status: status.map_or_else(|| "it is gone".into(), |status| status.to_string()),
+                    log: self.installation.log(),
+                    said: self.said_since(log_start),
+                },
+                Err(error) => error,
+            };
+            let mut state = self.shared.state.lock();
+            if state.stopping {
+                return;
+            }
+            if !matches!(state.phase, Phase::Ready) {
+                state.phase = Phase::Failed(Some(error));
+                self.shared.changed.notify_all();
+                return;
+            }
+            if start.elapsed() > LONGEST_PAUSE {
+                pause = FIRST_PAUSE;
+            }
+            tracing::error!(
+                "the private server has ended by itself, see {}; starting it again in {} s",
+                self.installation.log().display(),
+                pause.as_secs()
+            );
+            let until = Instant::now() + pause;
+            while !state.stopping
+                && !self
+                    .shared
+                    .changed
+                    .wait_until(&mut state, until)
+                    .timed_out()
+            {}
+            if state.stopping {
+                return;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Until the server has ended, by itself or because it was asked to.
+    fn watch(&self, mut child: Child) -> Option<ExitStatus> {
+        let mut answered = false;
+        let mut asked: Option<Instant> = None;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+            if !answered && asked.is_none() && answers(&self.installation.socket()) {
+                answered = true;
+                tracing::info!("the private server runs with process id {}", child.id());
+                self.shared.state.lock().phase = Phase::Ready;
+                self.shared.changed.notify_all();
+            }
+            let mut state = self.shared.state.lock();
+            if state.stopping {
+                match asked {
+                    // Not waited for yet, so the number cannot be that of another process.
+                    None => {
+                        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+                        asked = Some(Instant::now());
+                    }
+                    Some(since) if since.elapsed() > PATIENCE => {
+                        tracing::warn!("the private server does not end, killing it");
+                        let _ = child.kill();
+                    }
+                    Some(_) => {}
+                }
+            }
+            let pause = if answered && asked.is_none() {
+                LOOK_RUNNING
+            } else {
+                LOOK_STARTING
+            };
+            match asked {
+                // Nothing more to be told.
+                Some(_) => {
+                    drop(state);
+                    thread::sleep(pause);
+                }
+                None => {
+                    self.shared.changed.wait_for(&mut state, pause);
+                }
+            }
+        }
+    }
+
+    fn said_since(&self, start: u64) -> String {
+        let log = fs::read(self.installation.log()).unwrap_or_default();
+        let start = usize::try_from(start).unwrap_or(0).min(log.len());
+        last_lines(&String::from_utf8_lossy(&log[start..]))
+    }
+}
+
+/// Whether a server greets whoever connects. Connecting alone is possible before it is ready.
+fn answers(socket: &Path) -> bool {
+    // Packet header, then the protocol version, which in an error would be 0xff.
+    let mut greeting = [0; 5];
+    UnixStream::connect(socket)
+        .and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+            stream.read_exact(&mut greeting)
+        })
+        .is_ok()
+        && greeting[4] == 10
+}

@@ -1,0 +1,181 @@
+//! `onionskin serve`: the proxy, and the private server behind it if it is to have one.
+
+use std::{
+    net::ToSocketAddrs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use onionskin_keys::KeySet;
+use onionskin_proxy::{Backend, BackendTls, Config, Proxy};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::{
+    config_file::ConfigFile,
+    error::CommandError,
+    home, logging,
+    private::{Installation, PrivateError, PrivateServer, root_is_open},
+    termination::Termination,
+    tls,
+};
+
+/// How many clients can be connected at once. Each costs a thread; the server's own limit usually comes first.
+pub const MAX_SESSIONS: usize = 10_000;
+
+/// Run the proxy until SIGTERM or SIGINT
+///
+/// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG chooses what is logged,
+/// ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the keys comes from ONIONSKIN_PASSPHRASE.
+#[derive(Args)]
+pub struct Serve {
+    /// The configuration [default: onionskin.toml]
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where clients connect: host:port
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// The server: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    backend: Option<String>,
+    /// Start and watch a MariaDB or MySQL server of its own in this folder; made if it is missing
+    ///
+    /// Without a configuration, one is made in the folder, with keys. ONIONSKIN_MYSQLD names the server's program if it
+    /// is not in PATH.
+    #[arg(long, value_name = "DIR", conflicts_with = "backend")]
+    private: Option<PathBuf>,
+    /// Log every packet by kind and length, without its content
+    #[arg(long)]
+    trace: bool,
+}
+
+impl Serve {
+    /// Returns when the proxy was told to end.
+    pub fn run(self) -> Result<(), CommandError> {
+        logging::start(LevelFilter::INFO);
+        let termination = Termination::watch().map_err(|source| CommandError::System {
+            doing: "waiting for signals",
+            source,
+        })?;
+        match self.serve(&termination) {
+            Err(CommandError::Private(PrivateError::Interrupted)) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    fn serve(self, termination: &Termination) -> Result<(), CommandError> {
+        let file = self.config_file()?;
+        let address = self.listen.unwrap_or_else(|| file.listen.clone());
+        let local = is_local(&address)?;
+        let given = self.backend.as_deref().map(parse_backend).transpose()?;
+        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+        let client_tls = tls::for_clients(&file)?;
+
+        let server = match &self.private {
+            None => None,
+            Some(folder) => {
+                let server = PrivateServer::start(Installation::open(folder)?, termination)?;
+                if !local && root_is_open(server.socket()) {
+                    return Err(CommandError::OpenRoot { address });
+                }
+                Some(server)
+            }
+        };
+        let backend = match &server {
+            Some(server) => Backend::Unix(server.socket().to_owned()),
+            None => given.unwrap_or(file.backend.clone()),
+        };
+        if server.is_none() && matches!(backend, Backend::Unix(_)) && !local {
+            tracing::warn!(
+                "the server is reached over a Unix socket, and the proxy from other machines: accounts that are \
+                 recognized by their system user (unix_socket, auth_socket) see the proxy's, so that everybody can use the one of that name"
+            );
+        }
+        let backend_tls = match &server {
+            // The configuration speaks of another server.
+            Some(_) => BackendTls::Never,
+            None => tls::for_server(&file, &backend)?,
+        };
+        let proxy = Proxy::bind(Config {
+            listen: address.clone(),
+            backend,
+            keys: Arc::new(keys),
+            suite: file.suite,
+            policy: file.policy,
+            client_tls: Some(client_tls),
+            backend_tls,
+            trace: self.trace,
+            max_sessions: MAX_SESSIONS,
+        })
+        .map_err(|source| CommandError::Listen { address, source })?;
+        let stopper = proxy.stopper();
+        termination.on_signal(move || stopper.stop());
+        tracing::info!("listening on {}", proxy.local_addr());
+        proxy.run();
+        if let Some(server) = server {
+            server.stop();
+        }
+        tracing::info!("ended");
+        Ok(())
+    }
+
+    /// The configuration that was named, or else the private server's own, or else the one in this folder.
+    fn config_file(&self) -> Result<ConfigFile, CommandError> {
+        if let Some(path) = &self.config {
+            return Ok(ConfigFile::read(path)?);
+        }
+        let here = home::default_config();
+        match &self.private {
+            // Its data were written under the keys beside them, wherever the program is started from.
+            Some(folder) if folder.join(home::CONFIG).exists() => {
+                Ok(ConfigFile::read(&folder.join(home::CONFIG))?)
+            }
+            Some(folder) if !here.exists() => {
+                make_private_home(folder)?;
+                Ok(ConfigFile::read(&folder.join(home::CONFIG))?)
+            }
+            _ => Ok(ConfigFile::read(&here)?),
+        }
+    }
+}
+
+/// Nothing needs to be configured: the first start makes what is missing.
+fn make_private_home(folder: &Path) -> Result<(), CommandError> {
+    home::create_folder(folder)?;
+    let keys = folder.join(home::KEYS);
+    if !keys.exists() {
+        // New keys would not open what is there.
+        if Installation::is_initialised(folder) {
+            return Err(CommandError::KeysLost {
+                data: folder.join("server/data"),
+                keys,
+            });
+        }
+        home::create_keys(&keys)?;
+        tracing::warn!(
+            "new keys in {}: keep a copy in a safe place, without it nothing that is encrypted can be read",
+            keys.display()
+        );
+    }
+    let socket = Installation::socket_of(folder)?;
+    home::write_config(
+        &folder.join(home::CONFIG),
+        &format!("unix:{}", socket.display()),
+    )
+}
+
+fn parse_backend(text: &str) -> Result<Backend, CommandError> {
+    text.parse::<Backend>()
+        .map_err(|error| CommandError::BackendAddress(error.to_string()))
+}
+
+/// Whether only this machine can reach the address.
+fn is_local(address: &str) -> Result<bool, CommandError> {
+    let mut found = address
+        .to_socket_addrs()
+        .map_err(|source| CommandError::ListenAddress {
+            address: address.to_owned(),
+            source,
+        })?;
+    Ok(found.all(|address| address.ip().is_loopback()))
+}

@@ -1,0 +1,103 @@
+//! TLS on both sides, from what the configuration says.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use onionskin_proxy::{Backend, BackendTls};
+use onionskin_wire::tls::{ServerVerification, client_config, server_config};
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile};
+
+/// What the proxy shows its clients: the certificate of `[tls]`, or a new self-signed one.
+pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> {
+    let Some(tls) = &file.tls else {
+        return self_signed().map_err(|text| fault(&file.path, text));
+    };
+    let (certificate, key) = (file.folder().join(&tls.cert), file.folder().join(&tls.key));
+    let (certificate_bytes, key_bytes) = (read(&certificate)?, read(&key)?);
+    server_config(&certificate_bytes, &key_bytes).map_err(|error| {
+        let text = format!(
+            "this certificate and the key in {} cannot be used: {error}; both must be PEM and belong together",
+            key.display()
+        );
+        fault(&certificate, text)
+    })
+}
+
+/// How the proxy speaks to the server.
+pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, ConfigError> {
+    let local = matches!(backend, Backend::Unix(_));
+    let mode = file.backend_tls.unwrap_or(match (local, &file.backend_ca) {
+        // Nobody is between.
+        (true, _) => BackendTlsMode::Never,
+        (false, None) => BackendTlsMode::Preferred,
+        (false, Some(_)) => BackendTlsMode::Verify,
+    });
+    let authority = || {
+        file.backend_ca
+            .as_ref()
+            .map(|path| file.folder().join(path))
+    };
+    let verified =
+        |verification: ServerVerification, of: PathBuf| -> Result<Arc<ClientConfig>, ConfigError> {
+            client_config(&verification)
+                .map_err(|error| fault(&of, format!("{error}; it must hold certificates in PEM")))
+        };
+    let unverified = || {
+        verified(
+            ServerVerification::EncryptionWithoutAuthentication,
+            file.path.clone(),
+        )
+    };
+    Ok(match (mode, authority()) {
+        (BackendTlsMode::Never, _) => BackendTls::Never,
+        (BackendTlsMode::Preferred, None) => BackendTls::IfOffered(unverified()?),
+        (BackendTlsMode::Preferred, Some(_)) => {
+            let text = "backend_tls = \"preferred\" does not verify the server, so backend_ca has no effect: \
+                        write \"verify\" or \"required\", or remove backend_ca";
+            return Err(fault(&file.path, text.into()));
+        }
+        (BackendTlsMode::Required, None) => BackendTls::Required(unverified()?),
+        (BackendTlsMode::Required, Some(path)) => BackendTls::Required(verified(
+            ServerVerification::AuthorityOnly(read(&path)?),
+            path,
+        )?),
+        (BackendTlsMode::Verify, Some(path)) => BackendTls::Required(verified(
+            ServerVerification::AuthorityAndName(read(&path)?),
+            path,
+        )?),
+        (BackendTlsMode::Verify, None) => {
+            let text = "backend_tls = \"verify\" needs backend_ca, the certificate of the authority that signed the server's";
+            return Err(fault(&file.path, text.into()));
+        }
+    })
+}
+
+/// Encryption for clients that ask for no more. It exists in memory only.
+fn self_signed() -> Result<Arc<ServerConfig>, String> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(String::from);
+    let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
+    server_config(
+        made.cert.pem().as_bytes(),
+        made.signing_key.serialize_pem().as_bytes(),
+    )
+    .map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    fs::read(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn fault(path: &Path, text: String) -> ConfigError {
+    ConfigError::Tls {
+        path: path.to_owned(),
+        text,
+    }
+}

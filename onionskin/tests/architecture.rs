@@ -1,0 +1,194 @@
+//! The direction of dependencies between our crates, and what none of them may depend on.
+//!
+//! The table below is the layout in ARCHITECTURE.md as data. A new crate, or a new edge between crates, has to be
+//! entered here, which is the moment to ask whether it belongs there.
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Every crate of ours with those of ours that it may name in its Cargo.toml.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("sm4", &[]),
+    ("wire", &[]),
+    ("value", &[]),
+    ("crypt", &["sm4"]),
+    ("keys", &["crypt"]),
+    ("schema", &["value"]),
+    ("plan", &["schema", "value"]),
+    (
+        "rowstream",
+        &["wire", "plan", "schema", "keys", "crypt", "value"],
+    ),
+    (
+        "proxy",
+        &["plan", "wire", "schema", "keys", "crypt", "value"],
+    ),
+    (
+        "migrate",
+        &[
+            "rowstream",
+            "plan",
+            "wire",
+            "schema",
+            "keys",
+            "crypt",
+            "value",
+        ],
+    ),
+    ("backup", &["rowstream", "wire", "keys", "crypt", "sm4"]),
+    (
+        "audit",
+        &["proxy", "plan", "wire", "schema", "keys", "crypt", "value"],
+    ),
+    (
+        "bench",
+        &[
+            "backup", "migrate", "proxy", "wire", "keys", "crypt", "value", "sm4",
+        ],
+    ),
+];
+
+fn metadata() -> Metadata {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    // The graph is known from Cargo.lock; no test needs the network.
+    MetadataCommand::new()
+        .manifest_path(manifest)
+        .other_options(vec!["--offline".into(), "--locked".into()])
+        .exec()
+        .expect("cargo metadata runs")
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("onionskin-").unwrap_or(name)
+}
+
+fn ours(metadata: &Metadata) -> Vec<&Package> {
+    metadata.workspace_packages()
+}
+
+/// Our crates that `package` names as a dependency of its code (not of its tests).
+fn direct<'a>(package: &'a Package, members: &BTreeSet<&str>) -> BTreeSet<&'a str> {
+    package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind != DependencyKind::Development)
+        .map(|dependency| dependency.name.as_str())
+        .filter(|name| members.contains(name))
+        .map(short)
+        .collect()
+}
+
+fn edges(metadata: &Metadata) -> BTreeMap<&str, BTreeSet<&str>> {
+    let members: BTreeSet<&str> = ours(metadata)
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    ours(metadata)
+        .iter()
+        .map(|package| (short(package.name.as_str()), direct(package, &members)))
+        .collect()
+}
+
+fn reachable<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&str> = edges.get(from).into_iter().flatten().copied().collect();
+    while let Some(next) = open.pop() {
+        if let Some((name, below)) = edges.get_key_value(next)
+            && found.insert(*name)
+        {
+            open.extend(below);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_crate_uses_only_what_the_layout_allows() {
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for (name, uses) in edges(&metadata) {
+        // The program wires everything together.
+        if name == "onionskin" {
+            continue;
+        }
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            wrong.push(format!("{name} is not in the layout"));
+            continue;
+        };
+        wrong.extend(
+            uses.iter()
+                .filter(|used| !allowed.contains(used))
+                .map(|used| format!("{name} → {used}")),
+        );
+    }
+    assert!(wrong.is_empty(), "not allowed by the layout: {wrong:?}");
+}
+
+#[test]
+fn the_crates_of_the_layout_exist() {
+    let metadata = metadata();
+    let edges = edges(&metadata);
+    let missing: Vec<_> = ALLOWED
+        .iter()
+        .filter(|(name, _)| !edges.contains_key(name))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "in the layout, but not in the workspace: {missing:?}"
+    );
+}
+
+#[test]
+fn plan_never_reaches_keys_ciphers_or_the_network() {
+    let metadata = metadata();
+    let reached = reachable(&edges(&metadata), "plan");
+    for forbidden in ["crypt", "keys", "wire", "sm4", "proxy"] {
+        assert!(!reached.contains(forbidden), "plan reaches {forbidden}");
+    }
+}
+
+#[test]
+fn only_plan_imports_the_sql_parser() {
+    let metadata = metadata();
+    for package in ours(&metadata) {
+        let imports = package
+            .dependencies
+            .iter()
+            .any(|dependency| dependency.name == "sqlparser");
+        assert_eq!(
+            imports,
+            package.name.as_str() == "onionskin-plan",
+            "{}",
+            package.name
+        );
+    }
+}
+
+#[test]
+fn no_async_runtime_is_in_the_program() {
+    let metadata = metadata();
+    for package in ours(&metadata) {
+        for dependency in &package.dependencies {
+            let runtime = ["tokio", "async-std", "smol", "mio", "futures"]
+                .contains(&dependency.name.as_str());
+            assert!(!runtime, "{} uses {}", package.name, dependency.name);
+        }
+    }
+}
+
+#[test]
+fn every_crate_inherits_the_lints() {
+    // `unsafe_code = "deny"` and `missing_docs` stand in the workspace's table and count only where it is inherited.
+    for package in ours(&metadata()) {
+        let manifest = std::fs::read_to_string(&package.manifest_path).expect("its Cargo.toml");
+        let inherits = manifest
+            .replace(' ', "")
+            .contains("[lints]\nworkspace=true");
+        assert!(
+            inherits,
+            "{} does not inherit the workspace's lints",
+            package.name
+        );
+    }
+}

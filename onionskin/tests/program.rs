@@ -1,0 +1,280 @@
+//! The program as it is called: keys and their protection, the suites, the private server, the demonstration.
+
+mod support;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+use support::*;
+
+on_both_servers!(
+    both_suites_keep_their_columns,
+    a_passphrase_is_needed_again,
+    everything_is_there_after_a_restart,
+);
+
+const PROTECT: &str = r#"
+[protect."app.*"]
+k = ["eq", "range"]
+c = []
+v = ["eq"]
+"#;
+
+fn both_suites_keep_their_columns(kind: Kind) {
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    server.connect().must("CREATE DATABASE app");
+    let first = Proxy::start(&server, PROTECT);
+    let with_suite = |suite: &str| ProxyOptions {
+        settings: format!("suite = \"{suite}\""),
+        tables: PROTECT.into(),
+        keys: Some(first.keys()),
+        ..ProxyOptions::default()
+    };
+    // The suite of the configuration is that of new tables; a table keeps the one that it was made with.
+    let mut proxies =
+        ["aes", "sm"].map(|suite| (suite, Proxy::start_with(&server, with_suite(suite))));
+    for (suite, proxy) in &proxies {
+        let mut session = proxy.connect_to("app");
+        session.must(&format!("CREATE TABLE {suite} (id INT PRIMARY KEY, k INT, c VARCHAR(40), v VARCHAR(40), KEY (k))"));
+    }
+    for (suite, proxy) in &proxies {
+        let mut session = proxy.connect_to("app");
+        for table in ["aes", "sm"] {
+            let base = if *suite == "aes" { 0 } else { 100 };
+            for n in base..base + 20 {
+                session.must(&format!(
+                    "INSERT INTO {table} VALUES ({n}, {}, 'c{n}', 'V{n}')",
+                    50 - n
+                ));
+            }
+        }
+    }
+    for (suite, proxy) in &mut proxies {
+        let mut session = proxy.connect_to("app");
+        for table in ["aes", "sm"] {
+            let one = session.text(&format!("SELECT k, c, v FROM {table} WHERE v = 'v7'"));
+            assert_eq!(one.unwrap(), "43\tc7\tV7", "{table} through {suite}");
+            let range = format!("SELECT k FROM {table} WHERE k BETWEEN -52 AND 33 ORDER BY k");
+            assert_eq!(
+                session.text(&range).unwrap(),
+                "-52\n-51\n-50\n31\n32\n33",
+                "{table} through {suite}"
+            );
+            let many = session.text(&format!(
+                "SELECT COUNT(*), MIN(k), MAX(k), SUM(k) FROM {table}"
+            ));
+            assert_eq!(
+                many.unwrap(),
+                "40\t-69\t50\t-380",
+                "{table} through {suite}"
+            );
+        }
+        proxy.assert_healthy();
+    }
+}
+
+fn a_passphrase_is_needed_again(kind: Kind) {
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    server.connect().must("CREATE DATABASE app");
+    let passphrase = "correct horse battery staple";
+    let options = ProxyOptions {
+        tables: PROTECT.into(),
+        environment: vec![("ONIONSKIN_PASSPHRASE".into(), passphrase.into())],
+        ..ProxyOptions::default()
+    };
+    let mut proxy = Proxy::start_with(&server, options);
+    let mut session = proxy.connect_to("app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(40))");
+    session.must("INSERT INTO t VALUES (1, 'kept')");
+    drop(session);
+    proxy.terminate();
+    assert!(
+        !fs::read_to_string(proxy.keys())
+            .unwrap()
+            .contains(passphrase)
+    );
+    assert!(!proxy.log().contains(passphrase));
+    let mode = fs::metadata(proxy.keys()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "keys.json is for its owner only");
+
+    for given in ["", "correct horse battery stapler"] {
+        let listen = format!("127.0.0.1:{}", free_port());
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
+        command.args(["serve", "-c", "onionskin.toml", "--listen", &listen]);
+        command
+            .current_dir(proxy.folder())
+            .env("ONIONSKIN_PASSPHRASE", given);
+        let output = command.output().expect("onionskin runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success(),
+            "with the passphrase {given:?}: {text}"
+        );
+        assert!(
+            text.contains("passphrase") && !text.contains("panicked"),
+            "{text}"
+        );
+    }
+    proxy.restart();
+    assert_eq!(
+        proxy.connect_to("app").text("SELECT c FROM t").unwrap(),
+        "kept"
+    );
+}
+
+fn everything_is_there_after_a_restart(kind: Kind) {
+    let Some(mut server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut proxy = Proxy::start(&server, PROTECT);
+    server.connect().must("CREATE DATABASE app");
+    let mut session = proxy.connect_to("app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(40), v VARCHAR(40))");
+    session.must("INSERT INTO t VALUES (1, 10, 'ten', 'X'), (2, -20, 'minus twenty', 'y'), (3, NULL, NULL, NULL)");
+    let before = session.must("SELECT * FROM t ORDER BY k");
+    drop(session);
+    // The server's restart without the proxy's, and the proxy's without the server's.
+    server.shutdown();
+    server.restart();
+    assert_eq!(
+        proxy.connect_to("app").must("SELECT * FROM t ORDER BY k"),
+        before
+    );
+    proxy.terminate();
+    proxy.restart();
+    assert_eq!(
+        proxy.connect_to("app").must("SELECT * FROM t ORDER BY k"),
+        before
+    );
+    assert_eq!(
+        proxy
+            .connect_to("app")
+            .text("SELECT id FROM t WHERE v = 'x'")
+            .unwrap(),
+        "1"
+    );
+}
+
+#[test]
+fn init_overwrites_nothing() {
+    if direct_mode() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let init = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
+        command
+            .arg("init")
+            .arg("--dir")
+            .arg(folder.path())
+            .output()
+            .expect("onionskin runs")
+    };
+    assert!(init().status.success());
+    let keys = fs::read(folder.path().join("keys.json")).expect("keys.json");
+    let again = init();
+    assert!(!again.status.success(), "a second init");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("onionskin.toml"));
+    assert_eq!(
+        fs::read(folder.path().join("keys.json")).expect("keys.json"),
+        keys
+    );
+}
+
+#[test]
+fn a_private_server_is_started_kept_and_stopped() {
+    if direct_mode() {
+        return;
+    }
+    let folder = tempfile::Builder::new()
+        .prefix("os-")
+        .tempdir_in("/tmp")
+        .expect("a temporary folder");
+    let home = folder.path().join("p");
+    let port = free_port();
+    for round in 1..=2 {
+        let mut command = tied_command(env!("CARGO_BIN_EXE_onionskin"));
+        command
+            .args([
+                "serve",
+                "--listen",
+                &format!("127.0.0.1:{port}"),
+                "--private",
+            ])
+            .arg(&home);
+        let log = fs::File::create(folder.path().join("log")).expect("a log file");
+        command
+            .stdout(log.try_clone().expect("a handle"))
+            .stderr(log)
+            .current_dir(folder.path());
+        let mut child = command.spawn().expect("onionskin starts");
+        let said = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        let mut session = None;
+        wait_until(
+            "the private server answers",
+            Duration::from_secs(90),
+            || {
+                assert!(
+                    child.try_wait().expect("waiting").is_none(),
+                    "it has ended:\n{}",
+                    said()
+                );
+                session = Session::try_open(port, "root", "", None).ok();
+                session.is_some()
+            },
+        );
+        let mut session = session.expect("a session");
+        if round == 1 {
+            session.must("CREATE DATABASE app");
+            session
+                .must("CREATE TABLE app.t (id INT PRIMARY KEY, c VARCHAR(40) ENCRYPTED FOR (eq))");
+            session.must("INSERT INTO app.t VALUES (1, 'kept')");
+        }
+        assert_eq!(
+            session
+                .text("SELECT id FROM app.t WHERE c = 'kept'")
+                .unwrap(),
+            "1"
+        );
+        let server = session.text("SELECT @@pid_file").unwrap();
+        let server: u32 = fs::read_to_string(&server)
+            .expect(&server)
+            .trim()
+            .parse()
+            .expect("a process id");
+        drop(session);
+        signal("TERM", child.id());
+        wait_until("it ends", Duration::from_secs(60), || {
+            child.try_wait().expect("waiting").is_some()
+        });
+        let gone = !fs::exists(format!("/proc/{server}")).unwrap_or(true);
+        assert!(gone, "the private server outlives the proxy");
+    }
+}
+
+#[test]
+fn the_demonstration_ends_by_itself() {
+    if direct_mode() {
+        return;
+    }
+    let output = std::process::Command::new("timeout")
+        .args(["120", env!("CARGO_BIN_EXE_onionskin"), "demo"])
+        .output()
+        .expect("onionskin runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    assert!(
+        text.contains("alice") && text.contains("$enc"),
+        "both sides are shown:\n{text}\n{errors}"
+    );
+}

@@ -1,0 +1,134 @@
+//! The harness of the integration tests: private database servers, the proxy under test in front of them,
+//! a recording relay between the two, sysbench, and the command-line clients.
+//!
+//! A test takes a [`Kind`] of server and is listed in [`on_both_servers!`], which runs it on MariaDB and on
+//! MySQL:
+//!
+//! ```ignore
+//! mod support;
+//! use support::*;
+//!
+//! on_both_servers!(answers_a_ping);
+//!
+//! fn answers_a_ping(kind: Kind) {
+//!     let Some(server) = Server::start(kind, ServerOptions::default()) else { return };
+//!     let proxy = Proxy::start(&server, "");
+//!     assert_eq!(proxy.connect().text("SELECT 1").unwrap(), "1");
+//! }
+//! ```
+//!
+//! Every server has its own data directory (a copy of a template that is initialised once), Unix socket and
+//! TCP port, and is killed and removed when its handle is dropped. Where MySQL could not be installed,
+//! `Server::start` says so on the terminal, whatever the test runner captures, and returns `None`.
+//!
+//! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out the
+//! server's own address: a way to check the harness, and a test's expectations, against a plain server.
+
+// Each test file compiles its own copy of this module and uses a part of it.
+#![allow(dead_code, unused_imports, unused_macros)]
+
+mod cli;
+mod proxy;
+mod raw;
+mod relay;
+mod scene;
+mod search;
+mod server;
+mod session;
+mod sysbench;
+
+pub use cli::{Cli, CliOutput};
+pub use proxy::{Proxy, ProxyOptions, direct_mode};
+pub use raw::{RawClient, Reply, login_payload, packet};
+pub use relay::Relay;
+pub use scene::{MARKER, PROTECT, Scene, noise};
+pub use search::{Pattern, find_all};
+pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
+pub use session::{Failure, Outcome, ResultSet, Session};
+pub use sysbench::{Sysbench, SysbenchReport};
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Makes two tests, `mariadb::name` and `mysql::name`, of each function `fn name(kind: Kind)`.
+#[macro_export]
+macro_rules! on_both_servers {
+    ($($name:ident),* $(,)?) => {
+        mod mariadb {
+            $(#[test] fn $name() { super::$name(super::support::Kind::MariaDb) })*
+        }
+        mod mysql {
+            $(#[test] fn $name() { super::$name(super::support::Kind::MySql) })*
+        }
+    };
+}
+
+/// The root of the checkout.
+pub fn checkout() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("ONIONSKIN_CHECKOUT")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| {
+            package
+                .parent()
+                .expect("the package lies in the workspace")
+                .to_path_buf()
+        })
+}
+
+/// A TCP port on 127.0.0.1 that is free at this moment.
+///
+/// Taken from below the range that the kernel uses for outgoing connections, so that no connection of another
+/// test takes it before the server that it is meant for.
+pub fn free_port() -> u16 {
+    for _ in 0..1000 {
+        let port = rand::random_range(15_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free TCP port between 15000 and 32000");
+}
+
+/// Repeats `condition` until it holds; panics with `what` when it has not within `limit`.
+pub fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a signal by name (`TERM`, `STOP`, …) to exactly one process.
+pub(crate) fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .status();
+    assert!(
+        status.is_ok_and(|s| s.success()),
+        "kill -{name} {pid} failed"
+    );
+}
+
+/// A command that is killed by the kernel when the test process dies, however that happens, so that an
+/// interrupted test run leaves no servers behind. The command must be started from the test's own thread: the
+/// kernel watches the thread, not the process.
+pub(crate) fn tied_command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// Whether `ONIONSKIN_TEST_LONG` asks for the long versions of the tests (`make nightly`).
+pub fn long_run() -> bool {
+    std::env::var_os("ONIONSKIN_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
+}
+
+/// Writes to the terminal even where the test runner captures output.
+pub fn announce(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}

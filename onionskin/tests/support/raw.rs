@@ -1,0 +1,190 @@
+//! The MySQL protocol by hand, for what no client library would send.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// How long an answer may take before the test calls it missing.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A TCP connection that sends whatever it is told to.
+pub struct RawClient {
+    stream: TcpStream,
+}
+
+/// What the other side did.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    /// A packet that is no error.
+    Packet(Vec<u8>),
+    /// An error packet: number and text.
+    Error(u16, String),
+    /// The connection was closed or reset.
+    Closed,
+    /// Nothing, for longer than the test waits.
+    Silence,
+}
+
+/// A packet with its header.
+pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short packet");
+    let mut bytes = length.to_le_bytes()[..3].to_vec();
+    bytes.push(sequence);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+impl RawClient {
+    /// Connects to 127.0.0.1.
+    pub fn connect(port: u16) -> RawClient {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a TCP connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        RawClient { stream }
+    }
+
+    /// Connects and logs in as root, who has no password.
+    pub fn login(port: u16) -> RawClient {
+        let mut client = RawClient::connect(port);
+        let Reply::Packet(greeting) = client.read() else {
+            panic!("no greeting")
+        };
+        let plugin = greeting_plugin(&greeting);
+        client.send(&packet(1, &login_payload(&plugin)));
+        loop {
+            match client.read_numbered() {
+                (_, Reply::Packet(reply)) if reply[0] == 0x00 => return client,
+                // Another plugin: an empty password has an empty answer in all of them.
+                (sequence, Reply::Packet(reply)) if reply[0] == 0xfe => {
+                    client.send(&packet(sequence + 1, b""))
+                }
+                (_, Reply::Packet(reply)) if reply[0] == 0x01 => {}
+                (_, other) => panic!("login as root: {other:?}"),
+            }
+        }
+    }
+
+    /// Sends bytes as they are. A connection that is closed meanwhile is found by the next `read`.
+    pub fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Sends a command: its code and what follows.
+    pub fn command(&mut self, code: u8, rest: &[u8]) {
+        self.send(&packet(0, &[&[code], rest].concat()));
+    }
+
+    /// Sends a statement as text and reads its whole answer, of which the first packet is returned.
+    pub fn query(&mut self, sql: &[u8]) -> Reply {
+        self.command(3, sql);
+        let first = self.read();
+        // Neither OK nor an error: the number of columns. Their definitions follow, EOF, the rows, EOF.
+        if matches!(&first, Reply::Packet(packet) if packet.first() != Some(&0)) {
+            self.until_eof();
+            self.until_eof();
+        }
+        first
+    }
+
+    /// Prepares a statement; returns its id.
+    pub fn prepare(&mut self, sql: &[u8]) -> [u8; 4] {
+        self.command(22, sql);
+        let Reply::Packet(prepared) = self.read() else {
+            panic!("COM_STMT_PREPARE is refused")
+        };
+        // Definitions of the parameters and of the columns, an EOF after each, if there are any.
+        for count in [&prepared[7..9], &prepared[5..7]] {
+            if count != [0, 0] {
+                self.until_eof();
+            }
+        }
+        prepared[1..5].try_into().expect("four bytes")
+    }
+
+    fn until_eof(&mut self) {
+        while let Reply::Packet(packet) = self.read() {
+            if packet.first() == Some(&0xfe) && packet.len() < 9 {
+                return;
+            }
+        }
+    }
+
+    /// No more bytes from this side.
+    pub fn finish_sending(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// The next packet.
+    pub fn read(&mut self) -> Reply {
+        self.read_numbered().1
+    }
+
+    /// Reads until the other side closes. False if it says nothing more for a long time, but does not close.
+    pub fn closes(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(e) => {
+                    return e.kind() != ErrorKind::WouldBlock && e.kind() != ErrorKind::TimedOut;
+                }
+            }
+        }
+    }
+
+    /// The sequence number and the next packet.
+    pub fn read_numbered(&mut self) -> (u8, Reply) {
+        match self.try_read() {
+            Ok((sequence, payload)) => match payload.first() {
+                Some(0xff) if payload.len() >= 3 => {
+                    let number = u16::from_le_bytes([payload[1], payload[2]]);
+                    (
+                        sequence,
+                        Reply::Error(number, String::from_utf8_lossy(&payload[3..]).into_owned()),
+                    )
+                }
+                _ => (sequence, Reply::Packet(payload)),
+            },
+            Err(e) if e.kind() == ErrorKind::WouldBlock || e.kind() == ErrorKind::TimedOut => {
+                (0, Reply::Silence)
+            }
+            Err(_) => (0, Reply::Closed),
+        }
+    }
+
+    fn try_read(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header)?;
+        let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        let mut payload = vec![0; length];
+        self.stream.read_exact(&mut payload)?;
+        Ok((header[3], payload))
+    }
+}
+
+/// The plugin that the server's greeting names: the last of its strings.
+fn greeting_plugin(greeting: &[u8]) -> Vec<u8> {
+    let end = greeting.len().saturating_sub(1);
+    let start = greeting[..end]
+        .iter()
+        .rposition(|byte| *byte == 0)
+        .map_or(0, |at| at + 1);
+    greeting[start..end].to_vec()
+}
+
+/// HandshakeResponse41 of root without a password.
+pub fn login_payload(plugin: &[u8]) -> Vec<u8> {
+    // LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH
+    let capabilities: u32 = 0x1 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x8_0000;
+    let mut payload = capabilities.to_le_bytes().to_vec();
+    payload.extend((16u32 << 20).to_le_bytes());
+    payload.push(45); // utf8mb4_general_ci
+    payload.extend([0; 23]);
+    payload.extend(b"root\0");
+    payload.push(0); // length of the answer to the challenge
+    payload.extend(plugin);
+    payload.push(0);
+    payload
+}

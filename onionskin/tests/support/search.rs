@@ -1,0 +1,119 @@
+//! Searching bytes for values in every form in which a leak could carry them.
+//!
+//! All values of a test share a marker, so that a search for a few patterns finds any of them: a rare string for
+//! texts, the leading digits of numbers, a far year for dates.
+
+/// A value's form to look for.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// What it is, for messages.
+    pub name: String,
+    bytes: Vec<u8>,
+    finder: memchr::memmem::Finder<'static>,
+}
+
+impl Pattern {
+    fn new(name: String, bytes: Vec<u8>) -> Pattern {
+        let finder = memchr::memmem::Finder::new(&bytes).into_owned();
+        Pattern {
+            name,
+            bytes,
+            finder,
+        }
+    }
+
+    /// A text in all its forms: as it is, in either case, as UTF-16, in hexadecimal, in base64.
+    pub fn of_text(marker: &str) -> Vec<Pattern> {
+        let mut forms: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut spellings = vec![
+            marker.to_owned(),
+            marker.to_lowercase(),
+            marker.to_uppercase(),
+        ];
+        spellings.dedup();
+        for spelling in spellings {
+            let hex: String = spelling.bytes().map(|b| format!("{b:02x}")).collect();
+            forms.push((
+                format!("hex of {spelling}"),
+                hex.to_uppercase().into_bytes(),
+            ));
+            forms.push((format!("hex of {spelling}"), hex.into_bytes()));
+            for offset in 0..3 {
+                forms.push((
+                    format!("base64 of {spelling}"),
+                    base64_inside(spelling.as_bytes(), offset),
+                ));
+            }
+            let wide: Vec<u8> = spelling.bytes().flat_map(|b| [b, 0]).collect();
+            // Without the last zero it is found in big-endian UTF-16 as well.
+            forms.push((
+                format!("UTF-16 of {spelling}"),
+                wide[..wide.len() - 1].to_vec(),
+            ));
+            forms.push((spelling.clone(), spelling.into_bytes()));
+        }
+        forms
+            .into_iter()
+            .map(|(name, bytes)| Pattern::new(name, bytes))
+            .collect()
+    }
+
+    /// The integers `first ..= first + span`, as binary numbers of eight bytes: little-endian as in the binary
+    /// protocol, and big-endian with the sign bit flipped as in InnoDB. Their digits are a text.
+    pub fn of_integers(first: i64, span: i64) -> Vec<Pattern> {
+        let common = |a: [u8; 8], b: [u8; 8]| -> Vec<u8> {
+            a.iter()
+                .zip(b)
+                .take_while(|(x, y)| **x == *y)
+                .map(|(x, _)| *x)
+                .collect()
+        };
+        let last = first + span;
+        let big = common(first.to_be_bytes(), last.to_be_bytes());
+        assert!(big.len() >= 5, "too short a pattern is found by chance");
+        let mut little = big.clone();
+        little.reverse();
+        let mut flipped = big.clone();
+        flipped[0] ^= 0x80;
+        vec![
+            Pattern::new(format!("{first}… little-endian"), little),
+            Pattern::new(format!("{first}… big-endian"), big),
+            Pattern::new(format!("{first}… in InnoDB's form"), flipped),
+        ]
+    }
+}
+
+/// Every place in `haystack` where one of the patterns stands (the first of each pattern), with its surroundings.
+pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    for pattern in patterns {
+        if let Some(at) = pattern.finder.find(haystack) {
+            let context = &haystack
+                [at.saturating_sub(60)..(at + pattern.bytes.len() + 60).min(haystack.len())];
+            found.push(format!(
+                "{} at {at}: …{}…",
+                pattern.name,
+                context.escape_ascii()
+            ));
+        }
+    }
+    found
+}
+
+/// The part of the base64 text of `bytes`, when it starts at this offset (modulo 3) of a longer text, that depends on
+/// nothing else.
+fn base64_inside(bytes: &[u8], offset: usize) -> Vec<u8> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let padded: Vec<u8> = std::iter::repeat_n(0, offset)
+        .chain(bytes.iter().copied())
+        .collect();
+    let bit = |n: usize| padded.get(n / 8).map_or(0, |byte| byte >> (7 - n % 8) & 1);
+    let first = (offset * 8).div_ceil(6);
+    let last = padded.len() * 8 / 6;
+    (first..last)
+        .map(|digit| {
+            let index = (0..6).fold(0, |value, n| value << 1 | bit(digit * 6 + n));
+            ALPHABET[index as usize]
+        })
+        .collect()
+}

@@ -1,0 +1,563 @@
+//! Private MariaDB and MySQL servers.
+
+use super::session::Session;
+use super::{announce, checkout, free_port, signal, tied_command};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Which database server a test runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The system's MariaDB.
+    MariaDb,
+    /// The MySQL in `.servers/mysql`.
+    MySql,
+}
+
+/// An account for the tests of login. `root` without a password exists besides, with all privileges.
+#[derive(Clone, Copy, Debug)]
+pub struct TestUser {
+    /// Account name; the host part is `%`.
+    pub name: &'static str,
+    /// Its password.
+    pub password: &'static str,
+    /// The authentication plugin as the server calls it.
+    pub plugin: &'static str,
+}
+
+impl Kind {
+    /// The accounts with a password, one for each authentication plugin that the server has.
+    pub fn users(self) -> &'static [TestUser] {
+        match self {
+            Kind::MariaDb => &[
+                TestUser {
+                    name: "native",
+                    password: "native secret",
+                    plugin: "mysql_native_password",
+                },
+                TestUser {
+                    name: "edwards",
+                    password: "edwards secret",
+                    plugin: "ed25519",
+                },
+            ],
+            // mysql_native_password is gone since MySQL 9.0.
+            Kind::MySql => &[
+                TestUser {
+                    name: "sha",
+                    password: "sha secret",
+                    plugin: "caching_sha2_password",
+                },
+                TestUser {
+                    name: "shorter",
+                    password: "s",
+                    plugin: "caching_sha2_password",
+                },
+            ],
+        }
+    }
+
+    /// Name for messages and file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::MariaDb => "mariadb",
+            Kind::MySql => "mysql",
+        }
+    }
+
+    fn account_statements(self) -> String {
+        let mut sql = String::new();
+        for host in ["127.0.0.1", "localhost"] {
+            sql += &format!("CREATE USER IF NOT EXISTS 'root'@'{host}' IDENTIFIED BY '';\n");
+            sql += &format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{host}' WITH GRANT OPTION;\n");
+        }
+        for user in self.users() {
+            let TestUser {
+                name,
+                password,
+                plugin,
+            } = user;
+            sql += &match self {
+                Kind::MariaDb => format!(
+                    "CREATE USER IF NOT EXISTS '{name}'@'%' IDENTIFIED VIA {plugin} USING PASSWORD('{password}');\n"
+                ),
+                Kind::MySql => format!(
+                    "CREATE USER IF NOT EXISTS '{name}'@'%' IDENTIFIED WITH {plugin} BY '{password}';\n"
+                ),
+            };
+            sql += &format!("GRANT ALL PRIVILEGES ON *.* TO '{name}'@'%';\n");
+        }
+        sql
+    }
+
+    /// Why this kind of server is not available, if so.
+    fn unavailable(self) -> Option<String> {
+        match self {
+            Kind::MariaDb => None,
+            Kind::MySql => {
+                let servers = checkout().join(".servers");
+                if servers.join("mysql/.complete").exists() {
+                    return None;
+                }
+                Some(
+                    fs::read_to_string(servers.join("mysql.skipped")).map_or_else(
+                        |_| "scripts/install-deps.sh tests has not been run".into(),
+                        |reason| reason.trim().to_owned(),
+                    ),
+                )
+            }
+        }
+    }
+
+    fn server_program(self) -> PathBuf {
+        match self {
+            Kind::MariaDb => in_sbin("mariadbd"),
+            Kind::MySql => checkout().join("scripts/mysqld97"),
+        }
+    }
+}
+
+/// The server programs live in sbin, which is not in every PATH.
+fn in_sbin(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/usr/local/sbin".into(), "/sbin".into()])
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.exists())
+        .unwrap_or_else(|| panic!("{program} is not installed; run scripts/install-deps.sh tests"))
+}
+
+/// Format of the binary log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Binlog {
+    /// `ROW`
+    Row,
+    /// `STATEMENT`
+    Statement,
+}
+
+/// What a test wants from its server beyond the defaults.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Write every statement to `general.log` in the data directory.
+    pub general_log: bool,
+    /// Write every statement to `slow.log` in the data directory.
+    pub slow_log: bool,
+    /// Write a binary log of this format.
+    pub binlog: Option<Binlog>,
+    /// Statement history in performance_schema, with long texts.
+    pub performance_schema: bool,
+    /// `innodb_flush_log_at_trx_commit`. The default here is 2: survives a kill of the server, not of the machine.
+    pub flush_log_at_commit: u8,
+    /// Offer TLS.
+    pub tls: bool,
+    /// More options for the server's command line.
+    pub extra: Vec<String>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            general_log: false,
+            slow_log: false,
+            binlog: None,
+            performance_schema: false,
+            flush_log_at_commit: 2,
+            tls: true,
+            extra: Vec::new(),
+        }
+    }
+}
+
+/// A running server of a test's own. Dropping it kills it and removes its data.
+pub struct Server {
+    kind: Kind,
+    options: ServerOptions,
+    child: Option<Child>,
+    port: u16,
+    // Removed last: after the process is gone.
+    folder: TempDir,
+}
+
+impl Server {
+    /// MariaDB with the default options.
+    pub fn mariadb() -> Server {
+        Self::start(Kind::MariaDb, ServerOptions::default()).expect("MariaDB is never skipped")
+    }
+
+    /// MySQL with the default options, or `None` where it could not be installed.
+    pub fn mysql() -> Option<Server> {
+        Self::start(Kind::MySql, ServerOptions::default())
+    }
+
+    /// Starts a server and waits until it answers; `None`, with a loud message, where it could not be installed.
+    pub fn start(kind: Kind, options: ServerOptions) -> Option<Server> {
+        if let Some(reason) = kind.unavailable() {
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            announce(&format!(
+                "{test} ... skipped: MySQL could not be installed: {reason}"
+            ));
+            return None;
+        }
+        let template = template(kind);
+        // A Unix socket's path is limited to 108 bytes, so the folder is as near to the root as possible.
+        let folder = tempfile::Builder::new()
+            .prefix("os-")
+            .tempdir_in("/tmp")
+            .expect("a temporary folder");
+        copy(&template, &folder.path().join("data"));
+        let mut server = Server {
+            kind,
+            options,
+            child: None,
+            port: 0,
+            folder,
+        };
+        server.launch();
+        Some(server)
+    }
+
+    /// Which server it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its TCP port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    /// Its data directory, with all logs in it.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// A direct connection as root.
+    pub fn connect(&self) -> Session {
+        Session::open(self.port, "root", "", None)
+    }
+
+    /// The server's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the server runs").id()
+    }
+
+    /// `kill -9`
+    pub fn kill9(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// A clean shutdown, which writes everything to the data directory.
+    pub fn shutdown(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            signal("TERM", child.id());
+            let start = Instant::now();
+            while child
+                .try_wait()
+                .expect("the server can be waited for")
+                .is_none()
+            {
+                assert!(
+                    start.elapsed() < Duration::from_secs(60),
+                    "the server does not shut down"
+                );
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
+    /// Starts it again on the same data, port and socket.
+    pub fn restart(&mut self) {
+        assert!(self.child.is_none(), "restart after kill9 or shutdown");
+        self.launch();
+    }
+
+    /// Every file of the data directory.
+    pub fn data_files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        collect_files(&self.data_dir(), &mut files);
+        files
+    }
+
+    fn launch(&mut self) {
+        // A port may be taken between its choice and the server's start.
+        for _ in 0..3 {
+            if self.port == 0 {
+                self.port = free_port();
+            }
+            let mut child = self.command().spawn().expect("the server's program starts");
+            let start = Instant::now();
+            loop {
+                if child
+                    .try_wait()
+                    .expect("the server can be waited for")
+                    .is_some()
+                {
+                    break;
+                }
+                if let Ok(mut session) = Session::try_open(self.port, "root", "", None)
+                    && session.text("SELECT 1").is_ok()
+                {
+                    self.child = Some(child);
+                    return;
+                }
+                if start.elapsed() > Duration::from_secs(90) {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            self.port = 0;
+        }
+        let log = fs::read_to_string(self.data_dir().join("error.log")).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(20).collect();
+        panic!(
+            "{} does not start:\n{}",
+            self.kind.name(),
+            tail.into_iter().rev().collect::<Vec<_>>().join("\n")
+        );
+    }
+
+    fn command(&self) -> Command {
+        let data = self.data_dir();
+        let mut command = tied_command(self.kind.server_program());
+        command.arg("--no-defaults");
+        user_option(&mut command);
+        let option = |name: &str, value: &dyn AsRef<OsStr>| {
+            let mut text = std::ffi::OsString::from(format!("--{name}="));
+            text.push(value.as_ref());
+            text
+        };
+        command.arg(option("datadir", &data));
+        command.arg(option("socket", &self.socket()));
+        command.arg(option("pid-file", &self.folder.path().join("pid")));
+        command.arg(option("log-error", &data.join("error.log")));
+        command.arg(option("tmpdir", &self.folder.path()));
+        command.arg(option("init-file", &data.with_file_name("accounts.sql")));
+        command.arg(format!("--port={}", self.port));
+        command.args([
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--max-connections=500",
+        ]);
+        command.args(["--max-allowed-packet=64M", "--secure-file-priv="]);
+        let options = &self.options;
+        command.arg(format!(
+            "--innodb-flush-log-at-trx-commit={}",
+            options.flush_log_at_commit
+        ));
+        if options.general_log {
+            command.args(["--general-log=ON", "--general-log-file=general.log"]);
+        }
+        if options.slow_log {
+            command.args([
+                "--slow-query-log=ON",
+                "--slow-query-log-file=slow.log",
+                "--long-query-time=0",
+            ]);
+        }
+        match options.binlog {
+            Some(format) => {
+                command.args(["--log-bin=binlog", "--server-id=1", "--sync-binlog=0"]);
+                command.arg(match format {
+                    Binlog::Row => "--binlog-format=ROW",
+                    Binlog::Statement => "--binlog-format=STATEMENT",
+                });
+            }
+            None if self.kind == Kind::MySql => {
+                command.arg("--skip-log-bin");
+            }
+            None => {}
+        }
+        if options.performance_schema {
+            command.args([
+                "--performance-schema=ON",
+                "--performance-schema-consumer-events-statements-history=ON",
+            ]);
+            command.arg("--performance-schema-consumer-events-statements-history-long=ON");
+            command.args(["--performance-schema-max-sql-text-length=16384"]);
+            command.args([
+                "--performance-schema-max-digest-length=16384",
+                "--max-digest-length=16384",
+            ]);
+        }
+        match self.kind {
+            Kind::MariaDb => {
+                command.arg("--plugin-load-add=auth_ed25519");
+                if options.tls {
+                    command.arg(option("ssl-cert", &data.join("server-cert.pem")));
+                    command.arg(option("ssl-key", &data.join("server-key.pem")));
+                }
+            }
+            Kind::MySql => {
+                command.args(["--mysqlx=OFF", "--innodb-redo-log-capacity=64M"]);
+                if !options.tls {
+                    command.arg("--tls-version=");
+                }
+            }
+        }
+        command.args(&options.extra);
+        fs::write(
+            data.with_file_name("accounts.sql"),
+            self.kind.account_statements(),
+        )
+        .expect("accounts.sql");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// Both servers refuse to run as root unless told so.
+fn user_option(command: &mut Command) {
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|o| o.stdout.starts_with(b"0\n"));
+    if is_root {
+        command.arg("--user=root");
+    }
+}
+
+/// An initialised data directory, made once and kept with the build's files.
+fn template(kind: Kind) -> PathBuf {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = MAKING
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+
+    let version = output(Command::new(kind.server_program()).args(["--no-defaults", "--version"]));
+    let version: String = version
+        .split_whitespace()
+        .skip_while(|word| *word != "Ver")
+        .nth(1)
+        .unwrap_or("unknown")
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let template = home.join(format!("{}-{version}", kind.name()));
+    if template.exists() {
+        return template;
+    }
+    fs::create_dir_all(home).expect("the build's temporary folder");
+    // Another test program may do the same at the same time: both make one, the first rename wins.
+    let making = tempfile::Builder::new()
+        .prefix("tpl")
+        .tempdir_in(home)
+        .expect("a temporary folder");
+    let data = making.path().join("data");
+    let mut command;
+    match kind {
+        Kind::MariaDb => {
+            command = Command::new("mariadb-install-db");
+            command.args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ]);
+            command.arg("--innodb-log-file-size=16M");
+        }
+        Kind::MySql => {
+            command = Command::new(kind.server_program());
+            command.args([
+                "--no-defaults",
+                "--initialize-insecure",
+                "--innodb-redo-log-capacity=64M",
+            ]);
+        }
+    }
+    command.arg(format!("--datadir={}", data.display()));
+    user_option(&mut command);
+    output(&mut command);
+    if kind == Kind::MariaDb {
+        // MySQL makes a certificate of its own.
+        let mut command = Command::new("openssl");
+        command.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "3650",
+            "-subj",
+            "/CN=localhost",
+        ]);
+        command.arg("-keyout").arg(data.join("server-key.pem"));
+        command.arg("-out").arg(data.join("server-cert.pem"));
+        output(&mut command);
+    }
+    if fs::rename(&data, &template).is_err() {
+        assert!(
+            template.exists(),
+            "cannot keep the initialised data directory in {}",
+            home.display()
+        );
+    }
+    template
+}
+
+fn output(command: &mut Command) -> String {
+    let result = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&result.stdout).into_owned();
+    assert!(
+        result.status.success(),
+        "{command:?}:\n{text}\n{}",
+        String::from_utf8_lossy(&result.stderr)
+    );
+    text
+}
+
+fn copy(from: &Path, to: &Path) {
+    output(
+        Command::new("cp")
+            .args(["-a", "--reflink=auto", "--"])
+            .args([from, to]),
+    );
+}
+
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => collect_files(&entry.path(), files),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+}

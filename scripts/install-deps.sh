@@ -1,0 +1,188 @@
+#!/bin/bash
+# Installs what the Makefile's targets need, and nothing when it is all there.
+#
+#   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, and MySQL 9.7 in .servers/mysql
+#
+# Packages come from apt, as root or through sudo; without either, the script prints what to install
+# and fails. No system service is started: a policy-rc.d forbids it during the installation, and the
+# one that was there before, if any, is put back.
+#
+# MySQL 9.7 is not in Debian stable. Its Debian sid packages, with all the libraries they need, are
+# fetched and verified by debootstrap and unpacked into .servers/mysql. Nothing is installed from
+# them into the system, no root and no chroot is needed: scripts/mysqld97 and scripts/mysql97 start
+# the programs through the dynamic loader in that folder. Where this fails, .servers/mysql.skipped
+# says why, the tests on MySQL say "skipped" with that reason, and everything else goes on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+want=${1:-demo}
+here=$PWD
+servers=$here/.servers
+mysql=$servers/mysql
+mkdir -p "$servers"
+
+say() { echo "install-deps: $*"; }
+
+# ---- Rust -------------------------------------------------------------------------------------
+
+if ! command -v cargo >/dev/null; then
+    say "Rust is missing. Install it with   curl https://sh.rustup.rs -sSf | sh   and start a new shell," >&2
+    say "or with   apt install rustup && rustup default stable   on Debian 13 and Ubuntu 24.04 or newer." >&2
+    exit 1
+fi
+
+# Two calls at once (two terminals, a test inside a test) would disturb each other.
+exec 9>"$servers/.install.lock"
+flock 9
+
+# ---- apt packages -----------------------------------------------------------------------------
+
+missing=()
+need() { # program, package: the server programs live in sbin, which is not in every PATH
+    PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null || missing+=("$2")
+}
+need cc gcc
+need cmake cmake
+need make make
+need mariadbd mariadb-server
+need mariadb-install-db mariadb-server
+need mariadb mariadb-client
+if [ "$want" = tests ]; then
+    need sysbench sysbench
+    need haproxy haproxy
+    need openssl openssl
+    need debootstrap debootstrap
+    need gpgv gpgv
+    need xz xz-utils
+    need python3 python3
+    need setpriv util-linux
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+fi
+
+install_packages() {
+    local run=()
+    if ! command -v apt-get >/dev/null; then
+        say "this machine has no apt. Install these Debian packages, or what they are called here:" >&2
+        say "    ${missing[*]}" >&2
+        return 1
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+            run=(sudo)
+        else
+            say "neither root nor sudo. Please install:" >&2
+            say "    apt-get install --no-install-recommends ${missing[*]}" >&2
+            return 1
+        fi
+    fi
+    say "installing ${missing[*]}"
+    # A package's post-installation script starts its service unless policy-rc.d says 101.
+    "${run[@]}" sh -eu -c '
+        policy=/usr/sbin/policy-rc.d
+        saved=
+        if [ -e $policy ]; then saved=$(mktemp); cp -p $policy "$saved"; fi
+        restore() {
+            if [ -n "$saved" ]; then cp -p "$saved" $policy; rm -f "$saved"; else rm -f $policy; fi
+        }
+        trap restore EXIT
+        trap "exit 1" INT TERM
+        printf "#!/bin/sh\nexit 101\n" >$policy
+        chmod 755 $policy
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q update || echo "apt-get update failed, trying with the lists as they are" >&2
+        apt-get -q install -y --no-install-recommends "$@"
+    ' sh "$@"
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+    install_packages "${missing[@]}"
+fi
+
+# ---- MySQL 9.7 --------------------------------------------------------------------------------
+
+[ "$want" = tests ] || exit 0
+
+# Debian's mirrors as apt on this machine knows them, then the official one.
+mirrors() {
+    {
+        if command -v apt-get >/dev/null; then
+            # shellcheck disable=SC2016 # $(…) is apt's own syntax
+            apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+                sed -n 's/^Debian|Debian|\(http.*\)$/\1/p'
+        fi
+        echo http://deb.debian.org/debian
+    } | sed 's,/*$,,' | awk '!seen[$0]++'
+}
+
+skip_mysql() {
+    echo "$*" >"$mysql.skipped"
+    say "==================================================================================" >&2
+    say "MySQL could not be installed: $*" >&2
+    say "The tests on MySQL will be SKIPPED. Those on MariaDB run." >&2
+    say "==================================================================================" >&2
+    exit 0
+}
+
+works() { # the version, if the program runs
+    [ -e "$mysql/.complete" ] && "$here/scripts/mysqld97" --no-defaults --version 2>/dev/null
+}
+
+if version=$(works); then
+    rm -f "$mysql.skipped"
+    exit 0
+fi
+
+case $(uname -m) in
+    x86_64 | aarch64) ;;
+    *) skip_mysql "Debian has no MySQL server for $(uname -m)" ;;
+esac
+PATH=$PATH:/usr/sbin:/sbin
+command -v debootstrap >/dev/null || skip_mysql "debootstrap is missing"
+
+say "fetching MySQL from Debian sid into .servers/mysql (about 250 MB, a minute or two)"
+# apt's own proxy, if one is configured, is needed by debootstrap as well.
+if [ -z "${http_proxy:-}" ] && command -v apt-config >/dev/null; then
+    eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
+    [ -z "${http_proxy:-}" ] || export http_proxy
+fi
+log=$servers/mysql-install.log
+new=$mysql.new
+: >"$log"
+fetched=
+for mirror in $(mirrors); do
+    rm -rf "$new"
+    # --download-only resolves dependencies, downloads, and verifies signatures and checksums, as any
+    # user. The second stage of debootstrap would need root, device nodes and mounts, which many
+    # containers forbid, and would run the installation scripts of a hundred unrelated packages.
+    if timeout 900 debootstrap --download-only --variant=minbase \
+        --include=mysql-server-core,mysql-client-core sid "$new" "$mirror" >>"$log" 2>&1; then
+        fetched=$mirror
+        break
+    fi
+    say "no luck with $mirror: $(tail -n 1 "$log")" >&2
+done
+[ -n "$fetched" ] || skip_mysql "debootstrap failed: $(tail -n 1 "$log"); see .servers/mysql-install.log"
+
+shopt -s nullglob
+debs=("$new"/var/cache/apt/archives/*.deb)
+[ ${#debs[@]} -gt 0 ] || skip_mysql "debootstrap downloaded no packages"
+# base-files first: it brings /lib -> usr/lib and its like.
+mapfile -t debs < <(printf '%s\n' "${debs[@]}" | awk '/\/base-files_/ {print 0, $0; next} {print 1, $0}' | sort -s -n -k1,1 | cut -d' ' -f2-)
+for deb in "${debs[@]}"; do
+    dpkg-deb --fsys-tarfile "$deb" | tar -C "$new" --keep-directory-symlink --no-same-owner -xf - >>"$log" 2>&1 ||
+        skip_mysql "cannot unpack $(basename "$deb")"
+done
+# What a server never reads.
+rm -rf "$new"/var/cache/apt "$new"/debootstrap "$new"/usr/share/doc "$new"/usr/share/man "$new"/usr/share/locale
+rm -rf "$mysql"
+mv "$new" "$mysql"
+touch "$mysql/.complete"
+
+if ! version=$(works); then
+    rm -f "$mysql/.complete"
+    skip_mysql "mysqld does not start: $("$here/scripts/mysqld97" --no-defaults --version 2>&1 | tail -n 1)"
+fi
+rm -f "$mysql.skipped"
+say "MySQL is there: ${version#* }"

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Runs all tests, every stage even if an earlier one failed, and ends with one line: "N passed, N failed".
+# Called by `make test` and `make nightly`, which install what is needed first.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+cargo=${CARGO:-cargo}
+profile=(--locked --profile ci)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+stages_passed=0
+failures=()
+
+stage() { # name, command...
+    local name=$1 start=$SECONDS
+    shift
+    echo "==== $name"
+    if "$@" 2>&1 | tee -a "$log"; then
+        stages_passed=$((stages_passed + 1))
+    else
+        failures+=("$name")
+    fi
+    echo "==== $name: $((SECONDS - start)) s"
+}
+
+stage format "$cargo" fmt --all --check
+stage lints "$cargo" clippy "${profile[@]}" --workspace --all-targets -- -D warnings
+stage build "$cargo" build "${profile[@]}" --workspace --all-targets
+stage "unit tests" "$cargo" test "${profile[@]}" --workspace --exclude onionskin --no-fail-fast
+stage "integration tests" "$cargo" test "${profile[@]}" -p onionskin --no-fail-fast
+
+# cargo's own totals, over all test programs.
+read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
+echo
+grep -E '^test .* \.\.\. FAILED$' "$log" | sort -u
+if [ -e .servers/mysql.skipped ]; then
+    echo "SKIPPED: every test on MySQL. MySQL could not be installed: $(cat .servers/mysql.skipped)"
+fi
+if [ ${#failures[@]} -gt 0 ]; then
+    printf 'failed stage: %s\n' "${failures[@]}"
+    # A stage can fail without a failing test: a compiler error, a lint.
+    [ "$failed" -gt 0 ] || failed=${#failures[@]}
+fi
+echo "$passed passed, $failed failed"
+[ ${#failures[@]} -eq 0 ] && [ "$failed" -eq 0 ]
