@@ -52,9 +52,11 @@ pub fn run(input: &[u8]) {
     let mut out = b"before".to_vec();
     match cipher.open(&cell, &mut out) {
         Ok(()) => {
-            let index = genuine.iter().position(|original| *original == cell);
-            let index = index.expect("a cell that nobody sealed opens");
-            assert_eq!(out, [b"before", PAYLOADS[index]].concat());
+            // Cells of an earlier run may have come in through the corpus; the key is the same.
+            let sealed = PAYLOADS
+                .iter()
+                .any(|payload| out == [b"before", *payload].concat());
+            assert!(sealed, "a cell that nobody sealed opens");
         }
         Err(error) => {
             assert_eq!(

@@ -1,14 +1,25 @@
 //! `onionskin explain`: what the proxy would do with a statement, and what the server would learn from it.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use clap::Args;
+use mysql::{Conn, OptsBuilder, Row, prelude::Queryable};
+use onionskin_keys::KeySet;
+use onionskin_proxy::{Backend, BackendTls, Config, explain};
+use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
+use onionskin_value::Family;
 
-use crate::{config_file::ConfigFile, error::CommandError, home};
+use crate::{
+    config_file::{BackendTlsMode, ConfigFile},
+    error::CommandError,
+    home,
+    serve::{MAX_SESSIONS, parse_backend},
+};
 
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
 ///
-/// Nothing is executed. The definitions of the tables are read from the server, hence the account.
+/// Nothing is executed. The definitions of the tables are read from the server, hence the account. Tier 1 is done by
+/// the server, tier 2 is finished by the proxy.
 #[derive(Args)]
 pub struct Explain {
     /// The configuration
@@ -33,7 +44,181 @@ pub struct Explain {
 impl Explain {
     /// Prints the explanation.
     pub fn run(self) -> Result<(), CommandError> {
-        let _file = ConfigFile::read(&self.config)?;
+        let file = ConfigFile::read(&self.config)?;
+        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+        let backend = match &self.backend {
+            Some(given) => parse_backend(given)?,
+            None => {
+                refuse_plain_connection(&file)?;
+                file.backend
+            }
+        };
+        let mut definitions = Definitions::connect(&backend, &self.user, &self.password_env)?;
+        let family = definitions.family()?;
+        let config = Config {
+            listen: file.listen,
+            backend,
+            keys: Arc::new(keys),
+            suite: file.suite,
+            policy: file.policy,
+            client_tls: None,
+            backend_tls: BackendTls::Never,
+            trace: false,
+            max_sessions: MAX_SESSIONS,
+        };
+        let mut failed = None;
+        let explained = explain(
+            &config,
+            &self.sql,
+            self.database.as_deref(),
+            family,
+            &mut |names| match definitions.tables(names, &config.keys) {
+                Ok(tables) => tables,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    Vec::new()
+                }
+            },
+        );
+        if let Some(error) = failed {
+            return Err(CommandError::Explain(error.to_string()));
+        }
+        let explained = explained.map_err(CommandError::Explain)?;
+        println!("{}", explained.what);
+        if explained.tier > 0 {
+            println!("tier    {}", explained.tier);
+        }
+        if !explained.server_text.is_empty() {
+            println!("server  {}", explained.server_text);
+        }
+        match explained.learns.as_slice() {
+            [] if explained.tier == 1 || explained.tier == 2 => {
+                println!("learns  nothing of any protected value")
+            }
+            lines => lines.iter().for_each(|line| println!("learns  {line}")),
+        }
         Ok(())
+    }
+}
+
+/// The client in here speaks no TLS, and must not send a password where the configuration wants it.
+fn refuse_plain_connection(file: &ConfigFile) -> Result<(), CommandError> {
+    let wanted = matches!(
+        file.backend_tls,
+        Some(BackendTlsMode::Required | BackendTlsMode::Verify)
+    );
+    match &file.backend {
+        Backend::Tcp { .. } if wanted => Err(CommandError::Explain(
+            "explain reads definitions over a connection without TLS, and the configuration requires TLS: \
+             name a way that needs none with --backend, for example unix:/path on the server's machine"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Reads definitions from the server.
+struct Definitions(Conn);
+
+impl Definitions {
+    fn connect(backend: &Backend, user: &str, password_env: &str) -> Result<Self, CommandError> {
+        let options = OptsBuilder::new()
+            .user(Some(user))
+            .pass(std::env::var(password_env).ok());
+        let options = match backend {
+            Backend::Unix(path) => options.socket(Some(path.to_string_lossy())),
+            Backend::Tcp { host, port } => options
+                .ip_or_hostname(Some(host.clone()))
+                .tcp_port(*port)
+                .prefer_socket(false),
+        };
+        Conn::new(options).map(Self).map_err(|error| {
+            CommandError::Explain(format!(
+                "the definitions of the tables cannot be read as {user} from {backend}: {error}; \
+                 see --user, --password-env and --backend"
+            ))
+        })
+    }
+
+    fn family(&mut self) -> Result<Family, CommandError> {
+        let version: Option<String> = self
+            .0
+            .query_first("SELECT VERSION()")
+            .map_err(|error| CommandError::Explain(error.to_string()))?;
+        Ok(match version.unwrap_or_default().contains("MariaDB") {
+            true => Family::MariaDb,
+            false => Family::MySql,
+        })
+    }
+
+    /// Tables by database and name. The name that is empty asks for the collation of the database, which is
+    /// answered with a table without columns whose name it is.
+    fn tables(&mut self, names: &[(String, String)], keys: &KeySet) -> mysql::Result<Vec<Table>> {
+        let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (database, name) in names {
+            if name.is_empty() {
+                found.extend(self.collation(database)?);
+            } else {
+                by_database.entry(database).or_default().push(name);
+            }
+        }
+        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+        for (database, names) in by_database {
+            let rows: Vec<Vec<Option<String>>> =
+                self.0.query_map(catalog_query(database, &names), texts)?;
+            found.extend(tables_from_rows(
+                rows.iter().map(|row| column_row(row)),
+                verify,
+            ));
+        }
+        Ok(found)
+    }
+
+    fn collation(&mut self, database: &str) -> mysql::Result<Option<Table>> {
+        let name: Option<String> = self.0.exec_first(
+            "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = ?",
+            (database,),
+        )?;
+        Ok(name.map(|name| Table {
+            database: database.to_owned(),
+            name,
+            columns: Vec::new(),
+            table_id: None,
+            damaged: None,
+        }))
+    }
+}
+
+fn texts(row: Row) -> Vec<Option<String>> {
+    row.unwrap()
+        .into_iter()
+        .map(|value| match value {
+            mysql::Value::NULL => None,
+            mysql::Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            other => Some(other.as_sql(true)),
+        })
+        .collect()
+}
+
+/// In the order of [`onionskin_schema::COLUMNS_QUERY_FIELDS`].
+fn column_row(cells: &[Option<String>]) -> ColumnRow<'_> {
+    let get = |at: usize| cells.get(at).and_then(Option::as_deref);
+    let text = |at: usize| get(at).unwrap_or_default();
+    ColumnRow {
+        table_schema: text(0),
+        table_name: text(1),
+        column_name: text(2),
+        ordinal_position: text(3).parse().unwrap_or_default(),
+        column_default: get(4),
+        is_nullable: text(5),
+        data_type: text(6),
+        column_type: text(7),
+        collation: get(8),
+        character_set: get(9),
+        column_key: text(10),
+        extra: text(11),
+        column_comment: text(12),
+        generation_expression: get(13),
     }
 }

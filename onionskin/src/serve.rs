@@ -111,10 +111,14 @@ impl Serve {
         let stopper = proxy.stopper();
         termination.on_signal(move || stopper.stop());
         tracing::info!("listening on {}", proxy.local_addr());
-        proxy.run();
+        let ended = proxy.run();
         if let Some(server) = server {
             server.stop();
         }
+        ended.map_err(|source| CommandError::System {
+            doing: "accepting clients",
+            source,
+        })?;
         tracing::info!("ended");
         Ok(())
     }
@@ -164,7 +168,8 @@ fn make_private_home(folder: &Path) -> Result<(), CommandError> {
     )
 }
 
-fn parse_backend(text: &str) -> Result<Backend, CommandError> {
+/// An address that was given as an argument.
+pub fn parse_backend(text: &str) -> Result<Backend, CommandError> {
     text.parse::<Backend>()
         .map_err(|error| CommandError::BackendAddress(error.to_string()))
 }

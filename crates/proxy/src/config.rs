@@ -1,7 +1,7 @@
 //! What a proxy is told when it starts.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,7 +19,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// `host:port`
-    Tcp(String),
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
     /// `unix:/path`
     Unix(PathBuf),
 }
@@ -35,10 +40,22 @@ impl FromStr for Backend {
             return Ok(Backend::Unix(path.into()));
         }
         match text.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-                Ok(Backend::Tcp(text.into()))
+            Some((host, port)) if !host.is_empty() => {
+                let host = host.trim_matches(['[', ']']).to_string();
+                let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+                Ok(Backend::Tcp { host, port })
             }
             _ => Err(format!("{text:?} is neither host:port nor unix:/path")),
+        }
+    }
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Backend::Unix(path) => write!(f, "unix:{}", path.display()),
+            Backend::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Backend::Tcp { host, port } => write!(f, "{host}:{port}"),
         }
     }
 }
@@ -48,9 +65,9 @@ impl Backend {
     pub fn connect(&self) -> io::Result<Transport> {
         match self {
             Backend::Unix(path) => Ok(Transport::Unix(UnixStream::connect(path)?)),
-            Backend::Tcp(address) => {
+            Backend::Tcp { host, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
-                for address in address.to_socket_addrs()? {
+                for address in (host.as_str(), *port).to_socket_addrs()? {
                     match TcpStream::connect_timeout(&address, CONNECT) {
                         Ok(stream) => return Transport::tcp(stream),
                         Err(error) => last = error,
@@ -65,10 +82,7 @@ impl Backend {
     pub(crate) fn host(&self) -> String {
         match self {
             Backend::Unix(_) => "localhost".into(),
-            Backend::Tcp(address) => {
-                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-                host.trim_matches(['[', ']']).to_string()
-            }
+            Backend::Tcp { host, .. } => host.clone(),
         }
     }
 }
@@ -79,15 +93,15 @@ pub enum BackendTls {
     /// Never.
     Never,
     /// If the server offers it.
-    Preferred(Arc<rustls::ClientConfig>),
+    IfOffered(Arc<rustls::ClientConfig>),
     /// Or there is no connection.
     Required(Arc<rustls::ClientConfig>),
 }
 
 /// A proxy's configuration.
 pub struct Config {
-    /// Where clients connect.
-    pub listen: SocketAddr,
+    /// Where clients connect: `host:port`.
+    pub listen: String,
     /// The server.
     pub backend: Backend,
     /// The keys.

@@ -1,231 +1,467 @@
-//! Accepts clients, one thread for each, and ends them.
+//! Accepts clients, gives each a thread of its own, and ends them all in order.
 //!
-//! Session threads run under `SCHED_BATCH`: a thread that wakes up then does not preempt the
-//! one that woke it. On a saturated machine this saves most of the context switches of a relay,
-//! and with them about half of its CPU time per statement.
+//! ```no_run
+//! # fn demo(config: onionskin_proxy::Config) -> std::io::Result<()> {
+//! let proxy = onionskin_proxy::Proxy::bind(config)?;
+//! let stopper = proxy.stopper();
+//! // in a signal handler's thread: stopper.stop()
+//! # let _ = stopper;
+//! proxy.run()
+//! # }
+//! ```
+//!
+//! # The end
+//!
+//! After [`Stopper::stop`] no client is accepted. A session between two commands is closed at once; one that is in
+//! a command may finish it and answer, for [`GRACE`], and is then closed as well. Only the reading half of an idle client's
+//! socket is shut down: should its next command be on the way already, it is done and answered, not lost.
+//!
+//! # Scheduling
+//!
+//! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt the one that runs, and on a
+//! machine that is busy this halves what a statement costs. `ONIONSKIN_SCHEDULER=normal` in the environment leaves
+//! the policy as it is, for those who measure.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use onionskin_wire::messages::ErrPacket;
-use onionskin_wire::trace::{Peer, Tracer};
-use onionskin_wire::{Connection, Transport};
-use parking_lot::Mutex;
+use onionskin_wire::{Connection, Socket, Transport};
+use parking_lot::{Condvar, Mutex};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, SockRef, TcpKeepalive, Type};
 
 use crate::Shared;
 use crate::config::Config;
-use crate::login::{LoginError, login};
+use crate::login::{LoginSettings, login};
 
-/// Stack of a session's thread, as address space; only what is used takes memory. The SQL
-/// parser recurses.
-const STACK: usize = 2 << 20;
-/// How long sessions may go on with the command that they are in when the proxy ends.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a session may go on with its command after [`Stopper::stop`].
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How long sessions may take to notice that their sockets are shut down.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+/// How often, meanwhile, sessions that have become idle are looked for.
+const TICK: Duration = Duration::from_millis(20);
+/// Clients that wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// Address space for a session's stack: the SQL parser is recursive. Memory is used only as far as the stack grows.
+const STACK: usize = 1 << 20;
+/// A connection without traffic is probed after this time, then at the interval; a peer that is gone is noticed, and what it
+/// had locked is released.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Two sockets, each with a second handle to shut it down by.
+const FILES_PER_SESSION: u64 = 4;
+/// Files of the program that belong to no session.
+const FILES_BESIDES: u64 = 64;
 
-/// The sessions that exist.
-#[derive(Default)]
-pub(crate) struct Registry {
-    next: AtomicU64,
-    sessions: Mutex<HashMap<u64, Registered>>,
-    stopping: AtomicBool,
-}
-
-struct Registered {
-    socket: TcpStream,
-    busy: Arc<AtomicBool>,
-}
-
-impl Registry {
-    fn add(&self, socket: TcpStream) -> (u64, Arc<AtomicBool>) {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let busy = Arc::new(AtomicBool::new(true));
-        self.sessions.lock().insert(id, Registered { socket, busy: Arc::clone(&busy) });
-        (id, busy)
-    }
-
-    fn remove(&self, id: u64) {
-        self.sessions.lock().remove(&id);
-    }
-
-    fn count(&self) -> usize {
-        self.sessions.lock().len()
-    }
-
-    /// The proxy is ending: a session stops before its next command.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    fn shut(&self, idle_only: bool) {
-        for session in self.sessions.lock().values() {
-            if !idle_only || !session.busy.load(Ordering::Acquire) {
-                let _ = session.socket.shutdown(Shutdown::Both);
-            }
-        }
-    }
-}
-
-/// A proxy that listens.
+/// The proxy, bound to its address.
 pub struct Proxy {
     listener: TcpListener,
-    local: SocketAddr,
+    address: SocketAddr,
     shared: Arc<Shared>,
+    settings: Arc<LoginSettings>,
+    stop: Arc<Stop>,
 }
 
-/// Ends a proxy from another thread.
+/// Ends [`Proxy::run`] from another thread.
 #[derive(Clone)]
-pub struct Stopper {
-    listener: Arc<TcpListener>,
-    shared: Arc<Shared>,
+pub struct Stopper(Arc<Stop>);
+
+struct Stop {
+    requested: AtomicBool,
+    /// Where a connection wakes the thread that accepts.
+    address: SocketAddr,
 }
 
 impl Stopper {
-    /// Makes [`Proxy::run`] return: no more clients, idle sessions end at once, busy ones after
-    /// their command or some seconds.
+    /// Stops accepting and ends the sessions, as described above. Returns at once.
     pub fn stop(&self) {
-        self.shared.sessions.stopping.store(true, Ordering::Release);
-        let _ = socket2::SockRef::from(self.listener.as_ref()).shutdown(Shutdown::Both);
+        if !self.0.requested.swap(true, Ordering::SeqCst) {
+            // If it fails, the queue is full and the thread awake.
+            let _ = TcpStream::connect_timeout(&self.0.address, Duration::from_secs(1));
+        }
     }
 }
 
 impl Proxy {
-    /// Begins to listen.
+    /// Binds the address; clients wait from now on, and are served once [`Proxy::run`] is called.
     pub fn bind(config: Config) -> io::Result<Proxy> {
-        let listener = TcpListener::bind(config.listen)?;
-        let local = listener.local_addr()?;
-        Ok(Proxy { listener, local, shared: Shared::new(config) })
-    }
-
-    /// Where it listens.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// A handle to end it with.
-    pub fn stopper(&self) -> io::Result<Stopper> {
-        Ok(Stopper {
-            listener: Arc::new(self.listener.try_clone()?),
-            shared: Arc::clone(&self.shared),
+        let listener = listen(&config.listen)?;
+        let address = listener.local_addr()?;
+        allow_open_files(config.max_sessions);
+        let reachable = match address {
+            SocketAddr::V4(a) if a.ip().is_unspecified() => {
+                SocketAddr::from((Ipv4Addr::LOCALHOST, a.port()))
+            }
+            SocketAddr::V6(a) if a.ip().is_unspecified() => {
+                SocketAddr::from((Ipv6Addr::LOCALHOST, a.port()))
+            }
+            other => other,
+        };
+        Ok(Proxy {
+            listener,
+            address,
+            settings: Arc::new(LoginSettings::of(&config)),
+            shared: Shared::new(config),
+            stop: Arc::new(Stop {
+                requested: AtomicBool::new(false),
+                address: reachable,
+            }),
         })
     }
 
-    /// Serves clients until [`Stopper::stop`].
-    pub fn run(&self) {
-        let sessions = &self.shared.sessions;
-        while !sessions.is_stopping() {
-            match self.listener.accept() {
-                Ok((socket, peer)) => self.accept(socket, peer),
-                Err(_) if sessions.is_stopping() => break,
+    /// The address, with the port that was taken if the configuration left it open.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A handle that ends [`Proxy::run`].
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Serves clients until stopped.
+    pub fn run(self) -> io::Result<()> {
+        keep_panics_silent();
+        let batch = std::env::var_os("ONIONSKIN_SCHEDULER").is_none_or(|v| v != "normal");
+        for number in 1.. {
+            let accepted = self.listener.accept();
+            if self.stop.requested.load(Ordering::SeqCst) {
+                break;
+            }
+            match accepted {
+                Ok((socket, peer)) => self.open(number, socket, peer, batch),
+                // The client is gone before its turn.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Most likely no file is left for one more socket. Those who wait are served when a session ends.
                 Err(error) => {
-                    // out of file descriptors, for example: clients leave, then it goes on
-                    tracing::warn!(%error, "a client could not be accepted");
-                    thread::sleep(Duration::from_millis(50));
+                    tracing::error!(%error, "clients cannot be accepted");
+                    thread::sleep(Duration::from_millis(100));
                 }
             }
         }
-        let began = Instant::now();
-        while sessions.count() > 0 && began.elapsed() < GRACE {
-            sessions.shut(true);
-            thread::sleep(Duration::from_millis(10));
-        }
-        sessions.shut(false);
-        while sessions.count() > 0 && began.elapsed() < GRACE + Duration::from_secs(1) {
-            thread::sleep(Duration::from_millis(10));
-        }
+        // From here on clients are refused, not left waiting.
+        drop(self.listener);
+        self.shared.sessions.end();
+        Ok(())
     }
 
-    fn accept(&self, socket: TcpStream, peer: SocketAddr) {
-        let shared = Arc::clone(&self.shared);
-        if shared.sessions.count() >= shared.config.max_sessions {
-            turn_away(socket, 1040, *b"08004", "Too many connections");
-            return;
-        }
-        let _ = socket2::SockRef::from(&socket).set_keepalive(true);
-        let handle = match socket.try_clone() {
+    fn open(&self, number: u64, socket: TcpStream, peer: SocketAddr, batch: bool) {
+        let prepared = socket
+            .set_nodelay(true)
+            .and_then(|()| keep_alive(&socket))
+            .and_then(|()| socket.try_clone());
+        let handle = match prepared {
             Ok(handle) => handle,
             Err(error) => {
-                tracing::warn!(%error, "a client could not be accepted");
+                tracing::info!(session = number, %peer, %error, "the client's socket is unusable");
                 return;
             }
         };
-        let (id, busy) = shared.sessions.add(handle);
-        let spawned = thread::Builder::new().name(format!("session {id}")).stack_size(STACK).spawn({
-            let shared = Arc::clone(&shared);
-            move || {
-                prefer_throughput();
-                let began = Instant::now();
-                let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-                    session(id, socket, peer, busy, &shared);
-                }));
-                if result.is_err() {
-                    tracing::error!(id, "a session panicked and was ended");
+        let max = self.shared.config.max_sessions;
+        let Some(entry) = Registry::enter(&self.shared, number, handle, max) else {
+            tracing::warn!(session = number, %peer, max, "too many sessions");
+            turn_away(socket, 1040, *b"08004", "Too many connections");
+            return;
+        };
+        let second = socket.try_clone();
+        let settings = self.settings.clone();
+        let spawned = thread::Builder::new()
+            .name(format!("session-{number}"))
+            .stack_size(STACK)
+            .spawn(move || {
+                if batch {
+                    schedule_as_batch();
                 }
-                shared.sessions.remove(id);
-                tracing::debug!(id, seconds = began.elapsed().as_secs_f64(), "session closed");
-            }
-        });
+                IN_SESSION.set(true);
+                if catch_unwind(AssertUnwindSafe(|| serve(&entry, socket, peer, &settings)))
+                    .is_err()
+                {
+                    tracing::error!(session = number, %peer, "the session ended with a panic");
+                }
+            });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread for a client");
-            shared.sessions.remove(id);
+            tracing::error!(session = number, %error, "no thread for a session");
+            if let Ok(socket) = second {
+                turn_away(socket, 1135, *b"HY000", "Can't create a new thread");
+            }
         }
     }
 }
 
-fn session(id: u64, socket: TcpStream, peer: SocketAddr, busy: Arc<AtomicBool>, shared: &Arc<Shared>) {
-    let client = match Transport::tcp(socket) {
-        Ok(transport) => transport,
+/// One session, from its login to its end.
+fn serve(entry: &Entry, socket: TcpStream, peer: SocketAddr, settings: &LoginSettings) {
+    let session = entry.number;
+    let begin = Instant::now();
+    let login = match login(Transport::Tcp(socket), session, settings) {
+        Ok(Some(login)) => login,
+        Ok(None) => {
+            tracing::info!(session, %peer, "not logged in");
+            return;
+        }
         Err(error) => {
-            tracing::debug!(id, %error, "a client left at once");
+            tracing::warn!(session, %peer, %error, "not logged in");
             return;
         }
     };
-    let mut client = Connection::new(client);
-    if shared.config.trace {
-        client.set_tracer(Some(tracer(id, Peer::Client)));
+    let id = login.connection_id;
+    match login.server.transport().try_clone_socket() {
+        Ok(server) => entry.logged_in(id, server),
+        Err(error) => {
+            tracing::error!(session, id, %error, "the server's socket is unusable");
+            return;
+        }
     }
-    match login(client, id, &shared.config, busy) {
-        Ok(Some(login)) => {
-            tracing::debug!(id, %peer, server_id = login.connection_id, "session opened");
-            crate::session::run(login, Arc::clone(shared));
+    tracing::info!(
+        session,
+        id,
+        %peer,
+        tls = login.client.transport().is_tls(),
+        server_tls = login.server.transport().is_tls(),
+        login_ms = begin.elapsed().as_millis() as u64,
+        "session opened"
+    );
+    crate::session::run(login, entry.shared.clone());
+    tracing::info!(
+        session,
+        id,
+        %peer,
+        seconds = begin.elapsed().as_secs_f64(),
+        "session closed"
+    );
+}
+
+// --- the sessions that there are ---
+
+/// The sessions, so that they can be counted and ended.
+#[derive(Default)]
+pub(crate) struct Registry {
+    sessions: Mutex<Sessions>,
+    /// Signalled when a session is gone.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Sessions {
+    /// By the number they were accepted under.
+    by_number: HashMap<u64, Handles>,
+    /// From the server's id to that number, after the login. A server that was restarted gives its ids again, possibly while
+    /// the old session is still ending; then the newer one is meant.
+    by_id: HashMap<u32, u64>,
+    closing: bool,
+}
+
+/// What a session is ended by.
+struct Handles {
+    client: TcpStream,
+    server: Option<Socket>,
+    busy: Arc<AtomicBool>,
+    id: Option<u32>,
+}
+
+/// A session's place in the registry; it leaves when this is dropped, also by a panic.
+struct Entry {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Registry {
+    /// The flag that a session sets while it is in a command. It is clear from the login on.
+    pub fn busy_flag(&self, connection_id: u32) -> Arc<AtomicBool> {
+        let sessions = self.sessions.lock();
+        sessions
+            .by_id
+            .get(&connection_id)
+            .and_then(|number| sessions.by_number.get(number))
+            .map(|handles| handles.busy.clone())
+            .unwrap_or_default()
+    }
+
+    /// Takes a session in, unless there are `max` already.
+    fn enter(shared: &Arc<Shared>, number: u64, client: TcpStream, max: usize) -> Option<Entry> {
+        let mut sessions = shared.sessions.sessions.lock();
+        if sessions.by_number.len() >= max {
+            return None;
         }
-        Ok(None) => tracing::debug!(id, %peer, "the login was refused"),
-        Err(LoginError::Unreachable(error)) => {
-            tracing::warn!(id, %error, "the server cannot be reached");
+        let handles = Handles {
+            client,
+            server: None,
+            busy: Arc::default(),
+            id: None,
+        };
+        sessions.by_number.insert(number, handles);
+        Some(Entry {
+            shared: shared.clone(),
+            number,
+        })
+    }
+
+    /// Ends all sessions and waits for them.
+    fn end(&self) {
+        let mut sessions = self.sessions.lock();
+        sessions.closing = true;
+        let deadline = Instant::now() + GRACE;
+        while !sessions.by_number.is_empty() && Instant::now() < deadline {
+            for handles in sessions.by_number.values() {
+                if !handles.busy.load(Ordering::Acquire) {
+                    // Fails when the client is gone; then the session ends by itself.
+                    let _ = handles.client.shutdown(Shutdown::Read);
+                }
+            }
+            self.left.wait_for(&mut sessions, TICK);
         }
-        Err(error) => tracing::debug!(id, %peer, %error, "the login was broken off"),
+        let cut = sessions.by_number.len();
+        for handles in sessions.by_number.values() {
+            let _ = handles.client.shutdown(Shutdown::Both);
+            if let Some(server) = &handles.server {
+                let _ = server.shutdown();
+            }
+        }
+        if cut > 0 {
+            tracing::warn!(sessions = cut, "sessions were cut off in a command");
+        }
+        let deadline = Instant::now() + LAST_WAIT;
+        while !sessions.by_number.is_empty() && Instant::now() < deadline {
+            self.left.wait_until(&mut sessions, deadline);
+        }
     }
 }
 
-/// Lines for `--trace`: kinds and lengths, never content.
-pub(crate) fn tracer(id: u64, peer: Peer) -> Tracer {
-    let side = match peer {
-        Peer::Client => "client",
-        Peer::Server => "server",
+impl Entry {
+    /// The session can be found by the server's id from now on.
+    fn logged_in(&self, id: u32, server: Socket) {
+        let mut sessions = self.shared.sessions.sessions.lock();
+        let closing = sessions.closing;
+        if let Some(handles) = sessions.by_number.get_mut(&self.number) {
+            handles.id = Some(id);
+            handles.server = Some(server);
+            if closing {
+                // It may have been busy with its login when the others were looked at.
+                let _ = handles.client.shutdown(Shutdown::Read);
+            }
+        }
+        sessions.by_id.insert(id, self.number);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let registry = &self.shared.sessions;
+        let mut sessions = registry.sessions.lock();
+        if let Some(id) = sessions.by_number.remove(&self.number).and_then(|h| h.id)
+            && sessions.by_id.get(&id) == Some(&self.number)
+        {
+            sessions.by_id.remove(&id);
+        }
+        drop(sessions);
+        registry.left.notify_all();
+    }
+}
+
+// --- sockets ---
+
+fn listen(address: &str) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        let bound =
+            socket2::Socket::new(Domain::for_address(address), Type::STREAM, None).and_then(|s| {
+                s.set_reuse_address(true)?;
+                s.bind(&address.into())?;
+                s.listen(BACKLOG)?;
+                Ok(s)
+            });
+        match bound {
+            Ok(socket) => return Ok(socket.into()),
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+/// Has the system notice peers that vanish without a word.
+pub(crate) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_TIME)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(socket).set_tcp_keepalive(&keepalive)
+}
+
+/// An error in the place of the greeting, and the end.
+fn turn_away(socket: TcpStream, number: u16, state: [u8; 5], text: &str) {
+    let mut client = Connection::new(Transport::Tcp(socket));
+    ErrPacket::new(number, state, text.as_bytes()).encode(client.begin_payload());
+    // A client that does not wait for the answer misses nothing.
+    let _ = client.end_payload().and_then(|()| client.flush());
+}
+
+/// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it to 1024.
+fn allow_open_files(sessions: usize) {
+    let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
+    let limit = getrlimit(Resource::Nofile);
+    let (Some(current), maximum) = (limit.current, limit.maximum) else {
+        return;
     };
-    let sink = Box::new(|line: &str| tracing::info!(target: "onionskin::wire", "{line}"));
-    Tracer::new(format!("{id} {side}"), peer, sink)
-}
-
-fn turn_away(socket: TcpStream, code: u16, state: [u8; 5], text: &str) {
-    let Ok(transport) = Transport::tcp(socket) else { return };
-    let mut client = Connection::new(transport);
-    let mut packet = Vec::new();
-    ErrPacket::new(code, state, text.as_bytes()).encode(&mut packet);
-    let _ = client.write_payload(&packet).and_then(|()| client.flush());
-}
-
-/// Puts the calling thread under `SCHED_BATCH`. Where that is not allowed nothing changes.
-#[allow(unsafe_code)]
-fn prefer_throughput() {
-    // SAFETY: a plain system call on the calling thread (pid 0); the parameter outlives it.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter);
+    let possible = maximum.map_or(wanted, |maximum| wanted.min(maximum));
+    if possible > current {
+        let raised = Rlimit {
+            current: Some(possible),
+            maximum,
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(%error, "the limit of open files cannot be raised");
+        }
+    }
+    if possible < wanted {
+        tracing::info!(
+            limit = possible,
+            sessions = possible.saturating_sub(FILES_BESIDES) / FILES_PER_SESSION,
+            "the limit of open files allows fewer sessions than configured"
+        );
     }
 }
+
+// --- threads ---
+
+thread_local! {
+    static IN_SESSION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The text of a panic can quote what it stumbled over. Of sessions only the place is logged.
+fn keep_panics_silent() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let otherwise = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if IN_SESSION.get() {
+                let place = info.location().map(ToString::to_string);
+                tracing::error!(place, "panic in a session");
+            } else {
+                otherwise(info);
+            }
+        }));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn schedule_as_batch() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads the one structure it is given a valid pointer to, and keeps nothing. Thread 0 is the calling one.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+    if result != 0 {
+        // Forbidden in some containers. Nothing but speed depends on it.
+        let error = io::Error::last_os_error();
+        tracing::debug!(%error, "the scheduling policy stays as it is");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn schedule_as_batch() {}

@@ -17,7 +17,6 @@
 //! | plain | TLS or socket | under a key of the proxy's, decrypted here |
 
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -30,13 +29,12 @@ use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, ComChangeUser, ErrPacket, HandshakeResponse41,
     InitialHandshake, SslRequest,
 };
-use onionskin_wire::trace::Peer;
-use onionskin_wire::{Capabilities, Connection, MariaDbCapabilities, WireError};
+use onionskin_wire::trace::{Peer, Tracer};
+use onionskin_wire::{Capabilities, Connection, MariaDbCapabilities, Transport, WireError};
 use rustls::pki_types::ServerName;
 use zeroize::Zeroizing;
 
-use crate::config::{BackendTls, Config};
-use crate::listener::tracer;
+use crate::config::{Backend, BackendTls, Config};
 
 /// How long a login may wait for either side.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,8 +54,35 @@ pub(crate) struct Login {
     pub ok: Vec<u8>,
     /// The last scramble, for COM_CHANGE_USER.
     pub scramble: Vec<u8>,
-    /// Whether the session is in a command.
-    pub busy: Arc<AtomicBool>,
+}
+
+/// What a login needs of the configuration.
+pub(crate) struct LoginSettings {
+    backend: Backend,
+    client_tls: Option<Arc<rustls::ServerConfig>>,
+    backend_tls: BackendTls,
+    trace: bool,
+}
+
+impl LoginSettings {
+    pub fn of(config: &Config) -> Self {
+        LoginSettings {
+            backend: config.backend.clone(),
+            client_tls: config.client_tls.clone(),
+            backend_tls: config.backend_tls.clone(),
+            trace: config.trace,
+        }
+    }
+}
+
+/// Lines for `--trace`: kinds and lengths, never content.
+fn tracer(id: u64, peer: Peer) -> Tracer {
+    let side = match peer {
+        Peer::Client => "client",
+        Peer::Server => "server",
+    };
+    let sink = Box::new(|line: &str| tracing::info!(target: "onionskin::wire", "{line}"));
+    Tracer::new(format!("{id} {side}"), peer, sink)
 }
 
 /// Why there was no login.
@@ -81,11 +106,14 @@ struct Method {
 
 /// Logs a client in. `None`: the server refused, and the client was told.
 pub(crate) fn login(
-    mut client: Connection,
+    client: Transport,
     id: u64,
-    config: &Config,
-    busy: Arc<AtomicBool>,
+    config: &LoginSettings,
 ) -> Result<Option<Login>, LoginError> {
+    let mut client = Connection::new(client);
+    if config.trace {
+        client.set_tracer(Some(tracer(id, Peer::Client)));
+    }
     let transport = match config.backend.connect() {
         Ok(transport) => transport,
         Err(error) => {
@@ -122,7 +150,6 @@ pub(crate) fn login(
         connection_id,
         ok,
         scramble: method.scramble,
-        busy,
     }))
 }
 
@@ -132,7 +159,7 @@ type Greeted = ((Capabilities, Capabilities), Method, u32, Family);
 fn greet(
     client: &mut Connection,
     server: &mut Connection,
-    config: &Config,
+    config: &LoginSettings,
 ) -> Result<Option<Greeted>, LoginError> {
     use LoginError::{Client, Server};
     let payload = server.read_payload().map_err(Server)?;
@@ -194,13 +221,13 @@ fn greet(
 /// Goes on under TLS towards the server, if that is wanted.
 fn secure_server(
     server: &mut Connection,
-    config: &Config,
+    config: &LoginSettings,
     offered: Capabilities,
     answer: &mut HandshakeResponse41,
 ) -> Result<(), LoginError> {
     let (tls, required) = match &config.backend_tls {
         BackendTls::Never => return Ok(()),
-        BackendTls::Preferred(tls) => (tls, false),
+        BackendTls::IfOffered(tls) => (tls, false),
         BackendTls::Required(tls) => (tls, true),
     };
     if !offered.contains(Capabilities::SSL) {

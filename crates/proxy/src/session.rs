@@ -45,7 +45,7 @@ pub(crate) struct Planned {
 /// Runs a session until its client leaves.
 pub(crate) fn run(login: Login, shared: Arc<Shared>) {
     let id = login.connection_id;
-    let busy = Arc::clone(&login.busy);
+    let busy = shared.sessions.busy_flag(id);
     let mut session = match Session::begin(login, shared) {
         Ok(session) => session,
         Err(failure) => {
@@ -53,7 +53,7 @@ pub(crate) fn run(login: Login, shared: Arc<Shared>) {
             return;
         }
     };
-    while !session.shared.sessions.is_stopping() {
+    loop {
         session.client.shrink_idle();
         session.server.connection.shrink_idle();
         if !session.client.has_buffered_packet() {

@@ -173,7 +173,7 @@ impl Charset {
 
     /// Number of characters in `bytes`; a byte that belongs to no character counts as one.
     pub fn count(self, bytes: &[u8]) -> usize {
-        if self.max_bytes() == 1 {
+        if self.max_bytes() == 1 || bytes.is_ascii() {
             return bytes.len();
         }
         let mut at = 0;
@@ -187,7 +187,7 @@ impl Charset {
 
     /// Offset of the end of the `limit`-th character of `bytes`, or its length where there are fewer.
     pub fn offset_of(self, bytes: &[u8], limit: usize) -> usize {
-        if self.max_bytes() == 1 || bytes.len() <= limit {
+        if self.max_bytes() == 1 || bytes.len() <= limit || bytes.is_ascii() {
             return bytes.len().min(limit);
         }
         let mut at = 0;

@@ -61,10 +61,12 @@ fn entry(line: &'static str) -> Option<Entry> {
     let charset = Charset::from_name(fields.next()?)?;
     let pad_space = fields.next()? == "P";
     let weights = match name {
-        "utf8mb4_bin" => Weights::Bytes,
+        "utf8mb4_bin" | "utf8mb4_nopad_bin" | "utf8mb4_0900_bin" => Weights::Bytes,
+        "utf8mb3_bin" | "latin1_bin" | "ascii_bin" => Weights::Bytes,
         "latin1_swedish_ci" => Weights::Latin1Swedish,
-        "utf8mb4_general_ci" => Weights::GeneralCi,
-        "utf8mb4_unicode_ci" => Weights::UnicodeCi,
+        // In the basic plane utf8mb3's weights are those of utf8mb4; ASCII's fold case alike.
+        "utf8mb4_general_ci" | "utf8mb3_general_ci" | "ascii_general_ci" => Weights::GeneralCi,
+        "utf8mb4_unicode_ci" | "utf8mb3_unicode_ci" => Weights::UnicodeCi,
         "utf8mb4_0900_ai_ci" => Weights::Uca0900AiCi,
         _ => Weights::Unknown,
     };
@@ -150,7 +152,8 @@ mod tests {
             ("utf8mb4_unicode_ci", 224, Charset::Utf8mb4, true, true),
             ("utf8mb4_0900_ai_ci", 255, Charset::Utf8mb4, false, true),
             ("utf8mb4_uca1400_ai_ci", 2304, Charset::Utf8mb4, true, false),
-            ("utf8_general_ci", 33, Charset::Utf8mb3, true, false),
+            ("utf8_general_ci", 33, Charset::Utf8mb3, true, true),
+            ("utf8mb4_czech_ci", 234, Charset::Utf8mb4, true, false),
         ] {
             let collation = Collation::from_name(name).expect(name);
             assert_eq!(

@@ -224,17 +224,6 @@ impl Report<'_, '_> {
         Ok(())
     }
 
-    /// A warning in every mode.
-    pub(crate) fn always_warn(&mut self, condition: Condition<'_>) -> Result<(), StoreError> {
-        let (code, message) = self.text(condition, false)?;
-        self.warnings.push(Warning {
-            level: Level::Warning,
-            code,
-            message,
-        });
-        Ok(())
-    }
-
     pub(crate) fn error(&self, condition: Condition<'_>) -> StoreError {
         let (code, message) = match self.text(condition, true) {
             Ok(text) => text,

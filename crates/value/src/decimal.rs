@@ -280,19 +280,6 @@ impl Decimal {
         })
     }
 
-    /// Numeric order.
-    pub(crate) fn compare(&self, other: &Decimal) -> Option<Ordering> {
-        let difference = self.add(Decimal {
-            negative: !other.negative,
-            ..*other
-        })?;
-        Some(match (difference.digits.is_zero(), difference.negative) {
-            (true, _) => Ordering::Equal,
-            (false, true) => Ordering::Less,
-            (false, false) => Ordering::Greater,
-        })
-    }
-
     /// Appends the number with exactly `scale` digits after the point.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut buffer = [0; 116];
@@ -552,11 +539,6 @@ mod tests {
             text(&number("-1.5").mul(number("2.25")).expect("fits")),
             "-3.375"
         );
-        assert_eq!(
-            number("1.50").compare(&number("1.5")),
-            Some(Ordering::Equal)
-        );
-        assert_eq!(number("-3").compare(&number("1.5")), Some(Ordering::Less));
         assert_eq!(number("2.5").to_i128(), 3);
         assert_eq!(number("-2.5").to_i128(), -3);
         assert_eq!(number("1e80").to_i128(), i128::MAX);

@@ -62,50 +62,79 @@ impl Table {
         let start = out.len();
         let mut at = 0;
         while at < text.len() && out.len() - start < enough {
-            let (code, length) = Charset::Utf8mb4
-                .decode(&text[at..])
-                .ok_or(WeightError::Malformed)?;
-            self.character(code, out);
+            let (weights, length) = self.first(&text[at..])?;
+            out.extend_from_slice(weights.bytes());
             at += length;
         }
         Ok(())
     }
 
-    fn character(self, code: u32, out: &mut Vec<u8>) {
+    /// The weights of the first character of a text that is not empty, and the character's length.
+    pub(crate) fn first(self, text: &[u8]) -> Result<(CharacterWeights, usize), WeightError> {
+        let (code, length) = Charset::Utf8mb4
+            .decode(text)
+            .ok_or(WeightError::Malformed)?;
+        let mut weights = CharacterWeights::default();
+        self.character(code, &mut weights);
+        Ok((weights, length))
+    }
+
+    fn character(self, code: u32, out: &mut CharacterWeights) {
         let page = usize::from(self.number(PAGE_NUMBERS + (code >> 8) as usize));
         let entry = self.number(PAGES + page * 256 + (code & 0xFF) as usize);
-        let mut push = |weight: u16| out.extend_from_slice(&weight.to_be_bytes());
         let low = (code & 0x7FFF | 0x8000) as u16;
         let high = (code >> 15) as u16;
         match entry {
             // Implicit weights of ideographs and of what has none.
-            0xFFF0 => [0xFB40 + high, low].into_iter().for_each(push),
-            0xFFF1 => [0xFB80 + high, low].into_iter().for_each(push),
-            0xFFF2 => [0xFBC0 + high, low].into_iter().for_each(push),
+            0xFFF0 => out.push_two(0xFB40 + high, low),
+            0xFFF1 => out.push_two(0xFB80 + high, low),
+            0xFFF2 => out.push_two(0xFBC0 + high, low),
+            // A Hangul syllable weighs what its letters weigh. Letters are never of this kind.
             0xFFF3 => {
                 let index = code.wrapping_sub(0xAC00);
-                self.character(0x1100 + index / 588, out);
-                self.character(0x1161 + index % 588 / 28, out);
-                if index % 28 != 0 {
+                for letter in [0x1100 + index / 588, 0x1161 + index % 588 / 28] {
+                    self.character(letter, out);
+                }
+                if !index.is_multiple_of(28) {
                     self.character(0x11A7 + index % 28, out);
                 }
             }
-            0xFFF4 => [0xFB00, (code.wrapping_sub(0x17000) | 0x8000) as u16]
-                .into_iter()
-                .for_each(push),
-            0xFFF5 => push(code as u16),
+            0xFFF4 => out.push_two(0xFB00, (code.wrapping_sub(0x17000) | 0x8000) as u16),
+            0xFFF5 => out.push(code as u16),
             _ => {
                 let offsets = PAGES + usize::from(self.number(0)) * 256;
                 let weights = offsets + usize::from(self.number(1)) + 1;
-                let (from, to) = (
-                    self.number(offsets + usize::from(entry)),
-                    self.number(offsets + usize::from(entry) + 1),
-                );
-                for at in from..to {
-                    push(self.number(weights + usize::from(at)));
+                let entry = offsets + usize::from(entry);
+                for at in self.number(entry)..self.number(entry + 1) {
+                    out.push(self.number(weights + usize::from(at)));
                 }
             }
         }
+    }
+}
+
+/// The weights of one character: at most eight.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CharacterWeights {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl CharacterWeights {
+    fn push(&mut self, weight: u16) {
+        if let Some(slot) = self.bytes.get_mut(self.length..self.length + 2) {
+            slot.copy_from_slice(&weight.to_be_bytes());
+            self.length += 2;
+        }
+    }
+
+    fn push_two(&mut self, first: u16, second: u16) {
+        self.push(first);
+        self.push(second);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 

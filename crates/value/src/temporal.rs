@@ -69,7 +69,7 @@ impl DateTimeParts {
 }
 
 pub(crate) fn is_leap(year: u16) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
 pub(crate) fn days_in_month(year: u16, month: u8) -> u8 {

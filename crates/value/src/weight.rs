@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::collation::{Collation, Weights};
 use crate::decimal;
 use crate::payload;
-use crate::tables;
+use crate::tables::{self, CharacterWeights, Table};
 use crate::types::{Kind, SqlType};
 
 /// Why a value has no weight.
@@ -167,28 +167,124 @@ pub fn cmp(ty: &SqlType, left: &[u8], right: &[u8]) -> Result<Ordering, WeightEr
         }
         return Ok(left.cmp(right));
     };
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    string_weights(collation, left, usize::MAX, &mut first)?;
-    string_weights(collation, right, usize::MAX, &mut second)?;
-    let common = first.len().min(second.len());
-    let order = first[..common].cmp(&second[..common]);
-    if order != Ordering::Equal || !collation.pad_space() {
-        return Ok(order.then(first.len().cmp(&second.len())));
-    }
-    let pad = pad_weight(collation);
-    let against_pad = |rest: &[u8]| {
-        rest.chunks(pad.len())
-            .map(|weight| weight.cmp(pad))
-            .find(|order| order.is_ne())
+    let pad = if collation.pad_space() {
+        pad_weight(collation)
+    } else {
+        &[]
     };
-    Ok(
-        match (
-            against_pad(&first[common..]),
-            against_pad(&second[common..]),
-        ) {
-            (Some(order), _) => order,
-            (None, Some(order)) => order.reverse(),
-            (None, None) => Ordering::Equal,
-        },
-    )
+    match collation.weights() {
+        Weights::Unknown => Err(WeightError::UnknownCollation),
+        Weights::Bytes => Ok(compare_padded(
+            left.iter().copied(),
+            right.iter().copied(),
+            pad,
+        )),
+        Weights::Latin1Swedish => {
+            let table = tables::latin1_swedish();
+            let weigh = |byte: &u8| table[usize::from(*byte)];
+            Ok(compare_padded(
+                left.iter().map(weigh),
+                right.iter().map(weigh),
+                pad,
+            ))
+        }
+        Weights::GeneralCi => by_table(tables::general_ci(), left, right, pad),
+        Weights::UnicodeCi => by_table(tables::unicode_ci(), left, right, pad),
+        Weights::Uca0900AiCi => by_table(tables::uca_0900_ai_ci(), left, right, pad),
+    }
+}
+
+/// Compares the weights of two texts character by character, without memory of its own.
+fn by_table(table: Table, left: &[u8], right: &[u8], pad: &[u8]) -> Result<Ordering, WeightError> {
+    // Equal beginnings weigh alike, so weighing starts at the character in which the texts begin to differ.
+    let mut same = left
+        .iter()
+        .zip(right)
+        .take_while(|(left, right)| left == right)
+        .count();
+    while same > 0 && (continues(left, same) || continues(right, same)) {
+        same -= 1;
+    }
+    let (mut left, mut right) = (
+        Weighed::new(table, &left[same..]),
+        Weighed::new(table, &right[same..]),
+    );
+    let order = compare_padded(&mut left, &mut right, pad);
+    if left.malformed || right.malformed {
+        Err(WeightError::Malformed)
+    } else {
+        Ok(order)
+    }
+}
+
+/// Whether the byte at `at` continues a UTF-8 character.
+fn continues(text: &[u8], at: usize) -> bool {
+    text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80)
+}
+
+/// The bytes of a text's weights.
+struct Weighed<'t> {
+    table: Table,
+    text: &'t [u8],
+    current: CharacterWeights,
+    at: usize,
+    malformed: bool,
+}
+
+impl<'t> Weighed<'t> {
+    fn new(table: Table, text: &'t [u8]) -> Weighed<'t> {
+        Weighed {
+            table,
+            text,
+            current: CharacterWeights::default(),
+            at: 0,
+            malformed: false,
+        }
+    }
+}
+
+impl Iterator for Weighed<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        loop {
+            if let Some(byte) = self.current.bytes().get(self.at) {
+                self.at += 1;
+                return Some(*byte);
+            }
+            if self.text.is_empty() {
+                return None;
+            }
+            match self.table.first(self.text) {
+                Ok((weights, length)) => {
+                    (self.current, self.at) = (weights, 0);
+                    self.text = &self.text[length..];
+                }
+                Err(_) => {
+                    self.malformed = true;
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Compares two rows of weights; the shorter goes on with `pad` again and again, or ends where that is empty.
+fn compare_padded(
+    mut left: impl Iterator<Item = u8>,
+    mut right: impl Iterator<Item = u8>,
+    pad: &[u8],
+) -> Ordering {
+    let mut place = 0;
+    loop {
+        let padding = pad.get(place % pad.len().max(1)).copied();
+        let order = match (left.next(), right.next()) {
+            (None, None) => return Ordering::Equal,
+            (left, right) => left.or(padding).cmp(&right.or(padding)),
+        };
+        if order.is_ne() {
+            return order;
+        }
+        place += 1;
+    }
 }

@@ -159,7 +159,7 @@ impl Listener {
         let statements: Vec<Vec<u8>> = direct
             .0
             .exec(
-                "SELECT argument FROM mysql.general_log WHERE thread_id = ? AND command_type IN ('Query', 'Execute', 'Init DB')",
+                "SELECT argument FROM mysql.general_log WHERE thread_id = ? AND command_type IN ('Query', 'Prepare', 'Init DB')",
                 (self.session,),
             )
             .map_err(broken)?;

@@ -63,7 +63,8 @@ impl Demo {
         )?;
         let proxy = bind(folder.path(), &server)?;
         let address = proxy.local_addr();
-        let (stopper, stopper_on_signal) = (proxy.stopper(), proxy.stopper());
+        let stopper = proxy.stopper();
+        let stopper_on_signal = stopper.clone();
         termination.on_signal(move || stopper_on_signal.stop());
         let proxy_thread = thread::Builder::new()
             .name("proxy".into())
@@ -80,8 +81,10 @@ impl Demo {
         // Everything that it still has in memory goes to its files.
         server.stop();
         shown?;
-        if proxy_ended.is_err() {
-            return Err(failed("the proxy ended with a panic"));
+        match proxy_ended {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(failed(format!("the proxy: {error}"))),
+            Err(_) => return Err(failed("the proxy ended with a panic")),
         }
         search_files(&mut screen, &data)?;
 
@@ -173,6 +176,7 @@ fn show(
         script::TABLE
     ))?;
     screen.both_sides(&seen, &stored);
+    screen.text(&format!("\n{}", script::LOOK));
 
     screen.chapter("A client that goes past the proxy");
     for sql in script::PAST_THE_PROXY {

@@ -14,8 +14,8 @@ use super::{
 const WIDTH: usize = 118;
 /// Of a cell in a table.
 const CELL: usize = 26;
-/// Hexadecimal digits of a longer sequence that are shown.
-const DIGITS: usize = 8;
+/// Hexadecimal digits that are shown at each end of a longer sequence.
+const DIGITS: usize = 4;
 
 /// Standard output. Where it goes is nobody's business: if the reader has gone, the demonstration still ends in order.
 #[derive(Default)]
@@ -88,11 +88,11 @@ impl Screen {
             return;
         };
         for (name, cell) in seen.names.iter().zip(seen_row) {
-            let mut left = format!("{name} = {}", shown(cell));
+            let mut left = format!("{name} = {}", measured(cell));
             for (physical, cell) in stored.names.iter().zip(stored_row) {
                 let belongs = physical == name || physical.starts_with(&format!("{name}$"));
                 if belongs {
-                    self.text(&format!("  {left:<34} │ {physical} = {}", shown(cell)));
+                    self.text(&format!("  {left:<34} │ {physical} = {}", measured(cell)));
                     left.clear();
                 }
             }
@@ -176,21 +176,40 @@ impl Screen {
     }
 }
 
-/// Text as it is, everything else as the beginning of its bytes.
+/// Text as it is, everything else as the two ends of its bytes.
 fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Null => "NULL".into(),
         Cell::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
             _ => {
-                let start: String = bytes
-                    .iter()
-                    .take(DIGITS / 2)
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
-                format!("0x{start}… ({} bytes)", bytes.len())
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("0x{}", ends(&digits))
             }
         },
+    }
+}
+
+/// A cell with its length, if it is not text.
+fn measured(cell: &Cell) -> String {
+    let text = shown(cell);
+    match cell {
+        Cell::Bytes(bytes) if text.contains('…') => format!("{text} ({} bytes)", bytes.len()),
+        _ => text,
+    }
+}
+
+/// Cells of one column begin alike, with version and ids; order keys of near values, too.
+fn ends(digits: &str) -> String {
+    match (
+        digits.get(..DIGITS),
+        digits
+            .len()
+            .checked_sub(DIGITS)
+            .and_then(|at| digits.get(at..)),
+    ) {
+        (Some(front), Some(back)) if digits.len() > 2 * DIGITS => format!("{front}…{back}"),
+        _ => digits.to_owned(),
     }
 }
 
@@ -204,11 +223,7 @@ fn readable(sql: &[u8]) -> String {
         match c {
             Some(c) if c.is_ascii_hexdigit() => digits.push(c),
             _ => {
-                if digits.len() > 2 * DIGITS {
-                    digits.truncate(DIGITS);
-                    digits.push('…');
-                }
-                out.push_str(&digits);
+                out.push_str(&ends(&digits));
                 digits.clear();
                 let shown = match c {
                     Some(c) if c.is_whitespace() => (!out.ends_with(' ')).then_some(' '),
@@ -252,7 +267,7 @@ mod tests {
     fn long_hexadecimal_texts_are_cut_and_nothing_else() {
         assert_eq!(
             readable(b"SELECT facade FROM t WHERE a = x'00112233445566778899aabb'"),
-            "SELECT facade FROM t WHERE a = x'00112233…'"
+            "SELECT facade FROM t WHERE a = x'0011…aabb'"
         );
         assert_eq!(readable(b"a\n  b\xff\x00c"), "a b··c");
     }
@@ -262,7 +277,7 @@ mod tests {
         assert_eq!(shown(&Cell::Bytes("é".into())), "é");
         assert_eq!(
             shown(&Cell::Bytes(vec![0x11, 0, 1, 2, 3, 4])),
-            "0x11000102… (6 bytes)"
+            "0x1100…0304"
         );
         assert_eq!(shown(&Cell::Null), "NULL");
     }

@@ -196,6 +196,9 @@ pub const STEPS: &[Step] = &[
 /// What the application sees of the table.
 pub const LOGICAL_TABLE: &str = "SELECT * FROM clinic.patients ORDER BY id";
 
+/// What to look at there.
+pub const LOOK: &str = "Rows 1 and 6 have one token for name, because their names are equal to the collation; everything else differs each time.";
+
 /// Nobody stores plaintext by mistake: the columns that plaintext would go to do not exist on the server.
 pub const PAST_THE_PROXY: &[&str] = &[
     "INSERT INTO clinic.patients (name, age) VALUES ('mallory', 66)",

@@ -108,6 +108,10 @@ fn date(
         }
         Kind::DateTime { fsp } => {
             let (micros, exact) = cut(parts.micros, fsp);
+            if !exact && parts.year == 9999 && parts.month == 12 && parts.day == 31 {
+                // MySQL rounds this one out of range.
+                return Err(BAD);
+            }
             temporal::write_datetime(&DateTimeParts { micros, ..*parts }, out);
             Ok(if exact {
                 Comparand::Exact
@@ -160,7 +164,7 @@ fn date(
 /// Microseconds cut to a number of fractional digits, and whether nothing was lost.
 fn cut(micros: u32, fsp: u8) -> (u32, bool) {
     let unit = 10u32.pow(6 - u32::from(fsp.min(6)));
-    (micros - micros % unit, micros % unit == 0)
+    (micros - micros % unit, micros.is_multiple_of(unit))
 }
 
 fn time(fsp: u8, parts: &DateTimeParts, out: &mut Vec<u8>) -> Outcome {

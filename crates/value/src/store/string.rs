@@ -114,8 +114,8 @@ fn store_characters(
         }
         // MariaDB takes surrogates encoded as UTF-8 for characters.
         if charset != Charset::Latin1
-            && bytes
-                .windows(2)
+            && bytes.contains(&0xED)
+            && bytes.windows(2)
                 .any(|pair| pair[0] == 0xED && pair[1] >= 0xA0)
         {
             return Err(StoreError::Unsupported("surrogates encoded in UTF-8"));

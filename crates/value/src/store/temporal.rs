@@ -275,7 +275,8 @@ fn check_date(
 ) -> Result<bool, StoreError> {
     let mode = report.ctx.sql_mode;
     if parts.is_zero_date() {
-        if !mode.contains(SqlMode::NO_ZERO_DATE) && !(timestamp && parts.has_time()) {
+        let timeless = !timestamp || !parts.has_time();
+        if timeless && !mode.contains(SqlMode::NO_ZERO_DATE) {
             return Ok(true);
         }
         let lenient = match report.ctx.family {

@@ -341,7 +341,7 @@ pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
     literal.garbage = match scan.peek() {
         None => false,
         Some(letter)
-            if complete && letter.is_ascii_alphabetic() && letter.to_ascii_lowercase() != b'e' =>
+            if complete && letter.is_ascii_alphabetic() && !letter.eq_ignore_ascii_case(&b'e') =>
         {
             true
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what real servers store: type x literal x sql_mode -> cell, error or warnings.
 
-    record_store.py SOCKET FILE
+    record_store.py SOCKET FILE [SEED]
 
 Writes the corpus that tests/store_corpus.rs replays. A group begins with a line
 
@@ -14,6 +14,7 @@ the warnings. Bytes outside printable ASCII are escaped as \\xHH, long runs of o
 " for column 'c' at row 1" and ^ for the same with the column's full name.
 """
 
+import random
 import re
 import struct
 import sys
@@ -123,6 +124,43 @@ def inputs(kind):
         yield from [("X", t) for t in HEXES]
 
 
+def some_number(rnd):
+    digits = "".join(rnd.choice("0123456789") for _ in range(rnd.choice([1, 1, 2, 3, 3, 5, 8, 10, 14, 18, 19, 20, 25])))
+    kind = rnd.choice("IIDDDE")
+    sign = rnd.choice(["", "", "-"])
+    if kind == "I":
+        digits = digits.lstrip("0") or "0"
+        return ("D" if int(digits) >= 1 << 64 else "I", sign + digits)
+    fraction = "".join(rnd.choice("0123456789") for _ in range(rnd.choice([1, 2, 3, 6, 9])))
+    return ("D", f"{sign}{digits}.{fraction}") if kind == "D" else ("E", f"{sign}{digits}.{fraction}e{rnd.choice(['', '-'])}{rnd.choice([0, 1, 2, 5, 17, 40])}")
+
+
+def some_text(rnd, kind):
+    if kind == "temporal":
+        text = rnd.choice([b.decode("latin1") for b in TEMPORAL_TEXTS] + ["%04d-%02d-%02d %02d:%02d:%02d.%06d" % (rnd.choice([0, 1970, 2024, 2038, 9999]), rnd.randrange(14), rnd.randrange(33), rnd.randrange(25), rnd.randrange(61), rnd.randrange(61), rnd.randrange(10**6))] * 60
+                          + ["%s%d:%02d:%02d.%d" % (rnd.choice(["", "-"]), rnd.choice([0, 1, 23, 100, 838]), rnd.randrange(60), rnd.randrange(60), rnd.randrange(10**7))] * 40)[: rnd.choice([8, 10, 16, 19, 30])]
+    elif kind == "number":
+        text = some_number(rnd)[1]
+    else:
+        text = "".join(rnd.choice(["a", "b", " ", "  ", "é", "ß", "€", "日", "😀", "\t", "\0", "1", "x" * 40, "é" * 30]) for _ in range(rnd.randrange(12)))
+    data = bytearray(text.encode())
+    for _ in range(rnd.choice([0, 0, 0, 1, 2])):
+        place = rnd.randrange(len(data) + 1)
+        noise = rnd.choice(b" 0159-+.:eETZx/\t\xff\xc3\xa9" if kind != "string" else b" ax\t\xff\xc3\xa9\xe2\xf0")
+        data[place : place + rnd.choice([0, 1])] = bytes([noise])
+    return bytes(data)
+
+
+def random_inputs(rnd, kind, count=120):
+    for _ in range(count):
+        if kind == "string" and rnd.random() < 0.1:
+            yield ("L", bytes(rnd.randrange(1, 256) for _ in range(rnd.randrange(9))))
+        elif rnd.random() < (0.5 if kind == "number" else 0.15):
+            yield some_number(rnd)
+        else:
+            yield ("T", some_text(rnd, kind))
+
+
 def attempt(server, letter, value, ignore):
     verb = "INSERT IGNORE INTO t VALUES (" if ignore else "INSERT INTO t VALUES ("
     if letter == "P":
@@ -134,14 +172,14 @@ def attempt(server, letter, value, ignore):
     server.query(verb.encode() + literal + b")")
 
 
-def record(server, out, kind, definition, collation, mode, zone, ignore):
+def record(server, out, kind, definition, collation, mode, zone, ignore, given=None):
     server.query("SET sql_mode='', time_zone='+00:00'")
     server.query("DROP TABLE IF EXISTS t")
     charset = "" if collation == "-" else f" COLLATE {collation}"
     server.query(f"CREATE TABLE t (c {definition}{charset} NULL)")
     server.query(f"SET sql_mode='{'' if mode == '-' else mode}', time_zone='{zone}', timestamp=1700000000, autocommit=0")
     out.write(f"@\t{definition}\t{collation}\t{mode}\t{zone}\t{int(ignore)}\n")
-    for letter, value in inputs(kind):
+    for letter, value in given or inputs(kind):
         server.query("SET NAMES latin1" if letter == "L" else "SET NAMES utf8mb4")
         shown = escape(value) if letter in "TL" else " ".join(map(str, value)) if letter == "P" else value
         try:
@@ -166,6 +204,16 @@ def main():
     server.query("CREATE DATABASE IF NOT EXISTS db")
     server.query("USE db")
     fractional = "TIME_ROUND_FRACTIONAL" if server.is_mariadb else "TIME_TRUNCATE_FRACTIONAL"
+    if len(sys.argv) > 3:
+        rnd = random.Random(sys.argv[3])
+        with open(sys.argv[2], "w") as out:
+            for _ in range(100):
+                kind, types = rnd.choice([("number", INTEGER_TYPES + DECIMAL_TYPES + REAL_TYPES), ("string", STRING_TYPES), ("temporal", TEMPORAL_TYPES)])
+                definition, collation = rnd.choice([(name, "-") if isinstance(name, str) else name for name in types])
+                modes = [name for name in ("STRICT_TRANS_TABLES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ALLOW_INVALID_DATES", fractional) if rnd.random() < 0.4]
+                given = list(random_inputs(rnd, kind))
+                record(server, out, kind, definition, collation, ",".join(modes) or "-", rnd.choice(["+02:00", "+00:00", "-05:30", "Europe/Berlin", "America/New_York"]), rnd.random() < 0.2, given)
+        return
     with open(sys.argv[2], "w") as out:
         for kind, types in (("number", INTEGER_TYPES + DECIMAL_TYPES + REAL_TYPES), ("string", STRING_TYPES), ("temporal", TEMPORAL_TYPES)):
             for at, definition in enumerate(types):
