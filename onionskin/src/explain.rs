@@ -92,7 +92,7 @@ impl Explain {
             println!("server  {}", explained.server_text);
         }
         match explained.learns.as_slice() {
-            [] if explained.tier == 1 || explained.tier == 2 => {
+            [] if explained.tier > 0 && !explained.server_text.is_empty() => {
                 println!("learns  nothing of any protected value")
             }
             lines => lines.iter().for_each(|line| println!("learns  {line}")),
@@ -133,8 +133,12 @@ impl Definitions {
                 .prefer_socket(false),
         };
         Conn::new(options).map(Self).map_err(|error| {
+            let reason = match error {
+                mysql::Error::MySqlError(error) => error.message,
+                other => other.to_string(),
+            };
             CommandError::Explain(format!(
-                "the definitions of the tables cannot be read as {user} from {backend}: {error}; \
+                "the definitions of the tables cannot be read as {user} from {backend}: {reason}; \
                  see --user, --password-env and --backend"
             ))
         })

@@ -42,6 +42,15 @@ impl Accounts {
     }
 }
 
+impl Accounts {
+    /// Forgets what any account knows of these names: a definition has changed.
+    pub fn forget(&self, names: &[(String, String)]) {
+        for account in self.0.read().values() {
+            account.forget(names);
+        }
+    }
+}
+
 struct Entry {
     /// `None`: there is no such table.
     table: Option<Arc<Table>>,
@@ -159,13 +168,11 @@ impl Account {
         Ok(changed)
     }
 
-    /// Forgets everything known of these names, and every plan.
-    pub fn forget(&self, names: &[(String, String)]) {
-        let mut tables = self.tables.write();
-        for name in names {
-            tables.remove(name);
-        }
-        drop(tables);
+    /// Forgets everything known of these names, as tables and as databases, and every plan.
+    fn forget(&self, names: &[(String, String)]) {
+        self.tables.write().retain(|key, _| {
+            !names.iter().any(|name| name == key || name.1 == key.0)
+        });
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 

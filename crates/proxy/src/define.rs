@@ -23,7 +23,7 @@ impl Session {
         self.server.flush()?;
         let done = self.relay_answer(Command::Query, &[]);
         // whatever the answer, what was known is not certain any more
-        self.account.forget(&prepared.plan.names);
+        self.shared.accounts.forget(&prepared.plan.names);
         done
     }
 

@@ -26,35 +26,36 @@ const BOUND: usize = 64 << 20;
 #[derive(Default)]
 struct Arena {
     bytes: Vec<u8>,
-    /// End of each cell in `bytes`, or the mark of NULL.
-    ends: Vec<u32>,
+    /// Where each cell begins in `bytes` and how long it is; [`NULL`] in the place of a length.
+    cells: Vec<(u32, u32)>,
 }
 
 const NULL: u32 = u32::MAX;
 
 impl Arena {
     fn push(&mut self, cell: Option<&[u8]>) -> Outcome<()> {
-        let size = self.bytes.len() + cell.map_or(0, <[u8]>::len) + (self.ends.len() + 1) * 4;
+        let size = self.bytes.len() + cell.map_or(0, <[u8]>::len) + (self.cells.len() + 1) * 8;
         if size > BOUND {
             return Err(Failure::refused(&errors::MEMORY, ""));
         }
+        // the bound keeps both numbers far below the mark
+        let start = self.bytes.len() as u32;
         match cell {
-            None => self.ends.push(NULL),
+            None => self.cells.push((start, NULL)),
             Some(bytes) => {
                 self.bytes.extend_from_slice(bytes);
-                self.ends.push(u32::try_from(self.bytes.len()).unwrap_or(NULL - 1));
+                self.cells.push((start, bytes.len() as u32));
             }
         }
         Ok(())
     }
 
     fn cell(&self, at: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(at)?;
-        if end == NULL {
+        let (start, length) = *self.cells.get(at)?;
+        if length == NULL {
             return None;
         }
-        let start = self.ends[..at].iter().rev().find(|&&e| e != NULL).copied().unwrap_or(0);
-        self.bytes.get(start as usize..end as usize)
+        self.bytes.get(start as usize..start as usize + length as usize)
     }
 }
 
@@ -368,8 +369,7 @@ impl Session {
         let types: Vec<Option<SqlType>> = (0..width)
             .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
             .collect();
-        // `Arena::cell` looks back over NULLs; starts are found once
-        let rows = arena.ends.len().checked_div(width).unwrap_or(0);
+        let rows = arena.cells.len().checked_div(width).unwrap_or(0);
         let mut order: Vec<u32> = (0..u32::try_from(rows).unwrap_or(u32::MAX)).collect();
         if finish.distinct {
             distinct(&arena, &mut order, width, &types)?;

@@ -364,7 +364,8 @@ impl Session {
             && found.generation == self.account.generation()
             && matches!(found.plan.action, Action::Relay)
         {
-            return self.relay_query(&found);
+            let locks = locks_tables(&self.template.key);
+            return self.relay_query(&found, locks);
         }
         let sql = sql.to_vec();
         self.statement(&sql, true)
@@ -509,12 +510,14 @@ impl Session {
         let prepared = &planned.prepared;
         match &prepared.plan.action {
             Action::Relay => {
+                let locks = locks_tables(&planned.template.key);
                 if whole {
-                    self.relay_query(prepared)
+                    self.relay_query(prepared, locks)
                 } else {
                     self.server.put_query(&planned.sql)?;
                     self.server.flush()?;
                     self.relay_answer(Command::Query, &[])?;
+                    self.locked_tables = locks.unwrap_or(self.locked_tables);
                     self.after_relay(prepared)
                 }
             }
@@ -564,15 +567,16 @@ impl Session {
         self.server.flush()
     }
 
-    fn relay_query(&mut self, prepared: &Prepared) -> Outcome<()> {
+    fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
         self.put_client_query()?;
         self.relay_answer(Command::Query, &prepared.plan.names)?;
+        self.locked_tables = locks.unwrap_or(self.locked_tables);
         self.after_relay(prepared)
     }
 
     fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
         if prepared.plan.defines {
-            self.account.forget(&prepared.plan.names);
+            self.shared.accounts.forget(&prepared.plan.names);
         }
         Ok(())
     }
@@ -870,6 +874,18 @@ impl Planned {
             .split(|&b| b == b' ')
             .take(4)
             .any(|word| word.eq_ignore_ascii_case(b"ignore"))
+    }
+}
+
+/// Whether a statement begins or ends `LOCK TABLES`.
+fn locks_tables(key: &[u8]) -> Option<bool> {
+    let begins = |word: &[u8]| key.get(..word.len()).is_some_and(|k| k.eq_ignore_ascii_case(word));
+    if begins(b"lock t") {
+        Some(true)
+    } else if begins(b"unlock t") || begins(b"begin") || begins(b"start t") {
+        Some(false)
+    } else {
+        None
     }
 }
 

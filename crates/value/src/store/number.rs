@@ -1,6 +1,6 @@
 //! Storing into integer, DECIMAL, FLOAT and DOUBLE columns.
 
-use crate::context::{Condition, Input, Report, StoreError};
+use crate::context::{Condition, Input, Level, Report, StoreError};
 use crate::decimal::{self, Decimal, ParseFailure, Wide};
 use crate::payload;
 use crate::types::{Family, Kind, SqlType};
@@ -45,6 +45,13 @@ pub(super) fn store_integer(
     out: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
     let value = match input {
+        // The literal is a DECIMAL then.
+        Input::Integer {
+            negative: true,
+            magnitude,
+        } if magnitude > 1 << 63 => {
+            decimal_to_integer(ty, Decimal::from_i128(signed(true, magnitude)), report)?
+        }
         Input::Integer {
             negative,
             magnitude,
@@ -212,6 +219,7 @@ pub(super) fn store_decimal(
     report: &mut Report<'_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
+    let noted = report.warnings.len();
     let number = match input {
         Input::Integer {
             negative,
@@ -250,7 +258,27 @@ pub(super) fn store_decimal(
             return Err(OTHER_INPUT);
         }
     };
-    put_decimal(ty, precision, scale, number, report, out)
+    put_decimal(ty, precision, scale, number, report, out)?;
+    if report.ctx.family == Family::MariaDb {
+        drop_note(noted, report);
+    }
+    Ok(())
+}
+
+/// Digits and fractional digits that a DECIMAL can have; longer numbers the servers cut while they read them.
+const DECIMAL_DIGITS: u32 = 65;
+const DECIMAL_SCALE: u32 = 30;
+
+/// MariaDB's note of trailing spaces gives way to what it has to say of the number itself.
+fn drop_note(noted: usize, report: &mut Report<'_, '_>) {
+    if report.warnings.len() > noted + 1
+        && report
+            .warnings
+            .get(noted)
+            .is_some_and(|first| first.level == Level::Note)
+    {
+        report.warnings.remove(noted);
+    }
 }
 
 fn decimal_text(text: &[u8], report: &mut Report<'_, '_>) -> Result<Decimal, StoreError> {
@@ -264,6 +292,13 @@ fn decimal_text(text: &[u8], report: &mut Report<'_, '_>) -> Result<Decimal, Sto
             let tail = &text[parsed.end..];
             if matches!(tail, [b'e' | b'E', 9..=13 | b' ', ..]) {
                 return Err(StoreError::Unsupported("an exponent after a space"));
+            }
+            let limit = Wide::pow10(DECIMAL_DIGITS);
+            if !tail.is_empty()
+                && (parsed.number.scale > DECIMAL_SCALE
+                    || limit.is_none_or(|limit| parsed.number.digits >= limit))
+            {
+                return Err(TOO_LONG);
             }
             match report.ctx.family {
                 Family::MariaDb => check_tail(tail, Condition::Truncated, report)?,
@@ -364,7 +399,11 @@ pub(super) fn store_real(
             magnitude,
         } => {
             let magnitude = magnitude as f64;
-            if negative { -magnitude } else { magnitude }
+            if negative && magnitude > 0.0 {
+                -magnitude
+            } else {
+                magnitude
+            }
         }
         Input::Hex(bytes) => match i64::try_from(hex_number(bytes, report)?) {
             Ok(value) => value as f64,

@@ -7,6 +7,9 @@ use crate::format::write_double;
 use crate::store::number::is_space;
 use crate::types::{Family, Kind, SqlType};
 
+/// Length up to which a double is stored in a string as it is printed.
+const DOUBLE_PLAIN: usize = 20;
+
 /// Bytes of a bad string that the server shows before an ellipsis.
 const SHOWN: usize = 6;
 
@@ -46,8 +49,8 @@ pub(super) fn store_string(
                 return Err(StoreError::Unsupported("negative zero"));
             }
             write_double(value, &mut number);
-            // Where it does not fit the server prints fewer digits.
-            if limit(ty).is_some_and(|limit| number.len() > limit) {
+            // Where it does not fit, or is long without an exponent, the server prints other digits.
+            if number.len() > DOUBLE_PLAIN || limit(ty).is_some_and(|limit| number.len() > limit) {
                 return Err(StoreError::Unsupported(
                     "a double for a string column that is too short for it",
                 ));
@@ -115,7 +118,8 @@ fn store_characters(
         // MariaDB takes surrogates encoded as UTF-8 for characters.
         if charset != Charset::Latin1
             && bytes.contains(&0xED)
-            && bytes.windows(2)
+            && bytes
+                .windows(2)
                 .any(|pair| pair[0] == 0xED && pair[1] >= 0xA0)
         {
             return Err(StoreError::Unsupported("surrogates encoded in UTF-8"));
@@ -246,19 +250,21 @@ fn convert(
     out: &mut Vec<u8>,
 ) -> Copied {
     let start = out.len();
-    let (mut read, mut bad, mut left) = (0, None, characters);
+    let (mut read, mut left) = (0, characters);
+    // Of bytes that are no character and characters that the target lacks the server shows the former.
+    let (mut malformed, mut lacking) = (None, None);
     while read < bytes.len() && left > 0 {
         let before = out.len();
         let length = match source.decode(&bytes[read..]) {
             Some((code, length)) => {
                 if !target.encode(code, out) {
-                    bad = bad.or(Some(read));
+                    lacking = lacking.or(Some(read));
                     out.push(b'?');
                 }
                 length
             }
             None => {
-                bad = bad.or(Some(read));
+                malformed = malformed.or(Some(read));
                 out.push(b'?');
                 1
             }
@@ -270,14 +276,18 @@ fn convert(
         read += length;
         left -= 1;
     }
-    Copied { read, bad }
+    Copied {
+        read,
+        bad: malformed.or(lacking),
+    }
 }
 
 /// The bad bytes as the server shows them in its message.
 fn printable(bytes: &[u8], into: &mut Vec<u8>) {
     for byte in bytes.iter().take(SHOWN) {
         match byte {
-            0x20..=0x7E => into.push(*byte),
+            // What the servers do with 0x7F differs, and the message is then refused.
+            0x20..=0x7F => into.push(*byte),
             _ => into.extend_from_slice(format!("\\x{byte:02X}").as_bytes()),
         }
     }

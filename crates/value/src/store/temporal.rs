@@ -465,6 +465,11 @@ fn store_timestamp(
             temporal::write_timestamp(seconds * 1_000_000 + u64::from(parts.micros), out)
         }
         _ => {
+            if !report.is_strict() && literal.garbage {
+                return Err(StoreError::Unsupported(
+                    "a TIMESTAMP out of range followed by more",
+                ));
+            }
             if !report.is_strict()
                 && report.ctx.family == Family::MariaDb
                 && (parts.micros > 0 || literal.excess.is_some())
@@ -500,29 +505,38 @@ fn store_time(
     {
         return Err(StoreError::Unsupported("a zero date for a time"));
     }
+    if dated
+        && !literal.parts.is_zero_date()
+        && literal.parts.day > temporal::days_in_month(literal.parts.year, literal.parts.month)
+    {
+        return Err(StoreError::Unsupported(
+            "the time of a date that does not exist",
+        ));
+    }
     if dated && literal.excess.is_some() && family == Family::MariaDb {
+        return Err(StoreError::Unsupported("more than six fractional digits"));
+    }
+    // MariaDB's TIME ends with the last fraction of 838:59:59, MySQL's with its beginning.
+    let most = match family {
+        Family::MariaDb => temporal::TIME_MAX_MICROS + i64::from(fraction(999_999, fsp).0),
+        Family::MySql => temporal::TIME_MAX_MICROS,
+    };
+    let given_micros = literal.parts.time_micros().abs();
+    if given_micros > most && literal.excess.is_some() {
         return Err(StoreError::Unsupported("more than six fractional digits"));
     }
     let (parts, carry) = adjust(literal, fsp, report)?;
     if dated && !literal.parts.is_zero_date() && !literal.garbage {
         note_dropped(given, report)?;
     }
-    let cut = DateTimeParts {
-        kind: TemporalKind::Time,
-        ..parts
-    }
-    .time_micros();
-    let micros = if parts.negative {
-        cut - i64::from(carry)
-    } else {
-        cut + i64::from(carry)
+    let kind = TemporalKind::Time;
+    let cut = DateTimeParts { kind, ..parts }.time_micros();
+    let micros = cut + i64::from(carry) * if parts.negative { -1 } else { 1 };
+    let beyond = match family {
+        Family::MariaDb => micros.abs() > most,
+        Family::MySql => micros.abs() > most || given_micros > most,
     };
-    // MariaDB's TIME ends with the last fraction of 838:59:59, MySQL's with its beginning.
-    let most = match family {
-        Family::MariaDb => temporal::TIME_MAX_MICROS + i64::from(fraction(999_999, fsp).0),
-        Family::MySql => temporal::TIME_MAX_MICROS,
-    };
-    if micros.abs() > most {
+    if beyond {
         bad_value(given, Condition::OutOfRange, report)?;
     }
     temporal::write_time(micros.clamp(-most, most), out);

@@ -183,15 +183,17 @@ fn compact(value: u64, length: usize, mut scan: Scan<'_>) -> Read {
 /// `YYYY-MM-DD[ hh[:mm[:ss[.ffffff]]]]` from the first dash on.
 fn delimited(year: u64, year_digits: usize, mut scan: Scan<'_>, family: Family) -> Read {
     let mut parts = DateTimeParts::zero(TemporalKind::DateTime);
-    for (at, field) in [&mut parts.month, &mut parts.day].into_iter().enumerate() {
+    // The beginning of a date is incorrect, but nothing but zeros may pass for the zero date.
+    let unfinished = if year == 0 { Err(exotic()) } else { Ok(None) };
+    for field in [&mut parts.month, &mut parts.day] {
         if scan.peek().is_none() {
-            return Ok(None);
+            return unfinished;
         }
         if !scan.eat(b'-') {
             return Err(exotic());
         }
-        if scan.peek().is_none() && at < 2 {
-            return Ok(None);
+        if scan.peek().is_none() {
+            return unfinished;
         }
         *field = scan.number(2)? as u8;
     }
@@ -215,10 +217,10 @@ fn delimited(year: u64, year_digits: usize, mut scan: Scan<'_>, family: Family) 
         {
             literal.garbage = true
         }
+        Some(b'T' | b't') => return Err(exotic()),
         Some(letter) if letter.is_ascii_alphabetic() => literal.garbage = true,
         Some(_) => return Err(exotic()),
     }
-    // An offset that is no offset makes all of it incorrect.
     if !in_range(&literal.parts) {
         return Ok(None);
     }
@@ -288,6 +290,7 @@ fn offset(text: &[u8]) -> Option<i32> {
 /// Reads a time: `[-][d ]hh:mm[:ss[.ffffff]]` or `[-]hhmmss[.ffffff]`, or the time of a date with time.
 pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
     match text {
+        [b'e' | b'E', ..] => return Err(exotic()),
         [b'a'..=b'z' | b'A'..=b'Z', ..] => return Ok(None),
         [] | [b'0'..=b'9', ..] | [b'-', b'0'..=b'9', ..] => {}
         _ => return Err(exotic()),
@@ -297,7 +300,14 @@ pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
         let with_time = text.len() > 11
             && (text.contains(&b' ') || (family == Family::MariaDb && text.contains(&b'T')));
         return match datetime_text(text, family)? {
-            Some(literal) if with_time && literal.offset.is_none() && text.contains(&b':') => {
+            Some(literal)
+                if with_time
+                    && literal.offset.is_none()
+                    && !literal.garbage
+                    && (literal.parts.month > 0 && literal.parts.day > 0
+                        || literal.parts.is_zero_date())
+                    && text.contains(&b':') =>
+            {
                 Ok(Some(literal))
             }
             _ => Err(exotic()),
@@ -341,7 +351,9 @@ pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
     literal.garbage = match scan.peek() {
         None => false,
         Some(letter)
-            if complete && letter.is_ascii_alphabetic() && !letter.eq_ignore_ascii_case(&b'e') =>
+            if complete
+                && letter.is_ascii_alphabetic()
+                && !matches!(letter, b'e' | b'E' | b't' | b'T') =>
         {
             true
         }
