@@ -74,7 +74,8 @@ impl Serve {
         let server = match &self.private {
             None => None,
             Some(folder) => {
-                let server = PrivateServer::start(Installation::open(folder)?, termination)?;
+                let server =
+                    PrivateServer::start(Installation::open(folder, termination)?, termination)?;
                 if !local && root_is_open(server.socket()) {
                     return Err(CommandError::OpenRoot { address });
                 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_schema::Policy;
 use onionskin_wire::Transport;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 
 /// How long a connection to the server may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -78,8 +79,12 @@ impl Backend {
         }
     }
 
-    /// The host's name, for a certificate to be checked against.
-    pub(crate) fn host(&self) -> String {
+    /// The name that the server's certificate is checked against.
+    pub(crate) fn server_name(&self) -> Result<ServerName<'static>, InvalidDnsNameError> {
+        ServerName::try_from(self.host())
+    }
+
+    fn host(&self) -> String {
         match self {
             Backend::Unix(_) => "localhost".into(),
             Backend::Tcp { host, .. } => host.clone(),

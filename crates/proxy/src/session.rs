@@ -32,7 +32,6 @@ pub(crate) struct Session {
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
     connection_id: u32,
-    scramble: Vec<u8>,
 }
 
 /// A statement's text and shape, and its plan.
@@ -104,7 +103,6 @@ impl Session {
             statements: Statements::default(),
             locked_tables: false,
             connection_id: login.connection_id,
-            scramble: login.scramble,
         };
         session.state.changed = false;
         // only now does the client learn that it is logged in
@@ -196,13 +194,7 @@ impl Session {
             &payload,
             self.client_capabilities,
             self.server.capabilities,
-            &mut self.scramble,
-        )
-        .map_err(|error| match error {
-            crate::login::LoginError::Server(e) => Failure::Backend(e),
-            crate::login::LoginError::Client(e) => Failure::Client(e),
-            _ => Failure::Client(WireError::Closed),
-        })?;
+        )?;
         let Some(ok) = done else { return Err(Failure::Client(WireError::Closed)) };
         self.statements.clear();
         self.locked_tables = false;

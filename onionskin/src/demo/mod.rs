@@ -58,7 +58,7 @@ impl Demo {
 
         screen.chapter("A database server of its own, and the proxy before it");
         let server = PrivateServer::start(
-            Installation::open(&folder.path().join("server"))?,
+            Installation::open(&folder.path().join("server"), &termination)?,
             &termination,
         )?;
         let proxy = bind(folder.path(), &server)?;

@@ -24,7 +24,7 @@ use super::{
     account::ServerUser,
     program::{Family, ServerProgram, foreign, without_ours},
 };
-use crate::tied;
+use crate::{termination::Termination, tied};
 
 /// The longest name of a Unix socket: `sun_path` has 108 bytes and ends with zero.
 const SOCKET_PATH_MAX: usize = 107;
@@ -41,7 +41,7 @@ pub struct Installation {
 
 impl Installation {
     /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
-    pub fn open(folder: &Path) -> Result<Self, PrivateError> {
+    pub fn open(folder: &Path, termination: &Termination) -> Result<Self, PrivateError> {
         let first = fs::symlink_metadata(folder).is_err();
         DirBuilder::new()
             .recursive(true)
@@ -68,7 +68,13 @@ impl Installation {
         };
         installation.end_leftover()?;
         installation.make_folders()?;
-        installation.initialise()?;
+        match installation.initialise() {
+            // The signal was for the tool as well, if it came from a terminal.
+            Err(PrivateError::Initialise { .. }) if termination.requested() => {
+                Err(PrivateError::Interrupted)?
+            }
+            other => other?,
+        }
         Ok(installation)
     }
 
@@ -330,6 +336,9 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), PrivateError> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(at(path))
 }
 
+/// Characters of a line that are shown: a statement in it can be long.
+const LINE: usize = 300;
+
 /// What a server or its installer said last; its errors, if it marked them.
 pub fn last_lines(text: &str) -> String {
     let errors: Vec<&str> = text
@@ -343,7 +352,14 @@ pub fn last_lines(text: &str) -> String {
             .collect(),
         false => errors,
     };
-    lines[lines.len().saturating_sub(8)..].join("\n")
+    lines[lines.len().saturating_sub(8)..]
+        .iter()
+        .map(|line| match line.char_indices().nth(LINE) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => (*line).to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Says which file an error is about.
@@ -362,7 +378,9 @@ mod tests {
     fn a_socket_path_that_is_too_long_is_refused_with_the_way_out() {
         let outer = tempfile::tempdir().expect("a folder");
         let folder = outer.path().join("x".repeat(120));
-        let error = Installation::open(&folder).err().expect("too long");
+        let error = Installation::open(&folder, &Termination::default())
+            .err()
+            .expect("too long");
         assert!(
             matches!(error, PrivateError::SocketPath { length, .. } if length > SOCKET_PATH_MAX)
         );
@@ -386,5 +404,6 @@ mod tests {
             "[ERROR] a\n[ERROR] b"
         );
         assert_eq!(last_lines("\none\n\ntwo\n"), "one\ntwo");
+        assert_eq!(last_lines(&"é".repeat(400)).chars().count(), LINE + 1);
     }
 }
