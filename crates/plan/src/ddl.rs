@@ -377,6 +377,10 @@ fn column_definition(
     if sql_type.collation.is_none() && sql_type.is_character() {
         return Err(attribute("its collation"));
     }
+    let default = match default {
+        Some(default) => Some(canonical(&default, &sql_type, &name, reader.request)?),
+        None => None,
+    };
     if matches!(default, Some(DefaultLiteral::Null)) && not_null {
         return Err(attribute("DEFAULT NULL on a NOT NULL column"));
     }
@@ -437,6 +441,26 @@ fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
             _ => return None,
         };
     Some(DefaultLiteral::Value(value))
+}
+
+/// A default as the server would keep and print it.
+fn canonical(
+    default: &DefaultLiteral,
+    sql_type: &SqlType,
+    column: &str,
+    request: &Request,
+) -> Planned<DefaultLiteral> {
+    let context = onionskin_value::Context {
+        sql_mode: onionskin_value::SqlMode::STRICT,
+        time_zone: &onionskin_value::TimeZone::UTC,
+        family: request.settings.family,
+        ignore: false,
+        row: 1,
+        column,
+        database: "",
+        table: "",
+    };
+    onionskin_schema::canonical_default(default, sql_type, &context).map_err(|e| schema_refusal(&e))
 }
 
 /// What an element of a `CREATE TABLE` list or an `ADD` specification is.
@@ -1035,7 +1059,12 @@ pub(crate) fn alter_table<'a>(
                 None => out.sql(s.text(spec)),
                 Some(index) => {
                     let default = if s.eat("set") && s.eat("default") {
-                        Some(default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?)
+                        let default =
+                            default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?;
+                        let sql_type = table.columns[index]
+                            .sql_type
+                            .ok_or_else(|| bad("SET DEFAULT"))?;
+                        Some(canonical(&default, &sql_type, &column, request)?)
                     } else if s.eat("drop") && s.eat("default") {
                         None
                     } else {

@@ -259,6 +259,7 @@ impl Session {
     }
 
     pub fn execute(&mut self) -> Outcome<()> {
+        self.statements.own_warnings.clear();
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {

@@ -351,6 +351,12 @@ impl Session {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
+        if !self.statements.own_warnings.is_empty() {
+            if self.template.key.eq_ignore_ascii_case(b"show warnings") {
+                return self.show_warnings();
+            }
+            self.statements.own_warnings.clear();
+        }
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = self.space.get(&self.template.key)
             && found.generation == self.account.generation()
@@ -455,6 +461,7 @@ impl Session {
     /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
     fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
         self.statements.more_results = !last;
+        self.statements.own_warnings.clear();
         let before = self.statements.errors_sent;
         let done = self.statement(sql, false);
         self.statements.more_results = false;
@@ -832,6 +839,42 @@ impl Session {
             }
         }
         Ok(opener)
+    }
+
+    /// `SHOW WARNINGS` after a statement some of whose values were coerced here.
+    fn show_warnings(&mut self) -> Outcome<()> {
+        let own = std::mem::take(&mut self.statements.own_warnings);
+        self.server.put_query(b"SHOW WARNINGS")?;
+        self.server.flush()?;
+        self.server.begin(Command::Query)?;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Err => return Err(self.server.error()),
+                Step::EndOfRows { .. } => {
+                    for warning in &own {
+                        let level = match warning.level {
+                            onionskin_value::Level::Note => b"Note".as_slice(),
+                            onionskin_value::Level::Warning => b"Warning",
+                        };
+                        let out = self.client.begin_payload();
+                        let code = warning.code.to_string();
+                        for cell in [level, code.as_bytes(), warning.message.as_bytes()] {
+                            onionskin_wire::rows::put_text_cell(out, Some(cell));
+                        }
+                        self.client.end_payload().map_err(Failure::Client)?;
+                    }
+                    self.write_end(step)?;
+                }
+                Step::EofAfterColumns { .. } => self.write_end(step)?,
+                _ => {
+                    let payload = self.server.connection.last_payload();
+                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                }
+            }
+        }
+        self.statements.own_warnings = own;
+        Ok(())
     }
 
     fn field_list(&mut self) -> Outcome<()> {

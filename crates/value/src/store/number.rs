@@ -176,6 +176,9 @@ fn store_integer_text(
         }
         Err(ParseFailure::TooLong) => return Err(TOO_LONG),
     };
+    if parsed.exponent && parsed.number.digits.is_zero() {
+        return Err(TOO_LONG);
+    }
     // The servers accumulate digits in 64 bits and round what is left of them; beyond 18 digits that differs from
     // exact rounding. A second point confuses them.
     if parsed.significant > 18 && (parsed.point || parsed.exponent) {
@@ -292,6 +295,9 @@ fn decimal_text(text: &[u8], report: &mut Report<'_, '_>) -> Result<Decimal, Sto
             let tail = &text[parsed.end..];
             if matches!(tail, [b'e' | b'E', 9..=13 | b' ', ..]) {
                 return Err(StoreError::Unsupported("an exponent after a space"));
+            }
+            if parsed.exponent && parsed.number.digits.is_zero() {
+                return Err(TOO_LONG);
             }
             let limit = Wide::pow10(DECIMAL_DIGITS);
             if !tail.is_empty()

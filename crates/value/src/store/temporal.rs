@@ -279,8 +279,11 @@ fn check_date(
         if timeless && !mode.contains(SqlMode::NO_ZERO_DATE) {
             return Ok(true);
         }
+        if parts.has_time() && !report.is_strict() {
+            return Err(StoreError::Unsupported("a zero date with a time"));
+        }
         let lenient = match report.ctx.family {
-            Family::MariaDb if parts.has_time() || timestamp => Condition::Truncated,
+            Family::MariaDb if timestamp => Condition::Truncated,
             _ => Condition::OutOfRange,
         };
         bad_value(given, lenient, report)?;
@@ -501,7 +504,10 @@ fn store_time(
         return Ok(());
     }
     let dated = literal.parts.kind == TemporalKind::DateTime;
-    if dated && literal.parts.is_zero_date() && report.ctx.sql_mode.contains(SqlMode::NO_ZERO_DATE)
+    let mode = report.ctx.sql_mode;
+    if dated
+        && literal.parts.is_zero_date()
+        && (mode.contains(SqlMode::NO_ZERO_DATE) || mode.contains(SqlMode::NO_ZERO_IN_DATE))
     {
         return Err(StoreError::Unsupported("a zero date for a time"));
     }
