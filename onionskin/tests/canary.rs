@@ -145,7 +145,7 @@ fn no_plaintext_leaves_the_proxy(kind: Kind, binlog: Binlog) {
         session.must("SET innodb_lock_wait_timeout = 50");
         move || {
             session.run(&format!(
-                "UPDATE app.t SET s = '{s}', open = '{CONTROL}w' WHERE e <> '{e}'"
+                "UPDATE app.t SET s = '{s}' WHERE open <> '{CONTROL}w' AND e <> '{e}'"
             ))
         }
     });

@@ -409,7 +409,12 @@ fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
                             answers.fetch_add(u64::from(!row.is_empty()), Ordering::Relaxed);
                         }
                         Err(failure) => {
-                            assert!(EXPECTED.contains(&failure.code), "unexpected: {failure}")
+                            assert!(
+                                EXPECTED.contains(&failure.code)
+                                // The definition changed twice meanwhile; the statement was not run.
+                                || failure.message.starts_with("OS1105"),
+                                "unexpected: {failure}"
+                            )
                         }
                     }
                 }

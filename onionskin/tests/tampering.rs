@@ -87,7 +87,7 @@ fn tampered_ciphertext_does_not_open(kind: Kind) {
             );
         }
     }
-    // Other rows and other columns of the same row are as they were, and the cell can be written again.
+    // Other rows and other columns of the same row are as they were, and the row can be replaced.
     assert_eq!(
         scene
             .bystander
@@ -96,9 +96,10 @@ fn tampered_ciphertext_does_not_open(kind: Kind) {
         format!("10\t{MARKER} v1")
     );
     scene.others_still_work("tampered ciphertext");
+    scene.bystander.must("DELETE FROM t WHERE id = 1");
     scene
         .bystander
-        .must("UPDATE t SET c = 'repaired' WHERE id = 1");
+        .must("INSERT INTO t VALUES (1, 10, 'repaired', 'again')");
     assert_eq!(
         scene
             .bystander

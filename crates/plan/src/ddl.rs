@@ -16,6 +16,7 @@ use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Planner, Request, identifier, quoted, refuse};
 use crate::scope::position;
+use crate::statement::COLLATION;
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
@@ -660,11 +661,7 @@ pub(crate) fn create_table<'a>(
     }
     let table_collation = match table_collation(request, &tokens, options.clone())? {
         Some(collation) => collation,
-        None => match request.catalog.table(&database, "") {
-            // asked for under an empty table name: the database's own collation
-            Known::Table(t) => t.name.clone(),
-            _ => request.settings.default_collation.clone(),
-        },
+        None => default_of(request, &database, None),
     };
 
     let elements = r.split(list.clone());
@@ -779,6 +776,31 @@ pub(crate) fn create_table<'a>(
     out.sql(b") ");
     out.sql(r.text(list.end + 1..end));
     define(Ddl { pieces: out.0, new_columns, table: None })
+}
+
+/// The default collation of a table or of a database.
+fn default_of(request: &Request, database: &str, table: Option<&str>) -> String {
+    let name = format!("{COLLATION}{}", table.unwrap_or_default());
+    match request.catalog.table(database, &name) {
+        Known::Table(found) => found.name.clone(),
+        _ => request.settings.default_collation.clone(),
+    }
+}
+
+/// The table that a `CREATE TABLE` or `ALTER TABLE` is about.
+pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<String>, String)> {
+    let mut r = Reader::over(request, tokens, 0..tokens.len());
+    while r.at < 5 && !r.is("table") {
+        r.at += 1;
+    }
+    if !r.eat("table") {
+        return None;
+    }
+    if r.eat("if") {
+        r.eat("not");
+        r.eat("exists");
+    }
+    r.table()
 }
 
 /// The collation that a table's options name.
@@ -938,10 +960,7 @@ pub(crate) fn alter_table<'a>(
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
-    let table_collation = match request.catalog.table(&database, "") {
-        Known::Table(t) => t.name.clone(),
-        _ => request.settings.default_collation.clone(),
-    };
+    let table_collation = default_of(request, &database, Some(&name));
     let lookup = existing_lookup(&table);
     let mut out = Pieces::default();
     out.sql(r.text(0..r.at));

@@ -24,5 +24,5 @@ pub use plan::{
     ResultItem, RowAssign, RowUpdate, Show, Slot, SortKey, Source, Text,
 };
 pub use planner::{Catalog, Known, Request, Settings};
-pub use statement::{Outcome, plan};
+pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -19,6 +19,11 @@ use crate::plan::{Action, Piece, Plan, Show};
 use crate::planner::{Known, Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
 use crate::query::Mode;
 
+/// Introduces, in the place of a table's name, the default collation of the table whose name
+/// follows, or of the database: the catalog answers with a table without columns whose name is
+/// the collation's.
+pub const COLLATION: &str = "\u{1}collation of ";
+
 /// What planning answers.
 #[derive(Debug)]
 pub enum Outcome {
@@ -87,6 +92,16 @@ fn is_reserved(word: &str) -> bool {
 fn candidates(request: &Request, tokens: &[Token]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     collect(request.sql, tokens, request.settings.lex, request.settings.database.as_deref(), &mut found);
+    let words = first_words(request.sql, tokens, 1);
+    if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
+        // what new columns take their collation from
+        let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
+        if let Some((database, table)) = named {
+            let database = database.to_ascii_lowercase();
+            found.push((database.clone(), COLLATION.to_string()));
+            found.push((database, format!("{COLLATION}{}", table.to_ascii_lowercase())));
+        }
+    }
     found.sort();
     found.dedup();
     found

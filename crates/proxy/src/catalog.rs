@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
 use onionskin_keys::{KeySet, Suite};
-use onionskin_plan::{Catalog, ColumnUse, Known, Plan, Settings, errors};
+use onionskin_plan::{COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
 use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
 use onionskin_crypt::ColumnId;
 use parking_lot::RwLock;
@@ -125,25 +125,25 @@ impl Account {
             by_database.entry(database).or_default().push(name);
         }
         for (database, names) in by_database {
-            let mut sql = catalog_query(database, &names.iter().copied().filter(|n| !n.is_empty()).collect::<Vec<_>>());
-            if names.iter().all(|n| n.is_empty()) {
-                sql.clear();
+            let (collations, real): (Vec<&str>, Vec<&str>) =
+                names.iter().partition(|n| n.starts_with(COLLATION));
+            let mut found = Vec::new();
+            if !real.is_empty() {
+                let rows = server.rows(catalog_query(database, &real).as_bytes())?;
+                found = tables(&rows, keys)?;
             }
-            let mut found = if sql.is_empty() {
-                Vec::new()
-            } else {
-                let rows = server.rows(sql.as_bytes())?;
-                tables(&rows, keys)?
-            };
-            if names.contains(&"") {
-                found.extend(database_collation(server, database)?);
+            let mut defaults = HashMap::new();
+            for name in collations {
+                if let Some(table) = default_collation(server, database, name)? {
+                    defaults.insert(name, table);
+                }
             }
             let now = self.now();
             let mut tables = self.tables.write();
             for name in names {
-                let table = found.iter().find(|t| {
-                    if name.is_empty() { t.columns.is_empty() } else { !t.columns.is_empty() && t.name.eq_ignore_ascii_case(name) }
-                });
+                let table = defaults
+                    .get(name)
+                    .or_else(|| found.iter().find(|t| t.name.eq_ignore_ascii_case(name)));
                 let key = (database.to_string(), name.to_string());
                 if let Some(entry) = tables.get(&key)
                     && entry.table.as_deref() == table
@@ -298,12 +298,24 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     Ok(tables_from_rows(parsed, verify))
 }
 
-/// A database's default collation, as a table without columns whose name it is.
-fn database_collation(server: &mut Server, database: &str) -> Outcome<Option<Table>> {
-    let hex: String = database.bytes().map(|b| format!("{b:02x}")).collect();
-    let sql = format!(
-        "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = CONVERT(x'{hex}' USING utf8mb4)"
-    );
+/// The default collation of a database or of a table, as [`COLLATION`] says.
+fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome<Option<Table>> {
+    let literal = |text: &str| {
+        let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
+        format!("CONVERT(x'{hex}' USING utf8mb4)")
+    };
+    let table = name.strip_prefix(COLLATION).unwrap_or_default();
+    let database_is = literal(database);
+    let sql = if table.is_empty() {
+        format!(
+            "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {database_is}"
+        )
+    } else {
+        format!(
+            "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = {database_is} AND TABLE_NAME = {}",
+            literal(table)
+        )
+    };
     let rows = server.rows(sql.as_bytes())?;
     let name = rows.into_iter().next().and_then(|r| r.into_iter().next().flatten());
     Ok(name.map(|n| Table {

@@ -49,7 +49,9 @@ impl DateTimeParts {
     pub(crate) fn time_micros(&self) -> i64 {
         let seconds =
             (i64::from(self.hour) * 60 + i64::from(self.minute)) * 60 + i64::from(self.second);
-        let micros = seconds * SECOND + i64::from(self.micros);
+        let micros = seconds
+            .saturating_mul(SECOND)
+            .saturating_add(i64::from(self.micros));
         if self.negative { -micros } else { micros }
     }
 
@@ -68,8 +70,9 @@ impl DateTimeParts {
     }
 }
 
+/// Leap years as the servers count them: the year 0 is none.
 pub(crate) fn is_leap(year: u16) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    year != 0 && year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
 pub(crate) fn days_in_month(year: u16, month: u8) -> u8 {

@@ -173,6 +173,7 @@ fn time(fsp: u8, parts: &DateTimeParts, out: &mut Vec<u8>) -> Outcome {
     if parts.kind != TemporalKind::Time
         || parts.minute > 59
         || parts.second > 59
+        || parts.micros > 999_999
         || micros.abs() > temporal::TIME_MAX_MICROS
         || !cut(parts.micros, fsp).1
     {

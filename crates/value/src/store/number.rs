@@ -190,6 +190,9 @@ fn store_integer_text(
     match text.get(end) {
         Some(b'.') => return Err(StoreError::Unsupported("a second decimal point")),
         Some(b'e' | b'E') if !parsed.exponent => {
+            if text.get(parsed.end + 1).is_some_and(|byte| is_space(*byte)) {
+                return Err(StoreError::Unsupported("an exponent after a space"));
+            }
             // MySQL takes the letter for part of the number, and a sign after it makes the whole no number.
             end += usize::from(report.ctx.family == Family::MySql);
             if matches!(text.get(parsed.end + 1), Some(b'-' | b'+')) {
@@ -300,10 +303,8 @@ fn decimal_text(text: &[u8], report: &mut Report<'_, '_>) -> Result<Decimal, Sto
                 return Err(TOO_LONG);
             }
             let limit = Wide::pow10(DECIMAL_DIGITS);
-            if !tail.is_empty()
-                && (parsed.number.scale > DECIMAL_SCALE
-                    || limit.is_none_or(|limit| parsed.number.digits >= limit))
-            {
+            let long = limit.is_none_or(|limit| parsed.number.digits >= limit);
+            if long || (!tail.is_empty() && parsed.number.scale > DECIMAL_SCALE) {
                 return Err(TOO_LONG);
             }
             match report.ctx.family {

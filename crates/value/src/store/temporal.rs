@@ -216,7 +216,7 @@ fn adjust(
     if let Some(excess) = literal.excess {
         match (report.ctx.family, rounding) {
             (Family::MariaDb, false) if !literal.garbage => report.note(Condition::Truncated)?,
-            (Family::MySql, true) => {
+            (Family::MySql, true) if excess.digits == 1 => {
                 if fsp == 6 {
                     carry = u32::from(excess.rounds_up);
                 } else if excess.rounds_up {
@@ -274,13 +274,18 @@ fn check_date(
     report: &mut Report<'_, '_>,
 ) -> Result<bool, StoreError> {
     let mode = report.ctx.sql_mode;
+    let peculiar = [
+        SqlMode::NO_ZERO_DATE,
+        SqlMode::NO_ZERO_IN_DATE,
+        SqlMode::ALLOW_INVALID_DATES,
+    ];
+    if parts.is_zero_date() && parts.has_time() && peculiar.iter().any(|one| mode.contains(*one)) {
+        return Err(StoreError::Unsupported("a zero date with a time"));
+    }
     if parts.is_zero_date() {
         let timeless = !timestamp || !parts.has_time();
         if timeless && !mode.contains(SqlMode::NO_ZERO_DATE) {
             return Ok(true);
-        }
-        if parts.has_time() && !report.is_strict() {
-            return Err(StoreError::Unsupported("a zero date with a time"));
         }
         let lenient = match report.ctx.family {
             Family::MariaDb if timestamp => Condition::Truncated,

@@ -22,6 +22,7 @@ pub(crate) struct Literal {
 /// Digits beyond microseconds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Excess {
+    pub(crate) digits: usize,
     pub(crate) rounds_up: bool,
 }
 
@@ -102,6 +103,7 @@ impl Scan<'_> {
             Some(rest) => Ok((
                 micros,
                 Some(Excess {
+                    digits: rest.len(),
                     rounds_up: rest[0] >= b'5',
                 }),
             )),
@@ -332,7 +334,12 @@ pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
         }
         Some(b' ') if length <= 2 && scan.next_is_digit(1) => {
             scan.at += 1;
-            parts.hour = first as u32 * 24 + scan.number(2)?;
+            let (hours, digits) = scan.digits();
+            // A lone digit after the day is not taken for hours.
+            if digits > 2 || (digits == 1 && scan.peek() != Some(b':')) {
+                return Err(exotic());
+            }
+            parts.hour = first as u32 * 24 + hours as u32;
             if scan.peek() == Some(b':') {
                 complete = minutes_and_seconds(&mut scan, &mut parts)?;
             }
