@@ -350,8 +350,10 @@ fn tables_change_through_one_proxy_while_the_other_works(kind: Kind) {
 /// One session drops and creates a table, with an integer and with a text column of the same name in turns; others
 /// insert and read through another proxy without pause. What they read is what they wrote, and no plaintext is stored.
 fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
+    // No general log: a statement that was planned a moment before the table changed is refused by the server, whose
+    // log holds it.
     let options = ServerOptions {
-        general_log: true,
+        binlog: Some(Binlog::Statement),
         ..ServerOptions::default()
     };
     let Some(mut server) = Server::start(kind, options) else {

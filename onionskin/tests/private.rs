@@ -17,11 +17,15 @@ on_both_servers!(
 );
 
 fn serves_from_nothing_and_keeps_what_was_stored(kind: Kind) {
-    let Some(mut home) = Home::new(kind) else { return };
+    let Some(mut home) = Home::new(kind) else {
+        return;
+    };
     home.serve();
     let mut session = home.session();
     session.text("CREATE DATABASE d").unwrap();
-    session.text("CREATE TABLE d.t (id INT PRIMARY KEY, s VARCHAR(20) ENCRYPTED FOR (eq))").unwrap();
+    session
+        .text("CREATE TABLE d.t (id INT PRIMARY KEY, s VARCHAR(20) ENCRYPTED FOR (eq))")
+        .unwrap();
     session.text("INSERT INTO d.t VALUES (1, 'kept')").unwrap();
     drop(session);
     home.terminate();
@@ -29,19 +33,34 @@ fn serves_from_nothing_and_keeps_what_was_stored(kind: Kind) {
 
     // Another folder to start from, the same keys and data.
     home.serve();
-    assert_eq!(home.session().text("SELECT id FROM d.t WHERE s = 'KEPT'").unwrap(), "1");
+    assert_eq!(
+        home.session()
+            .text("SELECT id FROM d.t WHERE s = 'KEPT'")
+            .unwrap(),
+        "1"
+    );
     // A second one on the same folder would ruin the data.
-    let second = home.command().args(["--listen", "127.0.0.1:0"]).output().expect("onionskin runs");
+    let second = home
+        .command()
+        .args(["--listen", "127.0.0.1:0"])
+        .output()
+        .expect("onionskin runs");
     assert_failed(&second, 1, "in use by another onionskin");
     home.terminate();
 
     fs::remove_file(home.private().join("onionskin.toml")).unwrap();
     fs::remove_file(home.private().join("keys.json")).unwrap();
-    assert_failed(&home.command().output().expect("onionskin runs"), 2, "put the file back");
+    assert_failed(
+        &home.command().output().expect("onionskin runs"),
+        2,
+        "put the file back",
+    );
 }
 
 fn starts_its_server_again_when_it_dies(kind: Kind) {
-    let Some(mut home) = Home::new(kind) else { return };
+    let Some(mut home) = Home::new(kind) else {
+        return;
+    };
     home.serve();
     let first = home.server_pid().expect("a pid file");
     signal("KILL", first as u32);
@@ -53,25 +72,37 @@ fn starts_its_server_again_when_it_dies(kind: Kind) {
 }
 
 fn leaves_no_server_behind_when_it_is_killed(kind: Kind) {
-    let Some(mut home) = Home::new(kind) else { return };
+    let Some(mut home) = Home::new(kind) else {
+        return;
+    };
     home.serve();
     let server = home.server_pid().expect("a pid file");
     home.kill9();
-    wait_until("the end of the server", Duration::from_secs(60), || !lives(server));
+    wait_until("the end of the server", Duration::from_secs(60), || {
+        !lives(server)
+    });
     home.serve();
     assert!(home.answers());
     home.terminate();
 }
 
 fn refuses_the_network_while_root_has_no_password(kind: Kind) {
-    let Some(mut home) = Home::new(kind) else { return };
+    let Some(mut home) = Home::new(kind) else {
+        return;
+    };
     let everywhere = format!("0.0.0.0:{}", free_port());
-    let open = home.command().args(["--listen", &everywhere]).output().expect("onionskin runs");
+    let open = home
+        .command()
+        .args(["--listen", &everywhere])
+        .output()
+        .expect("onionskin runs");
     assert_failed(&open, 2, "ALTER USER");
     assert!(!home.server_lives());
 
     home.serve();
-    home.session().text("ALTER USER 'root'@'localhost' IDENTIFIED BY 'a secret'").unwrap();
+    home.session()
+        .text("ALTER USER 'root'@'localhost' IDENTIFIED BY 'a secret'")
+        .unwrap();
     home.terminate();
     home.listen = everywhere;
     home.serve();
@@ -83,7 +114,9 @@ fn init_makes_keys_once_and_puts_them_under_a_passphrase() {
     let folder = tempfile::tempdir().unwrap();
     let init = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
-        command.args(["init", "--backend", "127.0.0.1:1", "--dir"]).arg(folder.path().join("new"));
+        command
+            .args(["init", "--backend", "127.0.0.1:1", "--dir"])
+            .arg(folder.path().join("new"));
         command.env("ONIONSKIN_PASSPHRASE", "a passphrase");
         command.output().expect("onionskin runs")
     };
@@ -92,18 +125,32 @@ fn init_makes_keys_once_and_puts_them_under_a_passphrase() {
     let keys = fs::read_to_string(folder.path().join("new/keys.json")).unwrap();
     assert!(keys.contains("argon2id") && !keys.contains("a passphrase"));
     assert_failed(&init(), 2, "not overwritten");
-    assert_eq!(fs::read_to_string(folder.path().join("new/keys.json")).unwrap(), keys);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("new/keys.json")).unwrap(),
+        keys
+    );
 
     let mut serve = Command::new(env!("CARGO_BIN_EXE_onionskin"));
-    serve.arg("serve").arg("-c").arg(folder.path().join("new/onionskin.toml")).env_remove("ONIONSKIN_PASSPHRASE");
-    assert_failed(&serve.output().expect("onionskin runs"), 2, "ONIONSKIN_PASSPHRASE");
+    serve
+        .arg("serve")
+        .arg("-c")
+        .arg(folder.path().join("new/onionskin.toml"))
+        .env_remove("ONIONSKIN_PASSPHRASE");
+    assert_failed(
+        &serve.output().expect("onionskin runs"),
+        2,
+        "ONIONSKIN_PASSPHRASE",
+    );
 }
 
 #[test]
 fn mistakes_in_the_configuration_are_named() {
     for (line, named) in [
         ("listens = \"127.0.0.1:3307\"", "unknown field `listens`"),
-        ("[protect.\"a.b\"]\nc = [\"equals\"]", "unknown capability \"equals\""),
+        (
+            "[protect.\"a.b\"]\nc = [\"equals\"]",
+            "unknown capability \"equals\"",
+        ),
         ("suite = \"rot13\"", "\"aes\" or \"sm\""),
         ("backend_tls = \"verify\"", "backend_ca"),
         ("keys = \"file:elsewhere.json\"", "elsewhere.json"),
@@ -111,12 +158,25 @@ fn mistakes_in_the_configuration_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let program = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
-            command.current_dir(folder.path()).env_remove("ONIONSKIN_PASSPHRASE");
+            command
+                .current_dir(folder.path())
+                .env_remove("ONIONSKIN_PASSPHRASE");
             command
         };
-        assert!(program().arg("init").output().expect("onionskin runs").status.success());
+        assert!(
+            program()
+                .arg("init")
+                .output()
+                .expect("onionskin runs")
+                .status
+                .success()
+        );
         fs::write(folder.path().join("onionskin.toml"), format!("{line}\n")).unwrap();
-        assert_failed(&program().arg("serve").output().expect("onionskin runs"), 2, named);
+        assert_failed(
+            &program().arg("serve").output().expect("onionskin runs"),
+            2,
+            named,
+        );
     }
 }
 
@@ -132,11 +192,19 @@ impl Home {
     fn new(kind: Kind) -> Option<Home> {
         // Says why it is skipped where MySQL could not be installed.
         drop(Server::start(kind, ServerOptions::default())?);
-        let folder = tempfile::Builder::new().prefix("osv-").tempdir_in("/tmp").unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("osv-")
+            .tempdir_in("/tmp")
+            .unwrap();
         // The server's user passes through where the tests run as root.
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        Some(Home { kind, listen: format!("127.0.0.1:{}", free_port()), child: None, folder })
+        Some(Home {
+            kind,
+            listen: format!("127.0.0.1:{}", free_port()),
+            child: None,
+            folder,
+        })
     }
 
     fn private(&self) -> PathBuf {
@@ -149,7 +217,10 @@ impl Home {
 
     fn command(&self) -> Command {
         let mut command = tied_command(env!("CARGO_BIN_EXE_onionskin"));
-        command.args(["serve", "--private"]).arg(self.private()).current_dir(self.folder.path());
+        command
+            .args(["serve", "--private"])
+            .arg(self.private())
+            .current_dir(self.folder.path());
         command.env("RUST_LOG", "info").stdin(Stdio::null());
         if self.kind == Kind::MySql {
             command.env("ONIONSKIN_MYSQLD", checkout().join("scripts/mysqld97"));
@@ -192,7 +263,11 @@ impl Home {
     }
 
     fn server_pid(&self) -> Option<i32> {
-        fs::read_to_string(self.private().join("server.pid")).ok()?.trim().parse().ok()
+        fs::read_to_string(self.private().join("server.pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 
     fn server_lives(&self) -> bool {
@@ -214,7 +289,11 @@ impl Home {
             status = child.try_wait().expect("it can be waited for");
             status.is_some()
         });
-        assert!(status.is_some_and(|status| status.success()), "{status:?}\n{}", self.log());
+        assert!(
+            status.is_some_and(|status| status.success()),
+            "{status:?}\n{}",
+            self.log()
+        );
     }
 }
 

@@ -80,7 +80,12 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn over(request: &'a Request<'a>, tokens: &'a [Token], range: Range<usize>) -> Self {
-        Reader { request, tokens, at: range.start, end: range.end }
+        Reader {
+            request,
+            tokens,
+            at: range.start,
+            end: range.end,
+        }
     }
 
     fn sql(&self) -> &'a [u8] {
@@ -88,7 +93,11 @@ impl<'a> Reader<'a> {
     }
 
     fn token(&self) -> Option<Token> {
-        if self.at < self.end { self.tokens.get(self.at).copied() } else { None }
+        if self.at < self.end {
+            self.tokens.get(self.at).copied()
+        } else {
+            None
+        }
     }
 
     fn is(&self, word: &str) -> bool {
@@ -199,7 +208,9 @@ struct ColumnDef {
 }
 
 fn has_encrypted(sql: &[u8], tokens: &[Token]) -> bool {
-    tokens.windows(2).any(|w| w[0].is_word(sql, "encrypted") && w[1].is_word(sql, "for"))
+    tokens
+        .windows(2)
+        .any(|w| w[0].is_word(sql, "encrypted") && w[1].is_word(sql, "for"))
 }
 
 /// `ENCRYPTED FOR (eq, range, join:NAME)` in a column's definition: the capabilities and the
@@ -212,7 +223,10 @@ fn take_encrypted(
     let sql = reader.sql();
     let found = range.clone().find(|&i| {
         reader.tokens[i].is_word(sql, "encrypted")
-            && reader.tokens.get(i + 1).is_some_and(|t| t.is_word(sql, "for"))
+            && reader
+                .tokens
+                .get(i + 1)
+                .is_some_and(|t| t.is_word(sql, "for"))
     });
     let Some(start) = found else { return Ok(None) };
     let mut inner = Reader::over(reader.request, reader.tokens, start + 2..range.end);
@@ -265,15 +279,21 @@ fn column_definition(
 ) -> Planned<ColumnDef> {
     let sql = reader.sql();
     let family = reader.request.settings.family;
-    let tokens: Vec<Token> =
-        parts.iter().flat_map(|r| reader.tokens[r.clone()].iter().copied()).collect();
+    let tokens: Vec<Token> = parts
+        .iter()
+        .flat_map(|r| reader.tokens[r.clone()].iter().copied())
+        .collect();
     let mut r = Reader::over(reader.request, &tokens, 0..tokens.len());
     let bad = |about: &str| Refusal::new(&errors::DEFINITION, about.to_string());
     let name = r.name().ok_or_else(|| bad("a column's name"))?;
-    let attribute = |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
+    let attribute =
+        |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
 
     let mut type_text = String::new();
-    let first = r.name().ok_or_else(|| attribute("its type"))?.to_ascii_lowercase();
+    let first = r
+        .name()
+        .ok_or_else(|| attribute("its type"))?
+        .to_ascii_lowercase();
     let mut binary_text = false;
     type_text.push_str(match first.as_str() {
         "integer" => "int",
@@ -374,7 +394,8 @@ fn column_definition(
     } else {
         effective
     };
-    let sql_type = SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?;
+    let sql_type =
+        SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?;
     if sql_type.collation.is_none() && sql_type.is_character() {
         return Err(attribute("its collation"));
     }
@@ -423,16 +444,19 @@ fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
     }
     let negative = r.eat_punct(b'-');
     let token = r.token()?;
-    let TokenKind::Literal(kind) = token.kind else { return None };
+    let TokenKind::Literal(kind) = token.kind else {
+        return None;
+    };
     r.at += 1;
     let text = token.text(r.sql());
     let mut scratch = Vec::new();
     let mode = r.request.settings.lex;
     let value =
         match crate::literal::decode(text, kind, negative, mode, Charset::Utf8mb4, &mut scratch)? {
-            Input::Text { bytes, charset: Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii } => {
-                bytes.to_vec()
-            }
+            Input::Text {
+                bytes,
+                charset: Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii,
+            } => bytes.to_vec(),
             Input::Integer { .. } | Input::Decimal(_) | Input::Double(_) => {
                 let mut number = if negative { b"-".to_vec() } else { Vec::new() };
                 number.extend_from_slice(text);
@@ -467,11 +491,22 @@ fn canonical(
 /// What an element of a `CREATE TABLE` list or an `ADD` specification is.
 fn is_key_element(reader: &Reader, range: &Range<usize>) -> bool {
     const WORDS: [&str; 10] = [
-        "key", "index", "primary", "unique", "fulltext", "spatial", "constraint", "foreign",
-        "check", "period",
+        "key",
+        "index",
+        "primary",
+        "unique",
+        "fulltext",
+        "spatial",
+        "constraint",
+        "foreign",
+        "check",
+        "period",
     ];
     let sql = reader.sql();
-    reader.tokens.get(range.start).is_some_and(|t| WORDS.iter().any(|w| t.is_word(sql, w)))
+    reader
+        .tokens
+        .get(range.start)
+        .is_some_and(|t| WORDS.iter().any(|w| t.is_word(sql, w)))
 }
 
 /// The column that an index names: existing or new.
@@ -493,8 +528,12 @@ fn key_element(
     let sql = reader.sql();
     let mut r = Reader::over(reader.request, reader.tokens, range.clone());
     let start = r.at;
-    if r.eat("constraint") && !(r.is("primary") || r.is("unique") || r.is("foreign") || r.is("check")) {
-        let name = r.name().ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CONSTRAINT"))?;
+    if r.eat("constraint")
+        && !(r.is("primary") || r.is("unique") || r.is("foreign") || r.is("check"))
+    {
+        let name = r
+            .name()
+            .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CONSTRAINT"))?;
         taken.push(name);
     }
     let mention = |range: Range<usize>| -> Planned<Option<String>> {
@@ -517,7 +556,8 @@ fn key_element(
     }
     let primary = r.eat("primary");
     let unique = r.eat("unique");
-    if !(r.eat("key") || r.eat("index")) && !primary && !unique {
+    let keyed = r.eat("key") || r.eat("index");
+    if !(keyed || primary || unique) {
         return refuse(&errors::NOT_UNDERSTOOD, "an element of the definition");
     }
     r.eat("if");
@@ -612,7 +652,10 @@ pub(crate) fn create_table<'a>(
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
-    let end = tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::NOT_UNDERSTOOD, about.to_string());
     r.eat("create");
@@ -635,29 +678,51 @@ pub(crate) fn create_table<'a>(
         };
     };
     let concerned = request.policy.concerns(&database, &name);
-    let is_target =
-        |t: &Arc<Table>| t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database);
+    let is_target = |t: &Arc<Table>| {
+        t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database)
+    };
     let others = near.iter().any(|t| !is_target(t));
     if !explicit && !concerned && !others {
         if temporary && !near.is_empty() {
-            return refuse(&errors::STATEMENT, "a temporary table that hides a protected one");
+            return refuse(
+                &errors::STATEMENT,
+                "a temporary table that hides a protected one",
+            );
         }
         return Ok((Action::Relay, None));
     }
     let Some(list) = r.parenthesized() else {
-        return refuse(&errors::STATEMENT, "CREATE TABLE … LIKE or AS SELECT with a protected table");
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … LIKE or AS SELECT with a protected table",
+        );
     };
     let options = r.at..end;
     for i in options.clone() {
-        if ["select", "as", "like", "with", "table", "values"].iter().any(|w| tokens[i].is_word(sql, w)) {
-            return refuse(&errors::STATEMENT, "CREATE TABLE … SELECT with a protected table");
+        if ["select", "as", "like", "with", "table", "values"]
+            .iter()
+            .any(|w| tokens[i].is_word(sql, w))
+        {
+            return refuse(
+                &errors::STATEMENT,
+                "CREATE TABLE … SELECT with a protected table",
+            );
         }
     }
-    if tokens[list.clone()].first().is_some_and(|t| t.is_word(sql, "like") || t.is_word(sql, "select")) {
-        return refuse(&errors::STATEMENT, "CREATE TABLE … LIKE with a protected table");
+    if tokens[list.clone()]
+        .first()
+        .is_some_and(|t| t.is_word(sql, "like") || t.is_word(sql, "select"))
+    {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … LIKE with a protected table",
+        );
     }
     if others {
-        return refuse(&errors::STATEMENT, "a definition that refers to another protected table");
+        return refuse(
+            &errors::STATEMENT,
+            "a definition that refers to another protected table",
+        );
     }
     let table_collation = match table_collation(request, &tokens, options.clone())? {
         Some(collation) => collation,
@@ -675,7 +740,9 @@ pub(crate) fn create_table<'a>(
         }
         let name_token = tokens.get(element.start).ok_or_else(|| bad("a column"))?;
         let column = identifier(sql, name_token).ok_or_else(|| bad("a column's name"))?;
-        let auto = tokens[element.clone()].iter().any(|t| t.is_word(sql, "auto_increment"));
+        let auto = tokens[element.clone()]
+            .iter()
+            .any(|t| t.is_word(sql, "auto_increment"));
         let encrypted = take_encrypted(&r, element.clone())?;
         let (capabilities, parts) = match encrypted {
             Some((capabilities, before, after)) => (Some(capabilities), vec![before, after]),
@@ -692,7 +759,10 @@ pub(crate) fn create_table<'a>(
             continue;
         };
         if auto {
-            return refuse(&errors::DEFINITION, format!("column {column}: AUTO_INCREMENT"));
+            return refuse(
+                &errors::DEFINITION,
+                format!("column {column}: AUTO_INCREMENT"),
+            );
         }
         let definition = column_definition(&r, &parts, capabilities, &table_collation)?;
         columns.push(Some(new_columns.len()));
@@ -705,7 +775,10 @@ pub(crate) fn create_table<'a>(
         return Ok((Action::Relay, None));
     }
     if temporary {
-        return refuse(&errors::STATEMENT, "a temporary table with protected columns");
+        return refuse(
+            &errors::STATEMENT,
+            "a temporary table with protected columns",
+        );
     }
     // columns of the primary key are NOT NULL
     for element in elements.iter().filter(|e| is_key_element(&r, e)) {
@@ -727,19 +800,24 @@ pub(crate) fn create_table<'a>(
             .map_err(|e| schema_refusal(&e))?;
     }
     let lookup = |name: &str| -> Planned<Indexed> {
-        let found = new_columns.iter().position(|c| c.name.eq_ignore_ascii_case(name));
+        let found = new_columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(name));
         match found {
             None => Ok(Indexed::Plain),
             Some(i) => {
-                new_columns[i].index_column_name().map_err(|e| schema_refusal(&e))?;
+                new_columns[i]
+                    .index_column_name()
+                    .map_err(|e| schema_refusal(&e))?;
                 Ok(Indexed::New(i))
             }
         }
     };
     let mentions = |range: Range<usize>| {
-        tokens[range].iter().filter_map(|t| identifier(sql, t)).find(|n| {
-            new_columns.iter().any(|c| c.name.eq_ignore_ascii_case(n))
-        })
+        tokens[range]
+            .iter()
+            .filter_map(|t| identifier(sql, t))
+            .find(|n| new_columns.iter().any(|c| c.name.eq_ignore_ascii_case(n)))
     };
     let mut out = Pieces::default();
     out.sql(r.text(0..list.start));
@@ -756,26 +834,42 @@ pub(crate) fn create_table<'a>(
             None => {
                 // generated columns and defaults must not read protected columns
                 if let Some(name) = mentions(element.start + 1..element.end) {
-                    return refuse(&errors::DEFINITION, format!("an expression reads column {name}"));
+                    return refuse(
+                        &errors::DEFINITION,
+                        format!("an expression reads column {name}"),
+                    );
                 }
                 out.sql(r.text(element.clone()));
             }
         }
     }
     for (kind, column) in extra_keys {
-        new_columns[column].index_column_name().map_err(|e| schema_refusal(&e))?;
+        new_columns[column]
+            .index_column_name()
+            .map_err(|e| schema_refusal(&e))?;
         let name = &new_columns[column].name;
-        let key_name = if kind == "UNIQUE KEY" { quoted(name) } else { String::new() };
+        let key_name = if kind == "UNIQUE KEY" {
+            quoted(name)
+        } else {
+            String::new()
+        };
         out.sql(format!(", {kind} {key_name}(").as_bytes());
         out.0.push(DdlPiece::IndexColumn(column));
         out.sql(b")");
     }
     if let Some(name) = mentions(options.clone()) {
-        return refuse(&errors::DEFINITION, format!("partitions or options read column {name}"));
+        return refuse(
+            &errors::DEFINITION,
+            format!("partitions or options read column {name}"),
+        );
     }
     out.sql(b") ");
     out.sql(r.text(list.end + 1..end));
-    define(Ddl { pieces: out.0, new_columns, table: None })
+    define(Ddl {
+        pieces: out.0,
+        new_columns,
+        table: None,
+    })
 }
 
 /// The default collation of a table or of a database.
@@ -812,7 +906,12 @@ fn table_collation(
     let mut r = Reader::over(request, tokens, options);
     let (mut charset, mut collation) = (None, None);
     while !r.done() {
-        if r.eat("charset") || (r.is("character") && { r.at += 1; r.eat("set") }) {
+        if r.eat("charset")
+            || (r.is("character") && {
+                r.at += 1;
+                r.eat("set")
+            })
+        {
             r.eat_punct(b'=');
             charset = r.name();
         } else if r.eat("collate") {
@@ -826,7 +925,9 @@ fn table_collation(
         (Some(collation), _) => Some(collation.to_ascii_lowercase()),
         (None, Some(charset)) => Some(
             default_collation(&charset, request.settings.family)
-                .ok_or_else(|| Refusal::new(&errors::DEFINITION, format!("CHARACTER SET {charset}")))?
+                .ok_or_else(|| {
+                    Refusal::new(&errors::DEFINITION, format!("CHARACTER SET {charset}"))
+                })?
                 .to_string(),
         ),
         (None, None) => None,
@@ -840,7 +941,10 @@ pub(crate) fn index<'a>(
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
-    let end = tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
     let mut r = Reader::over(request, &tokens, 0..end);
     if r.eat("drop") {
         return Ok((Action::Relay, None));
@@ -856,14 +960,18 @@ pub(crate) fn index<'a>(
     let special = r.at > 1 && !tokens[r.at - 1].is_word(sql, "create");
     r.eat("unique");
     if !r.eat("index") {
-        return refuse(&errors::STATEMENT, "CREATE of something that uses a protected table");
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE of something that uses a protected table",
+        );
     }
     while !r.done() && !r.is("on") {
         r.at += 1;
     }
     r.eat("on");
-    let (database, name) =
-        r.table().ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CREATE INDEX"))?;
+    let (database, name) = r
+        .table()
+        .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CREATE INDEX"))?;
     let known = database.as_deref().map(|d| request.catalog.table(d, &name));
     let (Some(Known::Table(table)), [only]) = (known, near.as_slice()) else {
         return refuse(&errors::NOT_UNDERSTOOD, "CREATE INDEX");
@@ -911,7 +1019,11 @@ pub(crate) fn index<'a>(
     }
     out.sql(b") ");
     out.sql(r.text(r.at..end));
-    define(Ddl { pieces: out.0, new_columns: Vec::new(), table: Some(table) })
+    define(Ddl {
+        pieces: out.0,
+        new_columns: Vec::new(),
+        table: Some(table),
+    })
 }
 
 fn existing_lookup(table: &Arc<Table>) -> impl Fn(&str) -> Planned<Indexed> + use<> {
@@ -931,13 +1043,18 @@ pub(crate) fn alter_table<'a>(
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
-    let end = tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::ALTERATION, about.to_string());
     r.eat("alter");
     r.eat("table");
     let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
-    let Some(database) = database else { return Ok((Action::Relay, None)) };
+    let Some(database) = database else {
+        return Ok((Action::Relay, None));
+    };
     let explicit = has_encrypted(sql, &tokens);
     let concerned = request.policy.concerns(&database, &name);
     let table = match request.catalog.table(&database, &name) {
@@ -953,7 +1070,9 @@ pub(crate) fn alter_table<'a>(
     if near.len() > usize::from(target_near) {
         return refuse(&errors::ALTERATION, "it names another protected table");
     }
-    let Some(table) = table else { return Ok((Action::Relay, None)) };
+    let Some(table) = table else {
+        return Ok((Action::Relay, None));
+    };
     if let Some(reason) = &table.damaged {
         return refuse(&errors::DAMAGED, format!("{database}.{name} ({reason})"));
     }
@@ -972,9 +1091,8 @@ pub(crate) fn alter_table<'a>(
             out.sql(b", ");
         }
         let mut s = Reader::over(request, &tokens, spec.clone());
-        let protected = |name: &str| {
-            position(&table, name).filter(|&i| table.columns[i].protection.is_some())
-        };
+        let protected =
+            |name: &str| position(&table, name).filter(|&i| table.columns[i].protection.is_some());
         if s.eat("add") {
             if is_key_element(&s, &(s.at..spec.end)) {
                 out.sql(b"ADD ");
@@ -997,7 +1115,9 @@ pub(crate) fn alter_table<'a>(
                 place = Some(identifier(sql, &tokens[stop - 1]));
                 stop -= 2;
             }
-            let auto = tokens[start..stop].iter().any(|t| t.is_word(sql, "auto_increment"));
+            let auto = tokens[start..stop]
+                .iter()
+                .any(|t| t.is_word(sql, "auto_increment"));
             let (capabilities, parts) = match take_encrypted(&s, start..stop)? {
                 Some((capabilities, before, after)) => (Some(capabilities), vec![before, after]),
                 None => (
@@ -1024,7 +1144,10 @@ pub(crate) fn alter_table<'a>(
                 continue;
             };
             if auto {
-                return refuse(&errors::DEFINITION, format!("column {column}: AUTO_INCREMENT"));
+                return refuse(
+                    &errors::DEFINITION,
+                    format!("column {column}: AUTO_INCREMENT"),
+                );
             }
             let definition = column_definition(&s, &parts, capabilities, &table_collation)?;
             if definition.key.is_some() {
@@ -1032,11 +1155,21 @@ pub(crate) fn alter_table<'a>(
             }
             onionskin_schema::check_protectable(&definition.column, request.settings.family)
                 .map_err(|e| schema_refusal(&e))?;
-            out.0.push(DdlPiece::Add { column: new_columns.len(), place });
+            out.0.push(DdlPiece::Add {
+                column: new_columns.len(),
+                place,
+            });
             new_columns.push(definition.column);
         } else if s.eat("drop") {
-            const OTHERS: [&str; 7] =
-                ["index", "key", "primary", "foreign", "constraint", "check", "partition"];
+            const OTHERS: [&str; 7] = [
+                "index",
+                "key",
+                "primary",
+                "foreign",
+                "constraint",
+                "check",
+                "partition",
+            ];
             if OTHERS.iter().any(|w| s.is(w)) {
                 let ours = tokens[spec.clone()]
                     .iter()
@@ -1053,7 +1186,7 @@ pub(crate) fn alter_table<'a>(
             match protected(&column) {
                 Some(index) if s.done() => {
                     out.0.push(DdlPiece::Drop(index));
-                    }
+                }
                 Some(_) => return Err(bad("DROP COLUMN with an option")),
                 None => out.sql(s.text(spec)),
             }
@@ -1065,7 +1198,7 @@ pub(crate) fn alter_table<'a>(
                 match protected(&old) {
                     Some(index) => {
                         out.0.push(DdlPiece::Rename(index, new));
-                            }
+                    }
                     None => out.sql(s.text(spec)),
                 }
             } else {
@@ -1078,8 +1211,7 @@ pub(crate) fn alter_table<'a>(
                 None => out.sql(s.text(spec)),
                 Some(index) => {
                     let default = if s.eat("set") && s.eat("default") {
-                        let default =
-                            default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?;
+                        let default = default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?;
                         let sql_type = table.columns[index]
                             .sql_type
                             .ok_or_else(|| bad("SET DEFAULT"))?;
@@ -1093,7 +1225,7 @@ pub(crate) fn alter_table<'a>(
                         return Err(bad("ALTER COLUMN"));
                     }
                     out.0.push(DdlPiece::SetDefault(index, default));
-                    }
+                }
             }
         } else if s.is("modify") || s.is("change") {
             let change = s.eat("change");
@@ -1111,14 +1243,31 @@ pub(crate) fn alter_table<'a>(
                 .capabilities(&database, &name, &column, false)
                 .is_ok_and(|c| c.is_some());
             if mentions || has_encrypted(sql, &tokens[spec.clone()]) || (by_policy && target_near) {
-                return refuse(&errors::ALTERATION, format!("the definition of column {column}"));
+                return refuse(
+                    &errors::ALTERATION,
+                    format!("the definition of column {column}"),
+                );
             }
             out.sql(s.text(spec));
         } else {
             const FINE: [&str; 18] = [
-                "engine", "row_format", "auto_increment", "comment", "algorithm", "lock", "force",
-                "enable", "disable", "key_block_size", "stats_persistent", "stats_auto_recalc",
-                "stats_sample_pages", "checksum", "max_rows", "min_rows", "avg_row_length",
+                "engine",
+                "row_format",
+                "auto_increment",
+                "comment",
+                "algorithm",
+                "lock",
+                "force",
+                "enable",
+                "disable",
+                "key_block_size",
+                "stats_persistent",
+                "stats_auto_recalc",
+                "stats_sample_pages",
+                "checksum",
+                "max_rows",
+                "min_rows",
+                "avg_row_length",
                 "compression",
             ];
             if !FINE.iter().any(|w| s.is(w)) {
@@ -1134,7 +1283,11 @@ pub(crate) fn alter_table<'a>(
     if new_columns.is_empty() && !protected_table {
         return Ok((Action::Relay, None));
     }
-    define(Ddl { pieces: out.0, new_columns, table: Some(table) })
+    define(Ddl {
+        pieces: out.0,
+        new_columns,
+        table: Some(table),
+    })
 }
 
 fn after_text(table: &Table, after: &str) -> String {

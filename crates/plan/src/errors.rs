@@ -152,7 +152,10 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal about something.
     pub fn new(entry: &'static Entry, about: impl Into<String>) -> Self {
-        Refusal { entry, about: about.into() }
+        Refusal {
+            entry,
+            about: about.into(),
+        }
     }
 
     /// The text for the client: code, what it is about, meaning, way out. At most 511 bytes.
@@ -164,7 +167,10 @@ impl Refusal {
             format!("{} {}: {} {}", e.code, self.about, e.meaning, e.way_out)
         };
         if text.len() > 511 {
-            let cut = (0..=511).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+            let cut = (0..=511)
+                .rev()
+                .find(|&i| text.is_char_boundary(i))
+                .unwrap_or(0);
             text.truncate(cut);
         }
         text
@@ -210,6 +216,10 @@ mod tests {
             std::fs::write(path, markdown()).unwrap();
         }
         let page = std::fs::read_to_string(path).unwrap_or_default();
-        assert_eq!(page, markdown(), "run ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan");
+        assert_eq!(
+            page,
+            markdown(),
+            "run ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan"
+        );
     }
 }

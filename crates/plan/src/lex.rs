@@ -133,7 +133,12 @@ fn is_space(b: u8) -> bool {
 impl<'a> Lexer<'a> {
     /// A lexer at the beginning of `sql`.
     pub fn new(sql: &'a [u8], mode: LexMode) -> Self {
-        Lexer { sql, at: 0, mode, after_dot: false }
+        Lexer {
+            sql,
+            at: 0,
+            mode,
+            after_dot: false,
+        }
     }
 
     /// Where the next token is looked for.
@@ -148,7 +153,9 @@ impl<'a> Lexer<'a> {
     /// Skips white space and ordinary comments.
     fn skip_blank(&mut self) -> Result<(), LexError> {
         loop {
-            let Some(&b) = self.sql.get(self.at) else { return Ok(()) };
+            let Some(&b) = self.sql.get(self.at) else {
+                return Ok(());
+            };
             if is_space(b) {
                 self.at += 1;
             } else if b == b'#' {
@@ -181,13 +188,20 @@ impl<'a> Lexer<'a> {
     fn comment_end(&self) -> Result<usize, LexError> {
         let from = self.at + 2;
         let rest = self.sql.get(from..).unwrap_or_default();
-        memchr::memmem::find(rest, b"*/").map(|i| from + i + 2).ok_or(LexError::Unterminated)
+        memchr::memmem::find(rest, b"*/")
+            .map(|i| from + i + 2)
+            .ok_or(LexError::Unterminated)
     }
 
     /// The end of an executable comment: quotes inside are respected, nested ordinary
     /// comments are too.
     fn executable_end(&self) -> Result<usize, LexError> {
-        let mut inner = Lexer { sql: self.sql, at: self.at + 3, mode: self.mode, after_dot: false };
+        let mut inner = Lexer {
+            sql: self.sql,
+            at: self.at + 3,
+            mode: self.mode,
+            after_dot: false,
+        };
         loop {
             inner.skip_blank()?;
             match inner.sql.get(inner.at) {
@@ -251,23 +265,37 @@ impl<'a> Lexer<'a> {
     }
 
     fn literal(&mut self, start: usize, kind: LiteralKind) -> Token {
-        Token { kind: TokenKind::Literal(kind), start, end: self.at }
+        Token {
+            kind: TokenKind::Literal(kind),
+            start,
+            end: self.at,
+        }
     }
 
     /// The next token, or `None` at the end.
     pub fn next_token(&mut self) -> Result<Option<Token>, LexError> {
         self.skip_blank()?;
         let start = self.at;
-        let Some(&b) = self.sql.get(start) else { return Ok(None) };
+        let Some(&b) = self.sql.get(start) else {
+            return Ok(None);
+        };
         let after_dot = std::mem::replace(&mut self.after_dot, false);
         let token = match b {
             b'`' => {
                 self.at = self.quoted_end(start, b'`', false)?;
-                Token { kind: TokenKind::Quoted, start, end: self.at }
+                Token {
+                    kind: TokenKind::Quoted,
+                    start,
+                    end: self.at,
+                }
             }
             b'"' if self.mode.ansi_quotes => {
                 self.at = self.quoted_end(start, b'"', false)?;
-                Token { kind: TokenKind::Quoted, start, end: self.at }
+                Token {
+                    kind: TokenKind::Quoted,
+                    start,
+                    end: self.at,
+                }
             }
             b'\'' | b'"' => {
                 self.strings(start)?;
@@ -281,10 +309,18 @@ impl<'a> Lexer<'a> {
             b'/' if self.peek(1) == b'*' => {
                 if self.peek(2) == b'+' {
                     self.at = self.comment_end()?;
-                    Token { kind: TokenKind::Hint, start, end: self.at }
+                    Token {
+                        kind: TokenKind::Hint,
+                        start,
+                        end: self.at,
+                    }
                 } else {
                     self.at = self.executable_end()?;
-                    Token { kind: TokenKind::Executable, start, end: self.at }
+                    Token {
+                        kind: TokenKind::Executable,
+                        start,
+                        end: self.at,
+                    }
                 }
             }
             b'0'..=b'9' if !after_dot => self.number(start),
@@ -296,7 +332,11 @@ impl<'a> Lexer<'a> {
             _ => {
                 self.at += 1;
                 self.after_dot = b == b'.';
-                Token { kind: TokenKind::Punct(b), start, end: self.at }
+                Token {
+                    kind: TokenKind::Punct(b),
+                    start,
+                    end: self.at,
+                }
             }
         };
         Ok(Some(token))
@@ -326,21 +366,38 @@ impl<'a> Lexer<'a> {
                 }
             }
         }
-        Ok(Token { kind: TokenKind::Variable, start, end: self.at })
+        Ok(Token {
+            kind: TokenKind::Variable,
+            start,
+            end: self.at,
+        })
     }
 
     fn number(&mut self, start: usize) -> Token {
         let second = self.peek(1);
         if self.peek(0) == b'0' && (second == b'x' || second == b'b') {
             let hex = second == b'x';
-            let digit = |b: u8| if hex { b.is_ascii_hexdigit() } else { b == b'0' || b == b'1' };
+            let digit = |b: u8| {
+                if hex {
+                    b.is_ascii_hexdigit()
+                } else {
+                    b == b'0' || b == b'1'
+                }
+            };
             let mut end = start + 2;
             while self.sql.get(end).is_some_and(|&b| digit(b)) {
                 end += 1;
             }
             if end > start + 2 && !self.sql.get(end).is_some_and(|&b| is_word_byte(b)) {
                 self.at = end;
-                return self.literal(start, if hex { LiteralKind::Hex } else { LiteralKind::Bits });
+                return self.literal(
+                    start,
+                    if hex {
+                        LiteralKind::Hex
+                    } else {
+                        LiteralKind::Bits
+                    },
+                );
             }
         }
         let mut kind = LiteralKind::Integer;
@@ -369,7 +426,11 @@ impl<'a> Lexer<'a> {
             while is_word_byte(self.peek(0)) {
                 self.at += 1;
             }
-            return Token { kind: TokenKind::Word, start, end: self.at };
+            return Token {
+                kind: TokenKind::Word,
+                start,
+                end: self.at,
+            };
         }
         self.literal(start, kind)
     }
@@ -415,21 +476,63 @@ impl<'a> Lexer<'a> {
             }
             self.at = word_end;
         }
-        Ok(Token { kind: TokenKind::Word, start, end: self.at })
+        Ok(Token {
+            kind: TokenKind::Word,
+            start,
+            end: self.at,
+        })
     }
 }
 
 /// Whether a word that begins with an underscore names a character set of the servers.
 fn is_introducer(word: &[u8]) -> bool {
     const NAMES: [&str; 42] = [
-        "_armscii8", "_ascii", "_big5", "_binary", "_cp1250", "_cp1251", "_cp1256", "_cp1257",
-        "_cp850", "_cp852", "_cp866", "_cp932", "_dec8", "_eucjpms", "_euckr", "_gb18030",
-        "_gb2312", "_gbk", "_geostd8", "_greek", "_hebrew", "_hp8", "_keybcs2", "_koi8r",
-        "_koi8u", "_latin1", "_latin2", "_latin5", "_latin7", "_macce", "_macroman", "_sjis",
-        "_swe7", "_tis620", "_ucs2", "_ujis", "_utf16", "_utf16le", "_utf32", "_utf8",
-        "_utf8mb3", "_utf8mb4",
+        "_armscii8",
+        "_ascii",
+        "_big5",
+        "_binary",
+        "_cp1250",
+        "_cp1251",
+        "_cp1256",
+        "_cp1257",
+        "_cp850",
+        "_cp852",
+        "_cp866",
+        "_cp932",
+        "_dec8",
+        "_eucjpms",
+        "_euckr",
+        "_gb18030",
+        "_gb2312",
+        "_gbk",
+        "_geostd8",
+        "_greek",
+        "_hebrew",
+        "_hp8",
+        "_keybcs2",
+        "_koi8r",
+        "_koi8u",
+        "_latin1",
+        "_latin2",
+        "_latin5",
+        "_latin7",
+        "_macce",
+        "_macroman",
+        "_sjis",
+        "_swe7",
+        "_tis620",
+        "_ucs2",
+        "_ujis",
+        "_utf16",
+        "_utf16le",
+        "_utf32",
+        "_utf8",
+        "_utf8mb3",
+        "_utf8mb4",
     ];
-    NAMES.iter().any(|n| word.eq_ignore_ascii_case(n.as_bytes()))
+    NAMES
+        .iter()
+        .any(|n| word.eq_ignore_ascii_case(n.as_bytes()))
 }
 
 /// All tokens of a text.
@@ -503,11 +606,20 @@ mod tests {
     fn literals_comments_and_names_are_told_apart() {
         let plain = LexMode::default();
         for (sql, want) in [
-            ("SELECT 1,-2.5e3 FROM t1", "SELECT i<1> , - f<2.5e3> FROM t1"),
+            (
+                "SELECT 1,-2.5e3 FROM t1",
+                "SELECT i<1> , - f<2.5e3> FROM t1",
+            ),
             ("a='it''s' -- x'\n and b", "a = s<'it''s'> and b"),
             (r"a='it\'s' # x", r"a = s<'it\'s'>"),
-            ("x'0a' 0x0A b'1' 0b1 0xg", "x<x'0a'> x<0x0A> b<b'1'> b<0b1> 0xg"),
-            ("_binary'a' N'b' _foo'c'", "n<_binary'a'> n<N'b'> _foo s<'c'>"),
+            (
+                "x'0a' 0x0A b'1' 0b1 0xg",
+                "x<x'0a'> x<0x0A> b<b'1'> b<0b1> 0xg",
+            ),
+            (
+                "_binary'a' N'b' _foo'c'",
+                "n<_binary'a'> n<N'b'> _foo s<'c'>",
+            ),
             ("'a' 'b'\n'c' d", "s<'a' 'b'\n'c'> d"),
             ("t.1a .5 1.e2 1st", "t . 1a d<.5> f<1.e2> 1st"),
             ("1--1", "i<1> - - i<1>"),
@@ -517,7 +629,10 @@ mod tests {
         ] {
             assert_eq!(show(sql, plain), want, "{sql}");
         }
-        let ansi = LexMode { ansi_quotes: true, no_backslash_escapes: true };
+        let ansi = LexMode {
+            ansi_quotes: true,
+            no_backslash_escapes: true,
+        };
         assert_eq!(show(r#""a" '\' b"#, ansi), r#""a" s<'\'> b"#);
     }
 
@@ -531,12 +646,17 @@ mod tests {
     #[test]
     fn statements_are_cut_at_semicolons_outside_of_quotes_and_programs() {
         let cut = |sql: &str| {
-            split(sql.as_bytes(), LexMode::default())
-                .unwrap()
-                .map(|v| v.into_iter().map(|r| sql[r].to_string()).collect::<Vec<_>>())
+            split(sql.as_bytes(), LexMode::default()).unwrap().map(|v| {
+                v.into_iter()
+                    .map(|r| sql[r].to_string())
+                    .collect::<Vec<_>>()
+            })
         };
         assert_eq!(cut("a ';'; ; b;").unwrap(), ["a ';'", "b"]);
         assert_eq!(cut("create or replace procedure p() begin a; b; end"), None);
-        assert_eq!(cut("create table a(x int); begin; commit").unwrap().len(), 3);
+        assert_eq!(
+            cut("create table a(x int); begin; commit").unwrap().len(),
+            3
+        );
     }
 }

@@ -28,18 +28,26 @@ pub fn decode<'s>(
                     None => return decimal(text, negative, scratch),
                 }
             }
-            Some(Input::Integer { negative, magnitude })
+            Some(Input::Integer {
+                negative,
+                magnitude,
+            })
         }
         LiteralKind::Decimal => decimal(text, negative, scratch),
         LiteralKind::Float => {
             let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-            value.is_finite().then_some(Input::Double(if negative { -value } else { value }))
+            value
+                .is_finite()
+                .then_some(Input::Double(if negative { -value } else { value }))
         }
         _ if negative => None,
         LiteralKind::String => {
             scratch.clear();
             unquote(text, mode, scratch)?;
-            Some(Input::Text { bytes: scratch, charset })
+            Some(Input::Text {
+                bytes: scratch,
+                charset,
+            })
         }
         LiteralKind::Introduced => introduced(text, mode, scratch),
         LiteralKind::Hex => {
@@ -114,7 +122,9 @@ fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
 }
 
 fn introduced<'s>(text: &'s [u8], mode: LexMode, scratch: &'s mut Vec<u8>) -> Option<Input<'s>> {
-    let end = text.iter().position(|b| matches!(b, b'\'' | b'"' | b' ' | b'\t' | b'\n' | b'\r'))?;
+    let end = text
+        .iter()
+        .position(|b| matches!(b, b'\'' | b'"' | b' ' | b'\t' | b'\n' | b'\r'))?;
     let name = text[..end].to_ascii_lowercase();
     let mut lexer = Lexer::new(&text[end..], mode);
     let token = lexer.next_token().ok()??;
@@ -136,7 +146,10 @@ fn introduced<'s>(text: &'s [u8], mode: LexMode, scratch: &'s mut Vec<u8>) -> Op
     }
     Some(match charset {
         Charset::Binary => Input::Bytes(scratch),
-        charset => Input::Text { bytes: scratch, charset },
+        charset => Input::Text {
+            bytes: scratch,
+            charset,
+        },
     })
 }
 
@@ -190,7 +203,14 @@ mod tests {
 
     fn text(sql: &str, kind: LiteralKind) -> String {
         let mut scratch = Vec::new();
-        match decode(sql.as_bytes(), kind, false, LexMode::default(), Charset::Utf8mb4, &mut scratch) {
+        match decode(
+            sql.as_bytes(),
+            kind,
+            false,
+            LexMode::default(),
+            Charset::Utf8mb4,
+            &mut scratch,
+        ) {
             Some(Input::Text { bytes, charset }) => {
                 format!("{charset:?}:{}", String::from_utf8_lossy(bytes))
             }
@@ -216,8 +236,14 @@ mod tests {
 
     #[test]
     fn numbers_and_bytes_are_read() {
-        assert_eq!(text("18446744073709551615", LiteralKind::Integer), "int:18446744073709551615");
-        assert_eq!(text("18446744073709551616", LiteralKind::Integer), "dec:18446744073709551616");
+        assert_eq!(
+            text("18446744073709551615", LiteralKind::Integer),
+            "int:18446744073709551615"
+        );
+        assert_eq!(
+            text("18446744073709551616", LiteralKind::Integer),
+            "dec:18446744073709551616"
+        );
         assert_eq!(text("1e3", LiteralKind::Float), "f64:1000");
         assert_eq!(text("0xabc", LiteralKind::Hex), "hex:[0a, bc]");
         assert_eq!(text("x'abc'", LiteralKind::Hex), "none");

@@ -33,7 +33,12 @@ impl ColumnUse {
 
     /// `db.table.column`, for messages.
     pub fn path(&self) -> String {
-        format!("{}.{}.{}", self.table.database, self.table.name, self.column().name)
+        format!(
+            "{}.{}.{}",
+            self.table.database,
+            self.table.name,
+            self.column().name
+        )
     }
 }
 
@@ -73,7 +78,10 @@ pub enum Purpose {
 impl Purpose {
     /// Whether the value goes through the coercion of a store (else of a comparison).
     pub fn stores(self) -> bool {
-        matches!(self, Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder)
+        matches!(
+            self,
+            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder
+        )
     }
 }
 
@@ -152,7 +160,9 @@ pub struct Finish {
 impl Finish {
     /// Whether the output is one row of aggregates.
     pub fn aggregates(&self) -> bool {
-        self.output.iter().any(|o| !matches!(o, Output::Cell { .. }))
+        self.output
+            .iter()
+            .any(|o| !matches!(o, Output::Cell { .. }))
     }
 }
 

@@ -99,11 +99,19 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub fn new(request: &'a Request<'a>, tokens: Vec<Token>, near: Vec<Arc<Table>>) -> Planned<Self> {
+    pub fn new(
+        request: &'a Request<'a>,
+        tokens: Vec<Token>,
+        near: Vec<Arc<Table>>,
+    ) -> Planned<Self> {
         let parse_text = parse_text(request.sql, &tokens, request.template)
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "an identifier is not UTF-8"))?;
-        let offsets = (!parse_text.is_ascii())
-            .then(|| parse_text.char_indices().map(|(i, _)| i).collect::<Vec<_>>());
+        let offsets = (!parse_text.is_ascii()).then(|| {
+            parse_text
+                .char_indices()
+                .map(|(i, _)| i)
+                .collect::<Vec<_>>()
+        });
         Ok(Planner {
             request,
             tokens,
@@ -147,7 +155,6 @@ impl<'a> Planner<'a> {
         Ok(token.start..token.end)
     }
 
-
     /// The index of a column among the plan's columns.
     pub fn column_index(&mut self, column: &ColumnUse) -> usize {
         let same = |c: &ColumnUse| Arc::ptr_eq(&c.table, &column.table) && c.index == column.index;
@@ -167,7 +174,9 @@ impl<'a> Planner<'a> {
 
     /// Whether edits were made inside a range.
     pub fn edited(&self, range: &Range<usize>) -> bool {
-        self.edits.iter().any(|e| e.range.start >= range.start && e.range.end <= range.end)
+        self.edits
+            .iter()
+            .any(|e| e.range.start >= range.start && e.range.end <= range.end)
     }
 
     /// A constant: where it stands and what it is. Signs and parentheses are looked through.
@@ -182,12 +191,23 @@ impl<'a> Planner<'a> {
                     Value::Boolean(b) => Some((range, Source::Bool(*b))),
                     _ => {
                         let index = self.literal_index(token.start)?;
-                        Some((range, Source::Literal { index, negative: false }))
+                        Some((
+                            range,
+                            Source::Literal {
+                                index,
+                                negative: false,
+                            },
+                        ))
                     }
                 }
             }
-            Expr::UnaryOp { op: op @ (UnaryOperator::Minus | UnaryOperator::Plus), expr } => {
-                let Expr::Value(v) = expr.as_ref() else { return None };
+            Expr::UnaryOp {
+                op: op @ (UnaryOperator::Minus | UnaryOperator::Plus),
+                expr,
+            } => {
+                let Expr::Value(v) = expr.as_ref() else {
+                    return None;
+                };
                 let at = self.token_at(self.offset(v.span)).ok()?;
                 let (sign, token) = (self.tokens.get(at.checked_sub(1)?)?, self.tokens[at]);
                 let minus = *op == UnaryOperator::Minus;
@@ -196,9 +216,17 @@ impl<'a> Planner<'a> {
                 }
                 let index = self.literal_index(token.start)?;
                 let kind = self.request.template.literals[index].kind;
-                let number =
-                    matches!(kind, LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float);
-                number.then_some((sign.start..token.end, Source::Literal { index, negative: minus }))
+                let number = matches!(
+                    kind,
+                    LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float
+                );
+                number.then_some((
+                    sign.start..token.end,
+                    Source::Literal {
+                        index,
+                        negative: minus,
+                    },
+                ))
             }
             _ => None,
         }
@@ -213,13 +241,19 @@ impl<'a> Planner<'a> {
 
     /// The plan holds only for this value of the literal.
     pub fn pin(&mut self, literal: usize) {
-        let text = self.request.template.literals[literal].text(self.sql()).to_vec();
+        let text = self.request.template.literals[literal]
+            .text(self.sql())
+            .to_vec();
         self.pinned.push((literal, text));
     }
 
     pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
         let column = self.column_index(column);
-        Piece::Slot(Slot { column, purpose, source })
+        Piece::Slot(Slot {
+            column,
+            purpose,
+            source,
+        })
     }
 
     /// The token of this quoted or bare word's meaning as an identifier.
@@ -264,7 +298,11 @@ impl<'a> Planner<'a> {
         self.edits.sort_by_key(|e| (e.range.start, e.range.end));
         let mut out = TextBuilder::default();
         let mut at = range.start;
-        for edit in self.edits.iter().filter(|e| e.range.start >= range.start && e.range.end <= range.end) {
+        for edit in self
+            .edits
+            .iter()
+            .filter(|e| e.range.start >= range.start && e.range.end <= range.end)
+        {
             if edit.range.start < at {
                 return refuse(&errors::INTERNAL, "two edits overlap");
             }
@@ -281,7 +319,12 @@ impl<'a> Planner<'a> {
     /// The whole statement with the edits applied, after the check that no rule was missed.
     pub fn assemble(&mut self) -> Planned<Text> {
         self.check_judged()?;
-        let end = self.tokens.iter().rev().find(|t| !t.is(b';')).map_or(0, |t| t.end);
+        let end = self
+            .tokens
+            .iter()
+            .rev()
+            .find(|t| !t.is(b';'))
+            .map_or(0, |t| t.end);
         self.render(0..end)
     }
 
@@ -293,7 +336,9 @@ impl<'a> Planner<'a> {
             {
                 continue;
             }
-            let Some(name) = self.name_of(token) else { continue };
+            let Some(name) = self.name_of(token) else {
+                continue;
+            };
             for table in &self.near {
                 let protected = table.column(&name).is_some_and(|c| c.protection.is_some());
                 if protected && table.column(&name).is_some() {
@@ -374,7 +419,10 @@ fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<Strin
         let target = out.get_mut(token.start..token.end)?;
         match token.kind {
             TokenKind::Literal(
-                LiteralKind::String | LiteralKind::Introduced | LiteralKind::Hex | LiteralKind::Bits,
+                LiteralKind::String
+                | LiteralKind::Introduced
+                | LiteralKind::Hex
+                | LiteralKind::Bits,
             ) => {
                 target.fill(b'x');
                 *target.first_mut()? = b'\'';
@@ -387,7 +435,10 @@ fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<Strin
             TokenKind::Quoted => {
                 target.copy_from_slice(token.text(sql));
                 if target.first() == Some(&b'"') {
-                    if target[1..target.len() - 1].iter().any(|b| matches!(b, b'"' | b'`')) {
+                    if target[1..target.len() - 1]
+                        .iter()
+                        .any(|b| matches!(b, b'"' | b'`'))
+                    {
                         return None;
                     }
                     *target.first_mut()? = b'`';

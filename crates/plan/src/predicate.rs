@@ -54,7 +54,9 @@ pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
 
 /// Whether the tokens of two columns can be compared with each other.
 pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
-    let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else { return false };
+    let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else {
+        return false;
+    };
     let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
     let same_group = p.capabilities.join.is_some()
         && p.capabilities.join == q.capabilities.join
@@ -124,8 +126,16 @@ impl Planner<'_> {
                 | UnaryOperator::BitwiseNot => self.scan(e, scope),
                 _ => refuse(&errors::NOT_UNDERSTOOD, "an operator"),
             },
-            Expr::InList { expr: e, list, negated: _ } => self.in_list(e, list, scope),
-            Expr::InSubquery { expr: e, subquery, negated: _ } => {
+            Expr::InList {
+                expr: e,
+                list,
+                negated: _,
+            } => self.in_list(e, list, scope),
+            Expr::InSubquery {
+                expr: e,
+                subquery,
+                negated: _,
+            } => {
                 match self.column_of(e, scope)? {
                     Some((range, column)) => {
                         let (name, _) = equality(&column)?;
@@ -140,7 +150,12 @@ impl Planner<'_> {
                 }
                 Ok(())
             }
-            Expr::Between { expr: e, low, high, negated: _ } => match self.column_of(e, scope)? {
+            Expr::Between {
+                expr: e,
+                low,
+                high,
+                negated: _,
+            } => match self.column_of(e, scope)? {
                 Some((range, column)) => {
                     let name = exact_order(&column)
                         .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
@@ -155,24 +170,46 @@ impl Planner<'_> {
                     self.scan(high, scope)
                 }
             },
-            Expr::Exists { subquery, negated: _ } => {
-                self.query(subquery, Some(scope), Mode::Exists).map(|_| ())
-            }
-            Expr::Subquery(subquery) => {
-                self.query(subquery, Some(scope), Mode::Nested).map(|_| ())
-            }
+            Expr::Exists {
+                subquery,
+                negated: _,
+            } => self.query(subquery, Some(scope), Mode::Exists).map(|_| ()),
+            Expr::Subquery(subquery) => self.query(subquery, Some(scope), Mode::Nested).map(|_| ()),
             Expr::Tuple(items) => items.iter().try_for_each(|e| self.scan(e, scope)),
-            Expr::Like { negated: _, any: false, expr: e, pattern, escape_char }
-            | Expr::ILike { negated: _, any: false, expr: e, pattern, escape_char } => {
+            Expr::Like {
+                negated: _,
+                any: false,
+                expr: e,
+                pattern,
+                escape_char,
+            }
+            | Expr::ILike {
+                negated: _,
+                any: false,
+                expr: e,
+                pattern,
+                escape_char,
+            } => {
                 self.scan(e, scope)?;
                 self.scan(pattern, scope)?;
                 escape_char.iter().try_for_each(|e| self.scan(e, scope))
             }
-            Expr::RLike { negated: _, expr: e, pattern, regexp: _ } => {
+            Expr::RLike {
+                negated: _,
+                expr: e,
+                pattern,
+                regexp: _,
+            } => {
                 self.scan(e, scope)?;
                 self.scan(pattern, scope)
             }
-            Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
+            Expr::Case {
+                case_token: _,
+                end_token: _,
+                operand,
+                conditions,
+                else_result,
+            } => {
                 for e in operand.iter().chain(else_result) {
                     self.scan(e, scope)?;
                 }
@@ -184,7 +221,10 @@ impl Planner<'_> {
             }
             Expr::Cast { expr: e, .. }
             | Expr::Convert { expr: e, .. }
-            | Expr::Collate { expr: e, collation: _ }
+            | Expr::Collate {
+                expr: e,
+                collation: _,
+            }
             | Expr::Extract { expr: e, .. }
             | Expr::Ceil { expr: e, field: _ }
             | Expr::Floor { expr: e, field: _ } => self.scan(e, scope),
@@ -192,16 +232,30 @@ impl Planner<'_> {
                 self.scan(a, scope)?;
                 self.scan(b, scope)
             }
-            Expr::Substring { expr: e, substring_from, substring_for, .. } => {
+            Expr::Substring {
+                expr: e,
+                substring_from,
+                substring_for,
+                ..
+            } => {
                 self.scan(e, scope)?;
                 for e in substring_from.iter().chain(substring_for) {
                     self.scan(e, scope)?;
                 }
                 Ok(())
             }
-            Expr::Trim { expr: e, trim_where: _, trim_what, trim_characters } => {
+            Expr::Trim {
+                expr: e,
+                trim_where: _,
+                trim_what,
+                trim_characters,
+            } => {
                 self.scan(e, scope)?;
-                for e in trim_what.iter().map(AsRef::as_ref).chain(trim_characters.iter().flatten()) {
+                for e in trim_what
+                    .iter()
+                    .map(AsRef::as_ref)
+                    .chain(trim_characters.iter().flatten())
+                {
                     self.scan(e, scope)?;
                 }
                 Ok(())
@@ -299,7 +353,9 @@ impl Planner<'_> {
         {
             let name = equality(&column)?.0.to_string();
             self.replace(range, &name);
-            return self.query(subquery, Some(scope), Mode::Tokens(&column)).map(|_| ());
+            return self
+                .query(subquery, Some(scope), Mode::Tokens(&column))
+                .map(|_| ());
         }
         let (name, purpose) = match need {
             Need::Equality => match equality(&column)? {
@@ -329,12 +385,15 @@ impl Planner<'_> {
         };
         let name = name.to_string();
         self.replace(range, &name);
-        list.iter().try_for_each(|e| self.compared(e, &column, purpose))
+        list.iter()
+            .try_for_each(|e| self.compared(e, &column, purpose))
     }
 
     /// The single argument of a call like `MIN(k)`, and whether it is `DISTINCT`.
     pub(crate) fn single_argument(function: &Function) -> Option<(&Expr, bool)> {
-        let FunctionArguments::List(list) = &function.args else { return None };
+        let FunctionArguments::List(list) = &function.args else {
+            return None;
+        };
         match list.args.as_slice() {
             [FunctionArg::Unnamed(FunctionArgExpr::Expr(e))] if list.clauses.is_empty() => {
                 let distinct = matches!(
@@ -348,7 +407,11 @@ impl Planner<'_> {
     }
 
     pub(crate) fn function_name(function: &Function) -> String {
-        function.name.to_string().trim_matches('`').to_ascii_lowercase()
+        function
+            .name
+            .to_string()
+            .trim_matches('`')
+            .to_ascii_lowercase()
     }
 
     /// A call; `COUNT` takes protected columns, nothing else does.
@@ -406,8 +469,15 @@ impl Planner<'_> {
 /// Functions that are called without parentheses.
 fn is_niladic(name: &str) -> bool {
     const NAMES: [&str; 9] = [
-        "current_date", "current_time", "current_timestamp", "current_user", "localtime",
-        "localtimestamp", "utc_date", "utc_time", "utc_timestamp",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "localtime",
+        "localtimestamp",
+        "utc_date",
+        "utc_time",
+        "utc_timestamp",
     ];
     NAMES.iter().any(|n| name.eq_ignore_ascii_case(n))
 }

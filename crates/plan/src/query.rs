@@ -122,14 +122,23 @@ impl Planner<'_> {
                     _ => self.query(inner, parent, mode),
                 }
             }
-            SetExpr::SetOperation { op: _, set_quantifier: _, left, right } => {
+            SetExpr::SetOperation {
+                op: _,
+                set_quantifier: _,
+                left,
+                right,
+            } => {
                 let given = self.set_operand(left, parent)?;
                 self.set_operand(right, parent)?;
                 let scope = Scope::inside(parent);
                 for key in order {
                     self.scan(&key.expr, &scope)?;
                 }
-                Ok(Given { items: given.items, names: given.names, finish: None })
+                Ok(Given {
+                    items: given.items,
+                    names: given.names,
+                    finish: None,
+                })
             }
             _ => refuse(&errors::NOT_UNDERSTOOD, "the body of a query"),
         }
@@ -140,20 +149,33 @@ impl Planner<'_> {
         let given = match body {
             SetExpr::Select(select) => self.select(select, &[], None, parent, Mode::Nested),
             SetExpr::Query(query) => self.query(query, parent, Mode::Nested),
-            SetExpr::SetOperation { op: _, set_quantifier: _, left, right } => {
+            SetExpr::SetOperation {
+                op: _,
+                set_quantifier: _,
+                left,
+                right,
+            } => {
                 self.set_operand(left, parent)?;
                 self.set_operand(right, parent)
             }
             _ => return refuse(&errors::NOT_UNDERSTOOD, "a part of a set operation"),
         };
         given.map_err(|r| {
-            if r.entry == &errors::EXPORT { Refusal::new(&errors::UNION_OF_SEALED, r.about) } else { r }
+            if r.entry == &errors::EXPORT {
+                Refusal::new(&errors::UNION_OF_SEALED, r.about)
+            } else {
+                r
+            }
         })
     }
 
     fn limit(&mut self, clause: &LimitClause) -> Planned<Limit> {
         let (count, offset) = match clause {
-            LimitClause::LimitOffset { limit: Some(limit), offset, limit_by } => {
+            LimitClause::LimitOffset {
+                limit: Some(limit),
+                offset,
+                limit_by,
+            } => {
                 if !limit_by.is_empty() {
                     return refuse(&errors::NOT_UNDERSTOOD, "LIMIT BY");
                 }
@@ -166,7 +188,10 @@ impl Planner<'_> {
             Some((_, source)) => Ok(source),
             None => refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
         };
-        Ok(Limit { count: source(count)?, offset: offset.map(source).transpose()? })
+        Ok(Limit {
+            count: source(count)?,
+            offset: offset.map(source).transpose()?,
+        })
     }
 
     fn judge_name(&mut self, name: &ObjectName) -> Planned<Vec<String>> {
@@ -187,7 +212,12 @@ impl Planner<'_> {
         let (database, table) = match parts.as_slice() {
             [table] => (self.request.settings.database.clone(), table.clone()),
             [database, table] => (Some(database.clone()), table.clone()),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "a table name of more than two parts"),
+            _ => {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "a table name of more than two parts",
+                );
+            }
         };
         let known = match &database {
             Some(database) => self.request.catalog.table(database, &table),
@@ -196,7 +226,10 @@ impl Planner<'_> {
         if let Known::Table(t) = &known
             && let Some(reason) = &t.damaged
         {
-            return refuse(&errors::DAMAGED, format!("{}.{} ({reason})", t.database, t.name));
+            return refuse(
+                &errors::DAMAGED,
+                format!("{}.{} ({reason})", t.database, t.name),
+            );
         }
         Ok((database, table, known))
     }
@@ -239,7 +272,12 @@ impl Planner<'_> {
                 });
                 Ok(())
             }
-            TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
+            TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias: Some(alias),
+                sample: None,
+            } => {
                 if !alias.columns.is_empty() || alias.at.is_some() {
                     return refuse(&errors::NOT_UNDERSTOOD, "a derived table's alias");
                 }
@@ -253,15 +291,16 @@ impl Planner<'_> {
                 });
                 Ok(())
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.from_item(table_with_joins, scope, parent)
-            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.add_item(table_with_joins, scope, parent),
             _ => refuse(&errors::NOT_UNDERSTOOD, "a part of FROM"),
         }
     }
 
     /// Adds a table and its joins to a scope; the conditions are walked by [`Self::joins`].
-    fn from_item(
+    fn add_item(
         &mut self,
         item: &TableWithJoins,
         scope: &mut Scope,
@@ -277,11 +316,17 @@ impl Planner<'_> {
     /// Walks the conditions of joins. Returns whether columns are merged (`USING`).
     pub(crate) fn joins(&mut self, item: &TableWithJoins, scope: &Scope) -> Planned<bool> {
         let mut merges = false;
-        if let TableFactor::NestedJoin { table_with_joins, .. } = &item.relation {
+        if let TableFactor::NestedJoin {
+            table_with_joins, ..
+        } = &item.relation
+        {
             merges |= self.joins(table_with_joins, scope)?;
         }
         for join in &item.joins {
-            if let TableFactor::NestedJoin { table_with_joins, .. } = &join.relation {
+            if let TableFactor::NestedJoin {
+                table_with_joins, ..
+            } = &join.relation
+            {
                 merges |= self.joins(table_with_joins, scope)?;
             }
             let constraint = match &join.join_operator {
@@ -385,7 +430,7 @@ impl Planner<'_> {
 
         let mut scope = Scope::inside(parent);
         for item in from {
-            self.from_item(item, &mut scope, parent)?;
+            self.add_item(item, &mut scope, parent)?;
         }
         let mut merges = false;
         for item in from {
@@ -412,22 +457,34 @@ impl Planner<'_> {
             if !matches!(mode, Mode::Top) || is_grouped || having.is_some() {
                 return refuse(&errors::GROUPING, column.path());
             }
-            if select_modifiers.as_ref().is_some_and(|m| m.sql_calc_found_rows) || merges {
+            if select_modifiers
+                .as_ref()
+                .is_some_and(|m| m.sql_calc_found_rows)
+                || merges
+            {
                 return refuse(&errors::NOT_UNDERSTOOD, "SQL_CALC_FOUND_ROWS or USING");
             }
-            let hinted = |f: &TableFactor| {
-                matches!(f, TableFactor::Table { index_hints, .. } if !index_hints.is_empty())
-            };
-            if from.iter().any(|i| hinted(&i.relation) || i.joins.iter().any(|j| hinted(&j.relation)))
+            let hinted = |f: &TableFactor| matches!(f, TableFactor::Table { index_hints, .. } if !index_hints.is_empty());
+            if from
+                .iter()
+                .any(|i| hinted(&i.relation) || i.joins.iter().any(|j| hinted(&j.relation)))
             {
-                return refuse(&errors::NOT_UNDERSTOOD, "an index hint on rows that the proxy finishes");
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "an index hint on rows that the proxy finishes",
+                );
             }
             return self.finish(projection, &clauses, &scope, distinct, order, limit);
         }
 
-        let mut given = Given { names: Some(Vec::new()), ..Given::default() };
+        let mut given = Given {
+            names: Some(Vec::new()),
+            ..Given::default()
+        };
         for (item, tokens) in projection.iter().zip(&clauses.items) {
-            self.item(item, tokens, &scope, mode, distinct, &grouped, merges, &mut given)?;
+            self.item(
+                item, tokens, &scope, mode, distinct, &grouped, merges, &mut given,
+            )?;
         }
         for key in order {
             self.order_key(&key.expr, projection, &scope)?;
@@ -438,8 +495,15 @@ impl Planner<'_> {
     /// Finds the clauses of the select whose first token is `start`.
     fn clauses(&self, start: usize) -> Planned<Clauses> {
         const MODIFIERS: [&str; 10] = [
-            "all", "distinct", "distinctrow", "high_priority", "straight_join",
-            "sql_small_result", "sql_big_result", "sql_buffer_result", "sql_no_cache",
+            "all",
+            "distinct",
+            "distinctrow",
+            "high_priority",
+            "straight_join",
+            "sql_small_result",
+            "sql_big_result",
+            "sql_buffer_result",
+            "sql_no_cache",
             "sql_calc_found_rows",
         ];
         let sql = self.sql();
@@ -494,9 +558,11 @@ impl Planner<'_> {
             } else if word {
                 let is = |w: &str| t.is_word(sql, w);
                 if in_list
-                    && ["from", "where", "group", "having", "order", "limit", "union", "into"]
-                        .iter()
-                        .any(|w| is(w))
+                    && [
+                        "from", "where", "group", "having", "order", "limit", "union", "into",
+                    ]
+                    .iter()
+                    .any(|w| is(w))
                 {
                     close_list(&mut found, item);
                     in_list = false;
@@ -523,7 +589,10 @@ impl Planner<'_> {
     }
 
     fn bytes_of(&self, tokens: &Range<usize>) -> Range<usize> {
-        match (self.tokens.get(tokens.start), self.tokens.get(tokens.end.wrapping_sub(1))) {
+        match (
+            self.tokens.get(tokens.start),
+            self.tokens.get(tokens.end.wrapping_sub(1)),
+        ) {
             (Some(first), Some(last)) if tokens.start < tokens.end => first.start..last.end,
             _ => 0..0,
         }
@@ -583,8 +652,13 @@ impl Planner<'_> {
             }
             return Ok(None);
         }
-        if let Some((range, crate::plan::Source::Literal { index, negative: false })) =
-            self.constant(key)
+        if let Some((
+            range,
+            crate::plan::Source::Literal {
+                index,
+                negative: false,
+            },
+        )) = self.constant(key)
         {
             let literal = self.request.template.literals[index];
             if literal.kind == LiteralKind::Integer {
@@ -593,7 +667,10 @@ impl Planner<'_> {
                 let position: usize = text.parse().unwrap_or(0);
                 let item = position.checked_sub(1).and_then(|i| projection.get(i));
                 let has_wildcard = projection.iter().any(|i| {
-                    matches!(i, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+                    matches!(
+                        i,
+                        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+                    )
                 });
                 if has_wildcard {
                     return refuse(&errors::NOT_UNDERSTOOD, "a position together with *");
@@ -612,7 +689,9 @@ impl Planner<'_> {
 
     fn is_known_column(&self, ident: &Ident, scope: &Scope) -> bool {
         scope.sources.iter().any(|s| {
-            s.table.as_ref().is_some_and(|t| t.column(&ident.value).is_some())
+            s.table
+                .as_ref()
+                .is_some_and(|t| t.column(&ident.value).is_some())
                 || s.exports
                     .as_ref()
                     .is_some_and(|e| e.iter().any(|n| n.eq_ignore_ascii_case(&ident.value)))
@@ -633,8 +712,11 @@ impl Planner<'_> {
     /// A physical column, qualified by the source that the column comes from when there are
     /// several.
     fn reference(&self, column: &ColumnUse, scope: &Scope, physical: &str) -> String {
-        let mut owners =
-            scope.sources.iter().filter(|s| s.table.as_ref().is_some_and(|t| Arc::ptr_eq(t, &column.table)));
+        let mut owners = scope.sources.iter().filter(|s| {
+            s.table
+                .as_ref()
+                .is_some_and(|t| Arc::ptr_eq(t, &column.table))
+        });
         match (owners.next(), owners.next(), scope.sources.len()) {
             (Some(owner), None, 2..) => format!("{}.{}", quoted(&owner.name), quoted(physical)),
             _ => quoted(physical),
@@ -652,8 +734,11 @@ impl Planner<'_> {
                 .to_string();
             // a name that the statement qualified stays qualified
             let qualified = matches!(key, Expr::CompoundIdentifier(_));
-            let text =
-                if qualified { quoted(&name) } else { self.reference(&column, scope, &name) };
+            let text = if qualified {
+                quoted(&name)
+            } else {
+                self.reference(&column, scope, &name)
+            };
             self.edit_sql(range, text);
             return Ok(());
         }
@@ -721,9 +806,13 @@ impl Planner<'_> {
                 }
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if distinct => {
                     for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
-                        if let Some(index) = table.columns.iter().position(|c| c.protection.is_some())
+                        if let Some(index) =
+                            table.columns.iter().position(|c| c.protection.is_some())
                         {
-                            return Ok(Some(ColumnUse { table: Arc::clone(table), index }));
+                            return Ok(Some(ColumnUse {
+                                table: Arc::clone(table),
+                                index,
+                            }));
                         }
                     }
                 }
@@ -757,7 +846,10 @@ impl Planner<'_> {
                         }
                         items.push(match &column.protection {
                             Some(_) => {
-                                let used = ColumnUse { table: Arc::clone(table), index };
+                                let used = ColumnUse {
+                                    table: Arc::clone(table),
+                                    index,
+                                };
                                 ResultItem {
                                     open: Some((self.column_index(&used), OpenFrom::Sealed)),
                                     name: Some(column.name.clone()),
@@ -797,8 +889,11 @@ impl Planner<'_> {
                 };
                 let parts = self.judge_name(name)?;
                 let table = parts.last().map(String::as_str).unwrap_or_default();
-                let found: Vec<_> =
-                    scope.sources.iter().filter(|s| s.name.eq_ignore_ascii_case(table)).collect();
+                let found: Vec<_> = scope
+                    .sources
+                    .iter()
+                    .filter(|s| s.name.eq_ignore_ascii_case(table))
+                    .collect();
                 match found.len() {
                     1 => Ok(found),
                     _ => refuse(&errors::NOT_UNDERSTOOD, format!("{table}.*")),
@@ -843,7 +938,10 @@ impl Planner<'_> {
                     for source in &sources {
                         match (&source.table, &source.exports) {
                             (Some(t), _) => names.extend(
-                                t.columns.iter().filter(|c| !c.invisible).map(|c| c.name.clone()),
+                                t.columns
+                                    .iter()
+                                    .filter(|c| !c.invisible)
+                                    .map(|c| c.name.clone()),
                             ),
                             (None, Some(exports)) => names.extend(exports.iter().cloned()),
                             (None, None) => {}
@@ -917,7 +1015,11 @@ impl Planner<'_> {
                     OpenFrom::Sealed
                 }
             };
-            given.items.push(ResultItem { open: Some((index, from)), name, computed: false });
+            given.items.push(ResultItem {
+                open: Some((index, from)),
+                name,
+                computed: false,
+            });
             return Ok(());
         }
         if let Mode::Tokens(wanted) = mode {
@@ -935,12 +1037,20 @@ impl Planner<'_> {
             self.replace(range, &order);
             let index = self.column_index(&column);
             let open = Some((index, OpenFrom::OrderKey));
-            given.items.push(ResultItem { open, name, computed: true });
+            given.items.push(ResultItem {
+                open,
+                name,
+                computed: true,
+            });
             return Ok(());
         }
         self.scan(expr, scope)?;
         let name = if self.edited(&bytes) { name } else { None };
-        given.items.push(ResultItem { open: None, name, computed: false });
+        given.items.push(ResultItem {
+            open: None,
+            name,
+            computed: false,
+        });
         Ok(())
     }
 
@@ -996,7 +1106,10 @@ impl Planner<'_> {
             let name = alias.map_or(typed, |a| a.value.clone());
             if is_aggregate {
                 let Some((function, argument)) = aggregate_of(expr) else {
-                    return refuse(&errors::GROUPING, "an aggregate beside an item that is none");
+                    return refuse(
+                        &errors::GROUPING,
+                        "an aggregate beside an item that is none",
+                    );
                 };
                 if let Expr::Function(f) = expr
                     && let Some(ident) = f.name.0.last().and_then(|p| p.as_ident())
@@ -1004,14 +1117,25 @@ impl Planner<'_> {
                     self.judge(ident)?;
                 }
                 let Some(argument) = argument else {
-                    output.push(Output::Aggregate { function, fetch: None, name });
+                    output.push(Output::Aggregate {
+                        function,
+                        fetch: None,
+                        name,
+                    });
                     continue;
                 };
                 let Some((range, column)) = self.column_of(argument, scope)? else {
-                    return refuse(&errors::GROUPING, "aggregates of protected and other columns");
+                    return refuse(
+                        &errors::GROUPING,
+                        "aggregates of protected and other columns",
+                    );
                 };
                 let text = self.sealed_cell(argument, range, &column);
-                output.push(Output::Aggregate { function, fetch: Some(fetch.len()), name });
+                output.push(Output::Aggregate {
+                    function,
+                    fetch: Some(fetch.len()),
+                    name,
+                });
                 let index = self.column_index(&column);
                 fetch.push(ResultItem {
                     open: Some((index, OpenFrom::Sealed)),
@@ -1090,7 +1214,10 @@ impl Planner<'_> {
                             at
                         }
                     };
-                    sort.push(SortKey { fetch: at, descending });
+                    sort.push(SortKey {
+                        fetch: at,
+                        descending,
+                    });
                 }
                 None => {
                     if is_aggregate {
@@ -1124,9 +1251,16 @@ impl Planner<'_> {
                 text.piece(piece.clone());
             }
         }
-        let tail_start =
-            self.tokens.get(clauses.list_end).map_or(self.sql().len(), |t| t.start);
-        let stops = [clauses.order, clauses.limit, clauses.lock, Some(clauses.end)];
+        let tail_start = self
+            .tokens
+            .get(clauses.list_end)
+            .map_or(self.sql().len(), |t| t.start);
+        let stops = [
+            clauses.order,
+            clauses.limit,
+            clauses.lock,
+            Some(clauses.end),
+        ];
         let body_end = stops.iter().flatten().min().copied().unwrap_or(clauses.end);
         let body_stop = self.tokens[..body_end].last().map_or(0, |t| t.end);
         text.sql(b" ");
@@ -1162,13 +1296,22 @@ impl Planner<'_> {
         Ok(Given {
             items: Vec::new(),
             names: None,
-            finish: Some(Finish { text: text.finish(), fetch, output, distinct, sort, limit }),
+            finish: Some(Finish {
+                text: text.finish(),
+                fetch,
+                output,
+                distinct,
+                sort,
+                limit,
+            }),
         })
     }
 
     /// The token ranges of the keys of `ORDER BY`.
     fn order_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
-        let Some(order) = clauses.order else { return Ok(Vec::new()) };
+        let Some(order) = clauses.order else {
+            return Ok(Vec::new());
+        };
         let stop = [clauses.limit, clauses.lock, Some(clauses.end)]
             .into_iter()
             .flatten()
@@ -1217,7 +1360,11 @@ impl Planner<'_> {
 }
 
 fn plain_item() -> ResultItem {
-    ResultItem { open: None, name: None, computed: false }
+    ResultItem {
+        open: None,
+        name: None,
+        computed: false,
+    }
 }
 
 /// From the first part of a qualified name to its last.
@@ -1233,7 +1380,9 @@ fn bytes_of_expr(planner: &Planner, expr: &Expr, last: &Range<usize>) -> Range<u
 }
 
 fn aggregate_of(expr: &Expr) -> Option<(Aggregate, Option<&Expr>)> {
-    let Expr::Function(function) = expr else { return None };
+    let Expr::Function(function) = expr else {
+        return None;
+    };
     let kind = match Planner::function_name(function).as_str() {
         "sum" => Aggregate::Sum,
         "avg" => Aggregate::Avg,

@@ -44,7 +44,11 @@ pub(crate) struct Scope<'p> {
 
 impl<'p> Scope<'p> {
     pub fn inside(parent: Option<&'p Scope<'p>>) -> Self {
-        Scope { sources: Vec::new(), parent, aliases: Vec::new() }
+        Scope {
+            sources: Vec::new(),
+            parent,
+            aliases: Vec::new(),
+        }
     }
 
     /// Looks a possibly qualified column up.
@@ -68,7 +72,10 @@ impl<'p> Scope<'p> {
                         if protected.is_some() {
                             return refuse(&errors::AMBIGUOUS, format!("column {column}"));
                         }
-                        protected = Some(ColumnUse { table: Arc::clone(table), index });
+                        protected = Some(ColumnUse {
+                            table: Arc::clone(table),
+                            index,
+                        });
                     }
                     Some(_) => plain = true,
                     None => {}
@@ -101,7 +108,10 @@ impl<'p> Scope<'p> {
         for source in &self.sources {
             let named = source.name.eq_ignore_ascii_case(table)
                 && database.is_none_or(|d| {
-                    source.database.as_deref().is_some_and(|s| s.eq_ignore_ascii_case(d))
+                    source
+                        .database
+                        .as_deref()
+                        .is_some_and(|s| s.eq_ignore_ascii_case(d))
                 });
             if !named {
                 continue;
@@ -112,7 +122,10 @@ impl<'p> Scope<'p> {
             found = Some(match &source.table {
                 Some(t) => match position(t, column) {
                     Some(index) if t.columns[index].protection.is_some() => {
-                        Resolved::Protected(ColumnUse { table: Arc::clone(t), index })
+                        Resolved::Protected(ColumnUse {
+                            table: Arc::clone(t),
+                            index,
+                        })
                     }
                     Some(_) => Resolved::Plain,
                     None => Resolved::Unknown,
@@ -129,7 +142,9 @@ impl<'p> Scope<'p> {
 
     /// Whether some source's columns are not known (a temporary table, a view out of sight).
     fn is_open(&self) -> bool {
-        self.sources.iter().any(|s| s.table.is_none() && s.exports.is_none())
+        self.sources
+            .iter()
+            .any(|s| s.table.is_none() && s.exports.is_none())
     }
 
     /// The select-list alias of this name: `Some(None)` when it is not a protected column.

@@ -62,36 +62,128 @@ pub fn plan(request: &Request) -> Outcome {
     let defines = defines(request.sql, &tokens);
     match decide(request, tokens, near) {
         Ok((action, planner)) => Outcome::Plan(Box::new(match planner {
-            Some(p) => Plan { action, columns: p.columns, pinned: p.pinned, names, defines },
-            None => Plan { action, columns: Vec::new(), pinned: Vec::new(), names, defines },
+            Some(p) => Plan {
+                action,
+                columns: p.columns,
+                pinned: p.pinned,
+                names,
+                defines,
+            },
+            None => Plan {
+                action,
+                columns: Vec::new(),
+                pinned: Vec::new(),
+                names,
+                defines,
+            },
         })),
         Err(refusal) => finished(Action::Refuse(refusal), names, defines),
     }
 }
 
 fn finished(action: Action, names: Vec<(String, String)>, defines: bool) -> Outcome {
-    Outcome::Plan(Box::new(Plan { action, columns: Vec::new(), pinned: Vec::new(), names, defines }))
+    Outcome::Plan(Box::new(Plan {
+        action,
+        columns: Vec::new(),
+        pinned: Vec::new(),
+        names,
+        defines,
+    }))
 }
 
 /// Words that cannot be a table's name without quotes.
 fn is_reserved(word: &str) -> bool {
     const WORDS: [&str; 74] = [
-        "add", "all", "alter", "and", "as", "asc", "before", "between", "by", "case", "change",
-        "character", "check", "collate", "column", "constraint", "create", "cross", "database",
-        "default", "delete", "desc", "describe", "distinct", "drop", "else", "exists", "explain",
-        "false", "for", "force", "foreign", "from", "group", "having", "if", "ignore", "in",
-        "index", "inner", "insert", "into", "is", "join", "key", "left", "like", "limit", "lock",
-        "not", "null", "on", "or", "order", "primary", "procedure", "rename", "replace", "right",
-        "select", "set", "show", "table", "then", "to", "true", "union", "unique", "update",
-        "use", "using", "values", "when", "where",
+        "add",
+        "all",
+        "alter",
+        "and",
+        "as",
+        "asc",
+        "before",
+        "between",
+        "by",
+        "case",
+        "change",
+        "character",
+        "check",
+        "collate",
+        "column",
+        "constraint",
+        "create",
+        "cross",
+        "database",
+        "default",
+        "delete",
+        "desc",
+        "describe",
+        "distinct",
+        "drop",
+        "else",
+        "exists",
+        "explain",
+        "false",
+        "for",
+        "force",
+        "foreign",
+        "from",
+        "group",
+        "having",
+        "if",
+        "ignore",
+        "in",
+        "index",
+        "inner",
+        "insert",
+        "into",
+        "is",
+        "join",
+        "key",
+        "left",
+        "like",
+        "limit",
+        "lock",
+        "not",
+        "null",
+        "on",
+        "or",
+        "order",
+        "primary",
+        "procedure",
+        "rename",
+        "replace",
+        "right",
+        "select",
+        "set",
+        "show",
+        "table",
+        "then",
+        "to",
+        "true",
+        "union",
+        "unique",
+        "update",
+        "use",
+        "using",
+        "values",
+        "when",
+        "where",
     ];
-    WORDS.binary_search_by(|w| w.cmp(&word.to_ascii_lowercase().as_str())).is_ok()
+    WORDS
+        .binary_search_by(|w| w.cmp(&word.to_ascii_lowercase().as_str()))
+        .is_ok()
 }
 
 /// Every `(database, name)` that an identifier of the statement may mean.
 fn candidates(request: &Request, tokens: &[Token]) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    collect(request.sql, tokens, request.settings.lex, request.settings.database.as_deref(), &mut found);
+    collect(
+        request.sql,
+        tokens,
+        request.settings.lex,
+        request.settings.database.as_deref(),
+        &mut found,
+    );
     let words = first_words(request.sql, tokens, 1);
     if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
         // what new columns take their collation from
@@ -99,7 +191,10 @@ fn candidates(request: &Request, tokens: &[Token]) -> Vec<(String, String)> {
         if let Some((database, table)) = named {
             let database = database.to_ascii_lowercase();
             found.push((database.clone(), COLLATION.to_string()));
-            found.push((database, format!("{COLLATION}{}", table.to_ascii_lowercase())));
+            found.push((
+                database,
+                format!("{COLLATION}{}", table.to_ascii_lowercase()),
+            ));
         }
     }
     found.sort();
@@ -116,7 +211,12 @@ fn collect(
 ) {
     for (i, token) in tokens.iter().enumerate() {
         if token.kind == TokenKind::Executable {
-            let from = token.start + if sql.get(token.start + 2) == Some(&b'M') { 4 } else { 3 };
+            let from = token.start
+                + if sql.get(token.start + 2) == Some(&b'M') {
+                    4
+                } else {
+                    3
+                };
             if let Some(inner) = sql.get(from..token.end.saturating_sub(2))
                 && let Ok(inner_tokens) = crate::lex::tokens(inner, mode)
             {
@@ -124,7 +224,9 @@ fn collect(
             }
             continue;
         }
-        let Some(name) = identifier(sql, token) else { continue };
+        let Some(name) = identifier(sql, token) else {
+            continue;
+        };
         let qualifier = match (i.checked_sub(2), i.checked_sub(1)) {
             (Some(q), Some(dot)) if tokens[dot].is(b'.') => identifier(sql, &tokens[q]),
             _ => None,
@@ -157,9 +259,11 @@ fn word_is(words: &[&str], at: usize, word: &str) -> bool {
 /// Whether the statement may change what a name means.
 fn defines(sql: &[u8], tokens: &[Token]) -> bool {
     let words = first_words(sql, tokens, 1);
-    ["create", "alter", "drop", "rename", "truncate", "call", "execute"]
-        .iter()
-        .any(|w| word_is(&words, 0, w))
+    [
+        "create", "alter", "drop", "rename", "truncate", "call", "execute",
+    ]
+    .iter()
+    .any(|w| word_is(&words, 0, w))
         || tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
 
@@ -209,7 +313,9 @@ fn decide<'a>(
     if starts("create") || (starts("drop") && word_is(&words, 1, "index")) {
         return crate::ddl::index(request, tokens, near);
     }
-    if starts("show") || ((starts("describe") || starts("desc") || starts("explain")) && is_describe(sql, &tokens))
+    if starts("show")
+        || ((starts("describe") || starts("desc") || starts("explain"))
+            && is_describe(sql, &tokens))
     {
         return show(request, tokens, near);
     }
@@ -251,9 +357,11 @@ fn relayed_by_table_name(words: &[&str]) -> bool {
 /// `SHOW` statements whose result names physical columns or shows definitions.
 fn shows_columns(words: &[&str]) -> bool {
     let columns = |at| {
-        ["create", "columns", "fields", "index", "indexes", "keys", "full", "extended"]
-            .iter()
-            .any(|w| word_is(words, at, w))
+        [
+            "create", "columns", "fields", "index", "indexes", "keys", "full", "extended",
+        ]
+        .iter()
+        .any(|w| word_is(words, at, w))
     };
     columns(1)
 }
@@ -264,8 +372,20 @@ fn is_describe(sql: &[u8], tokens: &[Token]) -> bool {
         Some(t) if t.kind == TokenKind::Quoted => true,
         Some(t) if t.kind == TokenKind::Word => {
             const STATEMENTS: [&str; 14] = [
-                "select", "insert", "update", "delete", "replace", "with", "table", "values",
-                "extended", "partitions", "format", "analyze", "for", "into",
+                "select",
+                "insert",
+                "update",
+                "delete",
+                "replace",
+                "with",
+                "table",
+                "values",
+                "extended",
+                "partitions",
+                "format",
+                "analyze",
+                "for",
+                "into",
             ];
             !STATEMENTS.iter().any(|w| t.is_word(sql, w))
         }
@@ -275,8 +395,10 @@ fn is_describe(sql: &[u8], tokens: &[Token]) -> bool {
 
 fn mentions(sql: &[u8], tokens: &[Token], what: &str) -> bool {
     tokens.iter().any(|t| {
-        matches!(t.kind, TokenKind::Word | TokenKind::Variable | TokenKind::Quoted)
-            && memchr::memmem::find(&t.text(sql).to_ascii_lowercase(), what.as_bytes()).is_some()
+        matches!(
+            t.kind,
+            TokenKind::Word | TokenKind::Variable | TokenKind::Quoted
+        ) && memchr::memmem::find(&t.text(sql).to_ascii_lowercase(), what.as_bytes()).is_some()
     })
 }
 
@@ -324,9 +446,8 @@ fn dynamic(request: &Request, tokens: &[Token]) -> Planned<Action> {
 /// `information_schema.columns` becomes a derived table that shows the logical columns.
 fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
     let sql = request.sql;
-    let named = |t: &Token, what: &str| {
-        identifier(sql, t).is_some_and(|n| n.eq_ignore_ascii_case(what))
-    };
+    let named =
+        |t: &Token, what: &str| identifier(sql, t).is_some_and(|n| n.eq_ignore_ascii_case(what));
     let inside = request
         .settings
         .database
@@ -337,11 +458,14 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
         if !named(token, "columns") {
             continue;
         }
-        let qualified = i >= 2 && tokens[i - 1].is(b'.') && named(&tokens[i - 2], "information_schema");
+        let qualified =
+            i >= 2 && tokens[i - 1].is(b'.') && named(&tokens[i - 2], "information_schema");
         let bare = inside
-            && !(i >= 1 && tokens[i - 1].is(b'.'))
-            && i >= 1
-            && ["from", "join"].iter().any(|w| tokens[i - 1].is_word(sql, w));
+            && i.checked_sub(1).is_some_and(|before| {
+                ["from", "join"]
+                    .iter()
+                    .any(|w| tokens[before].is_word(sql, w))
+            });
         if qualified || bare {
             let first = if qualified { i - 2 } else { i };
             places.push((first, i));
@@ -355,7 +479,10 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
     let mut at = 0;
     for (first, last) in places {
         if tokens.get(last + 1).is_some_and(|t| t.is(b'.')) {
-            return refuse(&errors::NOT_UNDERSTOOD, "information_schema.columns in a column's name");
+            return refuse(
+                &errors::NOT_UNDERSTOOD,
+                "information_schema.columns in a column's name",
+            );
         }
         out.sql(&sql[at..tokens[first].start]);
         out.sql(view.as_bytes());
@@ -371,15 +498,35 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
         at = tokens[last].end;
     }
     out.sql(&sql[at..]);
-    Ok(Some(Action::Server { text: out.finish(), result: None }))
+    Ok(Some(Action::Server {
+        text: out.finish(),
+        result: None,
+    }))
 }
 
 fn is_clause(word: &[u8]) -> bool {
     const WORDS: [&str; 17] = [
-        "where", "join", "inner", "left", "right", "cross", "straight_join", "natural", "on",
-        "using", "order", "group", "having", "limit", "union", "for", "lock",
+        "where",
+        "join",
+        "inner",
+        "left",
+        "right",
+        "cross",
+        "straight_join",
+        "natural",
+        "on",
+        "using",
+        "order",
+        "group",
+        "having",
+        "limit",
+        "union",
+        "for",
+        "lock",
     ];
-    WORDS.iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()))
+    WORDS
+        .iter()
+        .any(|w| word.eq_ignore_ascii_case(w.as_bytes()))
 }
 
 /// Parses and plans the statements that read and write rows.
@@ -392,7 +539,10 @@ fn planned(planner: &mut Planner) -> Planned<Action> {
                 Some(finish) => Ok(Action::Finish(Box::new(finish))),
                 None => {
                     let text = planner.assemble()?;
-                    Ok(Action::Server { text, result: Some(given.items) })
+                    Ok(Action::Server {
+                        text,
+                        result: Some(given.items),
+                    })
                 }
             }
         }
@@ -406,9 +556,15 @@ fn planned(planner: &mut Planner) -> Planned<Action> {
 /// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`.
 fn blank_share_lock(planner: &mut Planner) {
     let sql = planner.sql();
-    let end = planner.tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+    let end = planner
+        .tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
     let words = ["lock", "in", "share", "mode"];
-    let Some(from) = end.checked_sub(words.len()) else { return };
+    let Some(from) = end.checked_sub(words.len()) else {
+        return;
+    };
     let last = &planner.tokens[from..end];
     if last.iter().zip(words).all(|(t, w)| t.is_word(sql, w)) {
         let range = last[0].start..last[3].end;
@@ -427,7 +583,9 @@ fn parse(text: &str) -> Planned<Statement> {
     let mut parser = Parser::new(&dialect)
         .with_options(options)
         .with_tokens_with_locations(tokens);
-    let statement = parser.parse_statement().map_err(|_| bad("its grammar".into()))?;
+    let statement = parser
+        .parse_statement()
+        .map_err(|_| bad("its grammar".into()))?;
     if parser.peek_token().token != sqlparser::tokenizer::Token::EOF {
         return Err(bad("text behind its end".into()));
     }
@@ -442,7 +600,10 @@ fn explained<'a>(
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     const STATEMENTS: [&str; 5] = ["select", "insert", "update", "delete", "replace"];
-    let Some(at) = tokens.iter().position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w))) else {
+    let Some(at) = tokens
+        .iter()
+        .position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w)))
+    else {
         return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
     };
     if tokens[..at].iter().any(|t| t.is_word(sql, "analyze")) {
@@ -455,7 +616,9 @@ fn explained<'a>(
     if !ascii_prefix {
         return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
     }
-    planner.parse_text.replace_range(..blank, &" ".repeat(blank));
+    planner
+        .parse_text
+        .replace_range(..blank, &" ".repeat(blank));
     let action = planned(&mut planner)?;
     let mut text = vec![Piece::Sql(sql[..blank].to_vec())];
     match action {
@@ -480,12 +643,25 @@ fn show<'a>(
     let is = |at: usize, w: &str| tokens.get(at).is_some_and(|t: &Token| t.is_word(sql, w));
     let done = |what, text: Vec<u8>| {
         let text = vec![Piece::Sql(text)];
-        Ok((Action::Show { what, text, table: Arc::clone(table) }, None))
+        Ok((
+            Action::Show {
+                what,
+                text,
+                table: Arc::clone(table),
+            },
+            None,
+        ))
     };
-    let end = tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
     if is(0, "show") && is(1, "create") {
         if !is(2, "table") {
-            return refuse(&errors::STATEMENT, "SHOW CREATE of something that uses a protected table");
+            return refuse(
+                &errors::STATEMENT,
+                "SHOW CREATE of something that uses a protected table",
+            );
         }
         return done(Show::CreateTable, sql.to_vec());
     }
@@ -526,21 +702,27 @@ fn show<'a>(
         return refuse(&errors::NOT_UNDERSTOOD, "SHOW");
     }
     at += 2;
-    if tokens.get(at).is_some_and(|t| t.is(b'.')) {
-        at += 2;
-    } else if is(at, "from") || is(at, "in") {
+    // `db.table`, or `table FROM db`
+    if tokens.get(at).is_some_and(|t| t.is(b'.')) || is(at, "from") || is(at, "in") {
         at += 2;
     }
     if what_index {
         if at != end {
             return refuse(&errors::NOT_UNDERSTOOD, "SHOW INDEX … WHERE");
         }
-        return done(Show::Index, format!("SHOW INDEX FROM {quoted_table}").into_bytes());
+        return done(
+            Show::Index,
+            format!("SHOW INDEX FROM {quoted_table}").into_bytes(),
+        );
     }
     let mut like = None;
     if is(at, "like") && at + 2 == end {
         let start = tokens[at + 1].start;
-        like = request.template.literals.iter().position(|l| l.start == start);
+        like = request
+            .template
+            .literals
+            .iter()
+            .position(|l| l.start == start);
         if like.is_none() {
             return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … LIKE");
         }

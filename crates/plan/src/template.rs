@@ -104,7 +104,11 @@ impl Template {
             match token.kind {
                 TokenKind::Literal(kind) => {
                     self.key.extend_from_slice(&[LITERAL, kind.mark()]);
-                    self.literals.push(Literal { start: token.start, end: token.end, kind });
+                    self.literals.push(Literal {
+                        start: token.start,
+                        end: token.end,
+                        kind,
+                    });
                 }
                 _ => self.key.extend_from_slice(token.text(sql)),
             }
@@ -135,7 +139,11 @@ impl Template {
                         state = Fold::Never;
                     }
                 }
-                Fold::First { key, start, literal } => {
+                Fold::First {
+                    key,
+                    start,
+                    literal,
+                } => {
                     track(&mut depth, token.kind);
                     if depth == 0 {
                         self.rows = Some(Rows {
@@ -145,13 +153,19 @@ impl Template {
                             first_literal: *literal,
                             per_row: self.literals.len() - *literal,
                         });
-                        state = Fold::Between { key: *key, key_end: self.key.len() };
+                        state = Fold::Between {
+                            key: *key,
+                            key_end: self.key.len(),
+                        };
                     }
                 }
                 Fold::Between { key, key_end } => {
                     if token.is(b',') {
                         self.key.truncate(key_before);
-                        state = Fold::Comma { key: *key, key_end: *key_end };
+                        state = Fold::Comma {
+                            key: *key,
+                            key_end: *key_end,
+                        };
                     } else {
                         let tail = self.key.split_off(key_before);
                         self.key.push(ROWS);
@@ -164,7 +178,11 @@ impl Template {
                         return Ok(false);
                     }
                     depth = 1;
-                    state = Fold::Next { key: *key, key_end: *key_end, from: self.key.len() - 1 };
+                    state = Fold::Next {
+                        key: *key,
+                        key_end: *key_end,
+                        from: self.key.len() - 1,
+                    };
                     self.key.truncate(key_before);
                     self.key.push(b'(');
                     if let Fold::Next { from, .. } = &mut state {
@@ -182,7 +200,10 @@ impl Template {
                             rows.end = token.end;
                             rows.count += 1;
                         }
-                        state = Fold::Between { key: *key, key_end: *key_end };
+                        state = Fold::Between {
+                            key: *key,
+                            key_end: *key_end,
+                        };
                     }
                 }
             }
@@ -200,10 +221,24 @@ impl Template {
 enum Fold {
     Before,
     Keyword,
-    First { key: usize, start: usize, literal: usize },
-    Between { key: usize, key_end: usize },
-    Comma { key: usize, key_end: usize },
-    Next { key: usize, key_end: usize, from: usize },
+    First {
+        key: usize,
+        start: usize,
+        literal: usize,
+    },
+    Between {
+        key: usize,
+        key_end: usize,
+    },
+    Comma {
+        key: usize,
+        key_end: usize,
+    },
+    Next {
+        key: usize,
+        key_end: usize,
+        from: usize,
+    },
     Done,
     Never,
 }
@@ -244,7 +279,8 @@ mod tests {
         let rows = many.rows.unwrap();
         assert_eq!((rows.count, rows.first_literal, rows.per_row), (3, 0, 2));
         assert_eq!(many.literals.len(), 6);
-        let tail = read("INSERT INTO t VALUES (1,(2)),(3,(4)) ON DUPLICATE KEY UPDATE a=VALUES(a)+7");
+        let tail =
+            read("INSERT INTO t VALUES (1,(2)),(3,(4)) ON DUPLICATE KEY UPDATE a=VALUES(a)+7");
         assert_eq!(tail.rows.unwrap().count, 2);
         assert_eq!(tail.literals.len(), 5);
         assert_eq!(

@@ -103,7 +103,10 @@ impl Planner<'_> {
         let Some(table) = table.filter(|t| t.is_protected()) else {
             // the target is plain; protected tables may be read from, but not handed on
             let Some(query) = source else {
-                return refuse(&errors::NOT_UNDERSTOOD, "INSERT … SET with a protected table");
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "INSERT … SET with a protected table",
+                );
             };
             for column in columns {
                 self.judge_parts(column)?;
@@ -112,7 +115,10 @@ impl Planner<'_> {
             if on.is_some() {
                 return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
             }
-            return Ok(Action::Server { text: self.assemble()?, result: None });
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
         };
         if let Some(alias) = insert_alias {
             if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
@@ -132,7 +138,10 @@ impl Planner<'_> {
                 && query.limit_clause.is_none()
                 && query.locks.is_empty();
             let SetExpr::Values(values) = query.body.as_ref() else {
-                return refuse(&errors::NOT_CONSTANT, "INSERT … SELECT into a protected table");
+                return refuse(
+                    &errors::NOT_CONSTANT,
+                    "INSERT … SELECT into a protected table",
+                );
             };
             if !plain_query || values.explicit_row {
                 return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
@@ -155,7 +164,10 @@ impl Planner<'_> {
             }
             Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
         }
-        Ok(Action::Server { text: self.assemble()?, result: None })
+        Ok(Action::Server {
+            text: self.assemble()?,
+            result: None,
+        })
     }
 
     fn judge_parts(&mut self, name: &ObjectName) -> Planned<Vec<String>> {
@@ -176,7 +188,10 @@ impl Planner<'_> {
         };
         let found = &table.columns[index];
         Ok(match found.protection {
-            Some(_) => Target::Protected(ColumnUse { table: Arc::clone(table), index }),
+            Some(_) => Target::Protected(ColumnUse {
+                table: Arc::clone(table),
+                index,
+            }),
             None => Target::Plain(found.name.clone()),
         })
     }
@@ -184,7 +199,9 @@ impl Planner<'_> {
     /// Protected columns that the statement leaves out and that have a default to fill in.
     fn omitted(&self, named: &[Target], table: &Arc<Table>) -> Vec<ColumnUse> {
         let given = |index: usize| {
-            named.iter().any(|t| matches!(t, Target::Protected(c) if c.index == index))
+            named
+                .iter()
+                .any(|t| matches!(t, Target::Protected(c) if c.index == index))
         };
         (0..table.columns.len())
             .filter(|&i| table.columns[i].protection.is_some() && !given(i))
@@ -194,7 +211,10 @@ impl Planner<'_> {
                 // stores the type's own default, which only we can seal
                 c.default.is_some() || (!c.nullable && !self.request.settings.strict)
             })
-            .map(|index| ColumnUse { table: Arc::clone(table), index })
+            .map(|index| ColumnUse {
+                table: Arc::clone(table),
+                index,
+            })
             .collect()
     }
 
@@ -245,19 +265,30 @@ impl Planner<'_> {
             }
         }
         for column in &omitted {
-            physical(column).iter().for_each(|(n, _)| push(&mut list, n));
+            physical(column)
+                .iter()
+                .for_each(|(n, _)| push(&mut list, n));
         }
         list.push_str(") ");
         self.edit_sql(list_range, list);
 
         let keyword = |p: &Self, at: usize| {
-            p.tokens.get(at).is_some_and(|t| t.is_word(p.sql(), "values") || t.is_word(p.sql(), "value"))
+            p.tokens
+                .get(at)
+                .is_some_and(|t| t.is_word(p.sql(), "values") || t.is_word(p.sql(), "value"))
         };
         if !keyword(self, at) {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause between the columns and VALUES");
+            return refuse(
+                &errors::NOT_UNDERSTOOD,
+                "a clause between the columns and VALUES",
+            );
         }
         at += 1;
-        let folded = self.request.template.rows.filter(|r| r.count > 1 || ast_rows == 1);
+        let folded = self
+            .request
+            .template
+            .rows
+            .filter(|r| r.count > 1 || ast_rows == 1);
         if let Some(rows) = folded {
             if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
                 return refuse(&errors::INTERNAL, "the folded rows");
@@ -350,9 +381,9 @@ impl Planner<'_> {
                     self.copy(range, &mut out, base);
                 }
                 Target::Protected(column) => {
-                    let source = self.cell_source(cell, base).ok_or_else(|| {
-                        Refusal::new(&errors::NOT_CONSTANT, column.path())
-                    })?;
+                    let source = self
+                        .cell_source(cell, base)
+                        .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     for (_, purpose) in physical(column) {
                         comma(&mut out);
                         let slot = self.slot(column, purpose, source);
@@ -469,7 +500,9 @@ impl Planner<'_> {
                     text.push(Piece::Sql(b")".to_vec()));
                 }
                 _ => {
-                    text.push(Piece::Sql(format!("{separator}{} = ", quoted(name)).into_bytes()));
+                    text.push(Piece::Sql(
+                        format!("{separator}{} = ", quoted(name)).into_bytes(),
+                    ));
                     text.push(slot);
                 }
             }
@@ -489,7 +522,11 @@ impl Planner<'_> {
             .iter()
             .rposition(|t| t.is_word(self.sql(), "duplicate"))
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE"))?;
-        let end = self.tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+        let end = self
+            .tokens
+            .iter()
+            .rposition(|t| !t.is(b';'))
+            .map_or(0, |i| i + 1);
         let parts = self.split_commas(from + 3..end);
         if parts.len() != list.len() {
             return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
@@ -503,7 +540,11 @@ impl Planner<'_> {
                     continue;
                 }
             };
-            let exact = column.column().sql_type.as_ref().is_some_and(|t| t.weight_is_exact());
+            let exact = column
+                .column()
+                .sql_type
+                .as_ref()
+                .is_some_and(|t| t.weight_is_exact());
             let range = self.bytes_of_tokens(tokens);
             if let Some(new_row) = self.new_row(&assignment.value, &column, alias)? {
                 let token = column.column().equality_column().map(|(n, _)| quoted(n));
@@ -540,14 +581,23 @@ impl Planner<'_> {
         if is_default(e) {
             return Ok(());
         }
-        let Some(alias) = alias else { return self.scan(e, scope) };
+        let Some(alias) = alias else {
+            return self.scan(e, scope);
+        };
         let mut with_alias = Scope::inside(None);
         with_alias.sources = scope.sources.clone();
         for source in &scope.sources {
-            with_alias.sources.push(scope::Source { name: alias.to_string(), ..source.clone() });
+            with_alias.sources.push(scope::Source {
+                name: alias.to_string(),
+                ..source.clone()
+            });
         }
         // bare names mean the old row's columns, which the first source resolves
-        if let Expr::CompoundIdentifier(_) = e { self.scan(e, &with_alias) } else { self.scan(e, scope) }
+        if let Expr::CompoundIdentifier(_) = e {
+            self.scan(e, &with_alias)
+        } else {
+            self.scan(e, scope)
+        }
     }
 
     /// `VALUES(k)` or `alias.k` as the new value of `k` itself: how to name the new row's
@@ -559,9 +609,8 @@ impl Planner<'_> {
         column: &ColumnUse,
         alias: Option<&str>,
     ) -> Planned<Option<Box<dyn Fn(&str) -> String>>> {
-        let named = |ident: &sqlparser::ast::Ident| {
-            ident.value.eq_ignore_ascii_case(&column.column().name)
-        };
+        let named =
+            |ident: &sqlparser::ast::Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
         match e {
             Expr::Function(f) if matches!(Self::function_name(f).as_str(), "values" | "value") => {
                 match Self::single_argument(f) {
@@ -597,7 +646,11 @@ impl Planner<'_> {
     fn assignment_tokens(&self, count: usize) -> Planned<Vec<Range<usize>>> {
         let sql = self.sql();
         let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "SET");
-        let set = self.tokens.iter().position(|t| t.is_word(sql, "set")).ok_or_else(bad)?;
+        let set = self
+            .tokens
+            .iter()
+            .position(|t| t.is_word(sql, "set"))
+            .ok_or_else(bad)?;
         let mut depth = 0usize;
         let mut end = self.tokens.len();
         for (i, t) in self.tokens.iter().enumerate().skip(set + 1) {
@@ -607,14 +660,20 @@ impl Planner<'_> {
                 depth = depth.saturating_sub(1);
             } else if depth == 0
                 && (t.is(b';')
-                    || ["where", "order", "limit", "on", "as"].iter().any(|w| t.is_word(sql, w)))
+                    || ["where", "order", "limit", "on", "as"]
+                        .iter()
+                        .any(|w| t.is_word(sql, w)))
             {
                 end = i;
                 break;
             }
         }
         let parts = self.split_commas(set + 1..end);
-        if parts.len() == count { Ok(parts) } else { Err(bad()) }
+        if parts.len() == count {
+            Ok(parts)
+        } else {
+            Err(bad())
+        }
     }
 
     /// The tokens behind the first `=` of an assignment.
@@ -668,7 +727,11 @@ impl Planner<'_> {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
             };
-            let idents: Vec<_> = name.0.iter().filter_map(|p| p.as_ident().cloned()).collect();
+            let idents: Vec<_> = name
+                .0
+                .iter()
+                .filter_map(|p| p.as_ident().cloned())
+                .collect();
             self.judge_parts(name)?;
             match scope.resolve(&idents)? {
                 scope::Resolved::Unknown => {
@@ -688,21 +751,34 @@ impl Planner<'_> {
             }
         }
         if protected.is_empty() {
-            return Ok(Action::Server { text: self.assemble()?, result: None });
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
         }
         if !table.joins.is_empty() {
             return refuse(&errors::NOT_UNDERSTOOD, "an UPDATE of several tables");
         }
         let found_rows = self.request.settings.found_rows;
         let simple = protected.iter().all(|(column, value, _)| {
-            let exact = column.column().sql_type.as_ref().is_some_and(|t| t.weight_is_exact())
+            let exact = column
+                .column()
+                .sql_type
+                .as_ref()
+                .is_some_and(|t| t.weight_is_exact())
                 && column.column().equality_column().is_some();
             matches!(value, NewValue::Constant(_)) && (found_rows || exact)
         });
         // an ON UPDATE column must not notice an assignment that changes nothing
-        let watched = protected.iter().any(|(c, ..)| c.table.columns.iter().any(|c| c.on_update));
+        let watched = protected
+            .iter()
+            .any(|(c, ..)| c.table.columns.iter().any(|c| c.on_update));
         let all_exact = protected.iter().all(|(column, ..)| {
-            column.column().sql_type.as_ref().is_some_and(|t| t.weight_is_exact())
+            column
+                .column()
+                .sql_type
+                .as_ref()
+                .is_some_and(|t| t.weight_is_exact())
                 && column.column().equality_column().is_some()
         });
         if simple && (all_exact || !watched) {
@@ -714,11 +790,16 @@ impl Planner<'_> {
                 let text = self.assign_text(column, *source, all_exact);
                 self.edit(range, text);
             }
-            return Ok(Action::Server { text: self.assemble()?, result: None });
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
         }
         let single = limit.is_none()
             && order_by.is_empty()
-            && selection.as_ref().is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
+            && selection
+                .as_ref()
+                .is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
         self.row_update(&table.relation, protected, &plain, &parts, single)
     }
 
@@ -727,7 +808,11 @@ impl Planner<'_> {
         fn conjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
             match e {
                 Expr::Nested(inner) => conjuncts(inner, out),
-                Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                Expr::BinaryOp {
+                    left,
+                    op: BinaryOperator::And,
+                    right,
+                } => {
                     conjuncts(left, out);
                     conjuncts(right, out);
                 }
@@ -740,14 +825,19 @@ impl Planner<'_> {
         keys.peek().is_some()
             && keys.all(|key| {
                 parts.iter().any(|part| {
-                    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else {
+                    let Expr::BinaryOp {
+                        left,
+                        op: BinaryOperator::Eq,
+                        right,
+                    } = part
+                    else {
                         return false;
                     };
                     let named = |e: &Expr| match e {
                         Expr::Identifier(i) => i.value.eq_ignore_ascii_case(&key.name),
-                        Expr::CompoundIdentifier(p) => {
-                            p.last().is_some_and(|i| i.value.eq_ignore_ascii_case(&key.name))
-                        }
+                        Expr::CompoundIdentifier(p) => p
+                            .last()
+                            .is_some_and(|i| i.value.eq_ignore_ascii_case(&key.name)),
                         _ => false,
                     };
                     let one_table = scope.sources.len() == 1;
@@ -778,7 +868,9 @@ impl Planner<'_> {
                 _ => None,
             };
             let same = |found: &Option<(Range<usize>, ColumnUse)>| {
-                found.as_ref().is_some_and(|(_, c)| c.index == column.index && Arc::ptr_eq(&c.table, &column.table))
+                found.as_ref().is_some_and(|(_, c)| {
+                    c.index == column.index && Arc::ptr_eq(&c.table, &column.table)
+                })
             };
             let left_is = self.column_of(left, scope)?;
             let right_is = self.column_of(right, scope)?;
@@ -818,9 +910,16 @@ impl Planner<'_> {
             });
         }
         if key.is_empty() {
-            return refuse(&errors::NEEDS_KEY, format!("{}.{}", table.database, table.name));
+            return refuse(
+                &errors::NEEDS_KEY,
+                format!("{}.{}", table.database, table.name),
+            );
         }
-        let is_key = |name: &str| table.primary_key().any(|c| c.name.eq_ignore_ascii_case(name));
+        let is_key = |name: &str| {
+            table
+                .primary_key()
+                .any(|c| c.name.eq_ignore_ascii_case(name))
+        };
         for (column, ..) in &protected {
             if is_key(&column.column().name) {
                 return refuse(&errors::NEEDS_KEY, column.path());
@@ -841,7 +940,11 @@ impl Planner<'_> {
             return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
         }
         let sql = self.sql();
-        let set = self.tokens.iter().position(|t| t.is_word(sql, "set")).unwrap_or(0);
+        let set = self
+            .tokens
+            .iter()
+            .position(|t| t.is_word(sql, "set"))
+            .unwrap_or(0);
         let begin = self.tokens.get(1).map_or(0, |t| t.start);
         let target = match self.original(begin..self.tokens[set].start).as_slice() {
             [Piece::Sql(text)] => String::from_utf8_lossy(text).trim().to_string(),
@@ -855,11 +958,18 @@ impl Planner<'_> {
         let mut assign = Vec::new();
         for (column, value, _) in &protected {
             select.sql(format!(",{}", quoted(column.sealed())).as_bytes());
-            assign.push(RowAssign { column: self.column_index(column), value: *value });
+            assign.push(RowAssign {
+                column: self.column_index(column),
+                value: *value,
+            });
         }
         select.sql(format!(" FROM {target} ").as_bytes());
         let tail = parts.last().map_or(0, |p| p.end);
-        let end = self.tokens.iter().rposition(|t| !t.is(b';')).map_or(0, |i| i + 1);
+        let end = self
+            .tokens
+            .iter()
+            .rposition(|t| !t.is(b';'))
+            .map_or(0, |i| i + 1);
         let mut single_row = None;
         if tail < end {
             let range = self.tokens[tail].start..self.tokens[end - 1].end;
@@ -942,7 +1052,10 @@ impl Planner<'_> {
         {
             return refuse(&errors::NOT_UNDERSTOOD, "LIMIT");
         }
-        Ok(Action::Server { text: self.assemble()?, result: None })
+        Ok(Action::Server {
+            text: self.assemble()?,
+            result: None,
+        })
     }
 }
 

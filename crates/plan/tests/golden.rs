@@ -44,7 +44,11 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
         auto_increment: name == "id",
         on_update: false,
         generated: false,
-        key: if name == "id" { KeyRole::Primary } else { KeyRole::None },
+        key: if name == "id" {
+            KeyRole::Primary
+        } else {
+            KeyRole::None
+        },
         protection,
         invisible: false,
         comment: String::new(),
@@ -78,33 +82,47 @@ fn fixture() -> Fixture {
     let mut broken = Table::clone(&table("broken", vec![column("id", "int(11)", None)]));
     broken.damaged = Some("test".into());
     Fixture(vec![
-        table("sbtest1", vec![
-            column("id", "int(11)", None),
-            column("k", "int(11)", Some(("eq range", 0x11))),
-            column("c", "char(120)", Some(("", 0x22))),
-            column("pad", "char(60)", Some(("", 0x33))),
-        ]),
-        table("users", vec![
-            column("id", "int(11)", None),
-            column("name", "varchar(40)", Some(("eq", 0x44))),
-            column("age", "int(11)", Some(("eq range", 0x55))),
-            column("email", "varchar(80)", Some(("eq join", 0x66))),
-            column("note", "varchar(80)", None),
-        ]),
-        table("orders", vec![
-            column("id", "int(11)", None),
-            column("user_id", "int(11)", None),
-            column("mail", "varchar(80)", Some(("eq join", 0x77))),
-            column("total", "decimal(10,2)", None),
-        ]),
-        table("plain", vec![column("id", "int(11)", None), column("x", "int(11)", None)]),
+        table(
+            "sbtest1",
+            vec![
+                column("id", "int(11)", None),
+                column("k", "int(11)", Some(("eq range", 0x11))),
+                column("c", "char(120)", Some(("", 0x22))),
+                column("pad", "char(60)", Some(("", 0x33))),
+            ],
+        ),
+        table(
+            "users",
+            vec![
+                column("id", "int(11)", None),
+                column("name", "varchar(40)", Some(("eq", 0x44))),
+                column("age", "int(11)", Some(("eq range", 0x55))),
+                column("email", "varchar(80)", Some(("eq join", 0x66))),
+                column("note", "varchar(80)", None),
+            ],
+        ),
+        table(
+            "orders",
+            vec![
+                column("id", "int(11)", None),
+                column("user_id", "int(11)", None),
+                column("mail", "varchar(80)", Some(("eq join", 0x77))),
+                column("total", "decimal(10,2)", None),
+            ],
+        ),
+        table(
+            "plain",
+            vec![column("id", "int(11)", None), column("x", "int(11)", None)],
+        ),
         Arc::new(broken),
     ])
 }
 
 fn source(s: Source) -> String {
     match s {
-        Source::Literal { index, negative } => format!("{}{index}", if negative { "-" } else { "" }),
+        Source::Literal { index, negative } => {
+            format!("{}{index}", if negative { "-" } else { "" })
+        }
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),
@@ -121,7 +139,11 @@ fn text(pieces: &Text, plan: &Plan) -> String {
                 let name = &plan.columns[slot.column].column().name;
                 write!(out, "<{:?} {name} {}>", slot.purpose, source(slot.source)).unwrap();
             }
-            Piece::Rows { row, first_literal, per_row } => {
+            Piece::Rows {
+                row,
+                first_literal,
+                per_row,
+            } => {
                 write!(out, "ROWS({first_literal}+{per_row}n){}", text(row, plan)).unwrap();
             }
         }
@@ -134,14 +156,24 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
     if let Err(e) = template.read(sql.as_bytes(), settings.lex) {
         return format!("unreadable: {e}\n");
     }
-    let request = Request { sql: sql.as_bytes(), template: &template, settings, catalog, policy };
-    let Outcome::Plan(plan) = plan(&request) else { return "needs tables\n".into() };
+    let request = Request {
+        sql: sql.as_bytes(),
+        template: &template,
+        settings,
+        catalog,
+        policy,
+    };
+    let Outcome::Plan(plan) = plan(&request) else {
+        return "needs tables\n".into();
+    };
     let mut out = String::new();
     let opens = |items: &[onionskin_plan::ResultItem]| -> String {
         items
             .iter()
             .map(|i| {
-                let open = i.open.map(|(c, from)| format!("{:?} {}", from, plan.columns[c].column().name));
+                let open = i
+                    .open
+                    .map(|(c, from)| format!("{:?} {}", from, plan.columns[c].column().name));
                 match (open, &i.name) {
                     (Some(open), Some(name)) => format!("{open} as {name}"),
                     (Some(open), None) => open,
@@ -169,7 +201,11 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 .iter()
                 .map(|o| match o {
                     Output::Cell { fetch } => format!("{fetch}"),
-                    Output::Aggregate { function, fetch, name } => {
+                    Output::Aggregate {
+                        function,
+                        fetch,
+                        name,
+                    } => {
                         format!("{function:?}({fetch:?}) as {name}")
                     }
                 })
@@ -199,9 +235,16 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 out,
                 "update {}{}: key {:?}; assign {:?}; plain {}",
                 u.target,
-                if u.single_row.is_some() { " (one row)" } else { "" },
+                if u.single_row.is_some() {
+                    " (one row)"
+                } else {
+                    ""
+                },
                 u.key,
-                u.assign.iter().map(|a| (&plan.columns[a.column].column().name, a.value)).collect::<Vec<_>>(),
+                u.assign
+                    .iter()
+                    .map(|a| (&plan.columns[a.column].column().name, a.value))
+                    .collect::<Vec<_>>(),
                 text(&u.plain, &plan)
             )
             .unwrap();
@@ -216,7 +259,12 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 })
                 .collect();
             let flat = pieces.concat();
-            writeln!(out, "define: {}", flat.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap();
+            writeln!(
+                out,
+                "define: {}",
+                flat.split_whitespace().collect::<Vec<_>>().join(" ")
+            )
+            .unwrap();
             for c in &d.new_columns {
                 writeln!(
                     out,
@@ -270,8 +318,12 @@ fn plans_are_as_written_down() {
                 continue;
             }
             cases += 1;
-            let expected: String =
-                block.lines().skip(1).filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+            let expected: String = block
+                .lines()
+                .skip(1)
+                .filter(|l| !l.is_empty())
+                .map(|l| format!("{l}\n"))
+                .collect();
             let got = show(sql, &settings, &catalog, &policy);
             if got != expected {
                 failures.push(format!("{sql}\n--- expected\n{expected}--- got\n{got}"));

@@ -3,11 +3,11 @@
 //! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
 //! in a row (cell, token, key), so the coerced payload of the last one is kept.
 
-use onionskin_plan::{LiteralKind, Literal, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Input, Stored, TemporalKind,
-    ValueError, Warning, WeightError, compare, order_bytes, store, weight,
+    Charset, Comparand, Context, DateTimeParts, Input, Stored, TemporalKind, ValueError, Warning,
+    WeightError, compare, order_bytes, store, weight,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
@@ -72,21 +72,33 @@ impl<'a> Binder<'a> {
         values: Values<'a>,
         scratch: &'a mut Scratch,
     ) -> Self {
-        Binder { prepared, state, values, ignore: false, warnings: Vec::new(), scratch, last: None }
+        Binder {
+            prepared,
+            state,
+            values,
+            ignore: false,
+            warnings: Vec::new(),
+            scratch,
+            last: None,
+        }
     }
 
     /// Fills a slot. `base` is added to literal indexes; `row` counts from 1 for messages.
     pub fn fill(&mut self, slot: &Slot, base: usize, row: u64) -> Outcome<Filled<'_>> {
         let stores = slot.purpose.stores();
         let source = match slot.source {
-            Source::Literal { index, negative } => {
-                Source::Literal { index: index + base, negative }
-            }
+            Source::Literal { index, negative } => Source::Literal {
+                index: index + base,
+                negative,
+            },
             other => other,
         };
         let bound = match self.last {
             Some((column, last, as_stored, last_row, bound))
-                if column == slot.column && last == source && as_stored == stores && last_row == row =>
+                if column == slot.column
+                    && last == source
+                    && as_stored == stores
+                    && last_row == row =>
             {
                 bound
             }
@@ -108,10 +120,14 @@ impl<'a> Binder<'a> {
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
-        let Scratch { payload, weight: weights, filled, .. } = &mut *self.scratch;
-        let weighed = |e: WeightError| {
-            Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()))
-        };
+        let Scratch {
+            payload,
+            weight: weights,
+            filled,
+            ..
+        } = &mut *self.scratch;
+        let weighed =
+            |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
         filled.clear();
         weights.clear();
         match slot.purpose {
@@ -184,7 +200,10 @@ impl<'a> Binder<'a> {
                         if ty.is_binary() {
                             Input::Bytes(&default)
                         } else {
-                            Input::Text { bytes: &default, charset: Charset::Utf8mb4 }
+                            Input::Text {
+                                bytes: &default,
+                                charset: Charset::Utf8mb4,
+                            }
                         }
                     }
                     Some(ColumnDefault::Literal(DefaultLiteral::Null)) | None
@@ -197,7 +216,8 @@ impl<'a> Binder<'a> {
                 Source::Null => Input::Null,
                 Source::Bool(b) => Input::Bool(b),
                 Source::Literal { index, negative } => {
-                    self.values.input(index, negative, self.state, &mut literal, &used.path())?
+                    self.values
+                        .input(index, negative, self.state, &mut literal, &used.path())?
                 }
             };
             let ctx = self.context(column, row);
@@ -208,9 +228,10 @@ impl<'a> Binder<'a> {
                     Ok(Comparand::Between) => Ok(Bound::Between),
                     Ok(Comparand::BelowAll) => Ok(Bound::BelowAll),
                     Ok(Comparand::AboveAll) => Ok(Bound::AboveAll),
-                    Err(e) => {
-                        Err(Failure::refused(&errors::VALUE, format!("{} ({e})", used.path())))
-                    }
+                    Err(e) => Err(Failure::refused(
+                        &errors::VALUE,
+                        format!("{} ({e})", used.path()),
+                    )),
                 };
             }
             let stored = store(ty, input, &ctx, &mut payload, &mut warnings)
@@ -250,7 +271,11 @@ impl<'a> Binder<'a> {
     pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
         for piece in pieces {
             match piece {
-                Piece::Rows { row, first_literal, per_row } => {
+                Piece::Rows {
+                    row,
+                    first_literal,
+                    per_row,
+                } => {
                     for n in 0..rows {
                         if n > 0 {
                             out.push(b',');
@@ -293,7 +318,11 @@ impl<'a> Binder<'a> {
     ) -> Outcome<()> {
         for piece in pieces {
             match piece {
-                Piece::Rows { row, first_literal, per_row } => {
+                Piece::Rows {
+                    row,
+                    first_literal,
+                    per_row,
+                } => {
                     for n in 0..rows {
                         let base = first_literal + n * per_row;
                         for piece in row {
@@ -320,12 +349,20 @@ impl<'a> Binder<'a> {
         match piece {
             Piece::Sql(_) => Ok(()),
             Piece::Literal(index) => {
-                let Some(n) = self.values.param_number(index + base) else { return Ok(()) };
+                let Some(n) = self.values.param_number(index + base) else {
+                    return Ok(());
+                };
                 match self.values.long(n) {
                     Some(bytes) => {
                         let ty = self.values.params.get(n).map_or(blob, |p| p.ty);
-                        let ty = if ty.kind.is_length_encoded() { ty } else { blob };
-                        writer.param(out, ty, &BinaryValue::Bytes(bytes)).map_err(misfit)
+                        let ty = if ty.kind.is_length_encoded() {
+                            ty
+                        } else {
+                            blob
+                        };
+                        writer
+                            .param(out, ty, &BinaryValue::Bytes(bytes))
+                            .map_err(misfit)
                     }
                     None => {
                         let param = self.values.params.get(n).ok_or_else(|| {
@@ -337,9 +374,9 @@ impl<'a> Binder<'a> {
             }
             Piece::Slot(slot) => match self.fill(slot, base, row)? {
                 Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
-                Filled::Bytes(bytes) => {
-                    writer.param(out, blob, &BinaryValue::Bytes(bytes)).map_err(misfit)
-                }
+                Filled::Bytes(bytes) => writer
+                    .param(out, blob, &BinaryValue::Bytes(bytes))
+                    .map_err(misfit),
             },
             Piece::Rows { .. } => Err(Failure::refused(&errors::INTERNAL, "rows inside of rows")),
         }
@@ -370,12 +407,18 @@ pub(crate) fn prepared_text(
         Piece::Rows { .. } => {}
     };
     for piece in pieces {
-        if let Piece::Rows { row, first_literal, per_row } = piece {
+        if let Piece::Rows {
+            row,
+            first_literal,
+            per_row,
+        } = piece
+        {
             for n in 0..rows {
                 if n > 0 {
                     out.push(b',');
                 }
-                row.iter().for_each(|p| put(p, first_literal + n * per_row, out));
+                row.iter()
+                    .for_each(|p| put(p, first_literal + n * per_row, out));
             }
         } else {
             put(piece, 0, out);
@@ -389,7 +432,10 @@ impl<'a> Values<'a> {
     fn param_number(&self, index: usize) -> Option<usize> {
         let literal = self.literals.get(index)?;
         (literal.kind == LiteralKind::Parameter).then(|| {
-            self.literals[..index].iter().filter(|l| l.kind == LiteralKind::Parameter).count()
+            self.literals[..index]
+                .iter()
+                .filter(|l| l.kind == LiteralKind::Parameter)
+                .count()
         })
     }
 
@@ -428,13 +474,18 @@ impl<'a> Values<'a> {
                 let ty = self.params.get(n).map(|p| p.ty.kind);
                 return Ok(match ty {
                     Some(kind) if is_blob(kind) => Input::Bytes(bytes),
-                    _ => Input::Text { bytes, charset: client },
+                    _ => Input::Text {
+                        bytes,
+                        charset: client,
+                    },
                 });
             }
             let param = self.params.get(n).ok_or_else(unclear)?;
             return param_input(param, client).ok_or_else(unclear);
         }
-        if literal.kind == LiteralKind::String && client != charset && !literal.text(self.sql).is_ascii()
+        if literal.kind == LiteralKind::String
+            && client != charset
+            && !literal.text(self.sql).is_ascii()
         {
             // the server converts literals from the client's to the connection's character set;
             // what that loses is not reproduced
@@ -533,16 +584,23 @@ fn put_string(bytes: &[u8], kind: Option<ColumnType>, state: &State, out: &mut V
 fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
     Some(match param.value {
         BinaryValue::Null => Input::Null,
-        BinaryValue::Int(v) => Input::Integer { negative: v < 0, magnitude: v.unsigned_abs() },
-        BinaryValue::UInt(v) => Input::Integer { negative: false, magnitude: v },
+        BinaryValue::Int(v) => Input::Integer {
+            negative: v < 0,
+            magnitude: v.unsigned_abs(),
+        },
+        BinaryValue::UInt(v) => Input::Integer {
+            negative: false,
+            magnitude: v,
+        },
         BinaryValue::Float(v) => Input::Double(f64::from(v)),
         BinaryValue::Double(v) => Input::Double(v),
         BinaryValue::Bytes(bytes) => match param.ty.kind {
             ColumnType::DECIMAL | ColumnType::NEWDECIMAL => Input::Decimal(bytes),
             kind if is_blob(kind) => Input::Bytes(bytes),
-            ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR => {
-                Input::Text { bytes, charset: client }
-            }
+            ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR => Input::Text {
+                bytes,
+                charset: client,
+            },
             _ => return None,
         },
         BinaryValue::DateTime(d) => Input::Temporal(DateTimeParts {
@@ -578,11 +636,17 @@ fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
 /// What a NOT NULL column without a default gets where the server is not strict.
 fn implicit_default(ty: &onionskin_value::SqlType) -> Input<'static> {
     if ty.is_temporal() || ty.is_numeric() {
-        Input::Integer { negative: false, magnitude: 0 }
+        Input::Integer {
+            negative: false,
+            magnitude: 0,
+        }
     } else if ty.is_binary() {
         Input::Bytes(b"")
     } else {
-        Input::Text { bytes: b"", charset: Charset::Utf8mb4 }
+        Input::Text {
+            bytes: b"",
+            charset: Charset::Utf8mb4,
+        }
     }
 }
 

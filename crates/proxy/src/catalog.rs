@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
+use onionskin_crypt::ColumnId;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
 use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
-use onionskin_crypt::ColumnId;
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
@@ -38,7 +38,12 @@ impl Accounts {
         if let Some(found) = self.0.read().get(name) {
             return Arc::clone(found);
         }
-        Arc::clone(self.0.write().entry(name.to_string()).or_insert_with(|| Arc::new(Account::new())))
+        Arc::clone(
+            self.0
+                .write()
+                .entry(name.to_string())
+                .or_insert_with(|| Arc::new(Account::new())),
+        )
     }
 }
 
@@ -108,7 +113,10 @@ impl Account {
             spaces.clear();
         }
         Arc::clone(spaces.entry(key).or_insert_with(|| {
-            Arc::new(PlanSpace { settings, plans: RwLock::default() })
+            Arc::new(PlanSpace {
+                settings,
+                plans: RwLock::default(),
+            })
         }))
     }
 
@@ -170,9 +178,9 @@ impl Account {
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
-        self.tables.write().retain(|key, _| {
-            !names.iter().any(|name| name == key || name.1 == key.0)
-        });
+        self.tables
+            .write()
+            .retain(|key, _| !names.iter().any(|name| name == key || name.1 == key.0));
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -192,7 +200,12 @@ impl Account {
             .cloned()
             .collect();
         drop(tables);
-        Ok(Arc::new(Prepared { plan, ciphers, generation, entries }))
+        Ok(Arc::new(Prepared {
+            plan,
+            ciphers,
+            generation,
+            entries,
+        }))
     }
 
     /// Whether a table of the plan should be looked up again; the first who asks does it.
@@ -249,13 +262,21 @@ pub(crate) fn cipher(keys: &KeySet, column: &ColumnUse) -> Outcome<Arc<ColumnCip
 }
 
 /// The cipher of a column under some key.
-pub(crate) fn cipher_of(keys: &KeySet, column: &ColumnUse, key_id: u16) -> Outcome<Arc<ColumnCipher>> {
-    let (Some(protection), Some(table)) = (&column.column().protection, column.table.table_id) else {
+pub(crate) fn cipher_of(
+    keys: &KeySet,
+    column: &ColumnUse,
+    key_id: u16,
+) -> Outcome<Arc<ColumnCipher>> {
+    let (Some(protection), Some(table)) = (&column.column().protection, column.table.table_id)
+    else {
         return Err(Failure::refused(&errors::INTERNAL, column.path()));
     };
     let suite = Suite::from_id(protection.suite)
         .ok_or_else(|| Failure::refused(&errors::DAMAGED, column.path()))?;
-    let id = ColumnId { table, column: protection.column_id };
+    let id = ColumnId {
+        table,
+        column: protection.column_id,
+    };
     keys.column_cipher(suite, key_id, id, protection.capabilities.join.as_deref())
         .map_err(|e| Failure::key(&e, &column.path()))
 }
@@ -266,7 +287,10 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     for row in rows {
         let mut cells = Vec::with_capacity(row.len());
         for cell in row {
-            cells.push(cell.as_ref().map(|b| String::from_utf8_lossy(b).into_owned()));
+            cells.push(
+                cell.as_ref()
+                    .map(|b| String::from_utf8_lossy(b).into_owned()),
+            );
         }
         decoded.push(cells);
     }
@@ -317,7 +341,10 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         )
     };
     let rows = server.rows(sql.as_bytes())?;
-    let name = rows.into_iter().next().and_then(|r| r.into_iter().next().flatten());
+    let name = rows
+        .into_iter()
+        .next()
+        .and_then(|r| r.into_iter().next().flatten());
     Ok(name.map(|n| Table {
         database: database.to_string(),
         name: String::from_utf8_lossy(&n).into_owned(),

@@ -132,7 +132,10 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         assert_eq!("unix:/a/b".parse(), Ok(Backend::Unix("/a/b".into())));
-        assert_eq!("[::1]:3306".parse::<Backend>().map(|b| b.host()), Ok("::1".into()));
+        assert_eq!(
+            "[::1]:3306".parse::<Backend>().map(|b| b.host()),
+            Ok("::1".into())
+        );
         for bad in ["", "host", "host:", "host:x", "unix:", ":3306"] {
             assert!(bad.parse::<Backend>().is_err(), "{bad}");
         }

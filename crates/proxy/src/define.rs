@@ -44,7 +44,10 @@ impl Session {
             loop {
                 column.column_id = config.keys.random_column_id();
                 // the first four digits name the companions
-                if columns.iter().all(|c| c.column_id[..2] != column.column_id[..2]) {
+                if columns
+                    .iter()
+                    .all(|c| c.column_id[..2] != column.column_id[..2])
+                {
                     break;
                 }
             }
@@ -55,7 +58,9 @@ impl Session {
 
     /// Rows that exist have no value for a new column that needs one.
     fn check_rows(&mut self, ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
-        let Some(table) = &ddl.table else { return Ok(()) };
+        let Some(table) = &ddl.table else {
+            return Ok(());
+        };
         let Some(column) = columns.iter().find(|c| alter::needs_empty_table(c)) else {
             return Ok(());
         };
@@ -67,7 +72,9 @@ impl Session {
         if self.server.rows(sql.as_bytes())?.is_empty() {
             return Ok(());
         }
-        Err(failed(&SchemaError::RowsNeedValues { column: column.name.clone() }))
+        Err(failed(&SchemaError::RowsNeedValues {
+            column: column.name.clone(),
+        }))
     }
 
     fn definition_text(&self, ddl: &Ddl, columns: &[NewColumn]) -> Outcome<Vec<u8>> {
@@ -85,7 +92,8 @@ impl Session {
                 DdlPiece::Sql(text) => sql.extend_from_slice(text),
                 DdlPiece::Definitions(i) => {
                     let column = columns.get(*i).ok_or_else(internal)?;
-                    let parts = physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
+                    let parts =
+                        physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
                     sql.extend_from_slice(parts.join(", ").as_bytes());
                 }
                 DdlPiece::Add { column, place } => {

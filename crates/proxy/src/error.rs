@@ -14,7 +14,11 @@ pub(crate) enum Failure {
     /// A value is refused as the server would refuse it; the text may quote it, for its sender only.
     Value(ValueError),
     /// The server's own error, for the client.
-    Server { code: u16, state: [u8; 5], message: Vec<u8> },
+    Server {
+        code: u16,
+        state: [u8; 5],
+        message: Vec<u8>,
+    },
     /// The snapshot of the schema is older than the tables: look them up again and plan again.
     Stale,
     /// The client's connection is broken.
@@ -93,12 +97,12 @@ impl Failure {
         };
         Some(match self {
             Failure::Refused(refusal) => of(refusal),
-            Failure::Value(e) => {
-                ErrPacket::new(e.code, e.sqlstate, e.message.as_bytes().to_vec())
-            }
-            Failure::Server { code, state, message } => {
-                ErrPacket::new(*code, *state, message.as_slice())
-            }
+            Failure::Value(e) => ErrPacket::new(e.code, e.sqlstate, e.message.as_bytes().to_vec()),
+            Failure::Server {
+                code,
+                state,
+                message,
+            } => ErrPacket::new(*code, *state, message.as_slice()),
             Failure::Stale => of(&Refusal::new(&errors::STALE, "")),
             Failure::Backend(_) => of(&Refusal::new(&errors::BACKEND_GONE, "")),
             Failure::Client(_) => return None,

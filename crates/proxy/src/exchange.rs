@@ -106,7 +106,9 @@ impl Server {
             match self.step()? {
                 Step::LocalInfileRequest => {
                     // an empty packet: no file
-                    self.connection.write_payload(&[]).map_err(Failure::Backend)?;
+                    self.connection
+                        .write_payload(&[])
+                        .map_err(Failure::Backend)?;
                     self.flush()?;
                 }
                 _ => continue,
@@ -166,7 +168,8 @@ impl Server {
 
     /// Whether a transaction is open, or would be by the next statement.
     pub fn in_transaction(&self) -> bool {
-        self.status.contains(StatusFlags::IN_TRANS) || !self.status.contains(StatusFlags::AUTOCOMMIT)
+        self.status.contains(StatusFlags::IN_TRANS)
+            || !self.status.contains(StatusFlags::AUTOCOMMIT)
     }
 }
 

@@ -20,6 +20,9 @@ pub struct Explained {
     pub learns: Vec<String>,
 }
 
+/// Reads tables by `(database, name)`.
+pub type LoadTables<'l> = dyn FnMut(&[(String, String)]) -> Vec<onionskin_schema::Table> + 'l;
+
 /// Explains a statement against a schema that `load` reads: it is asked for tables by
 /// `(database, name)` and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
 pub fn explain(
@@ -27,11 +30,13 @@ pub fn explain(
     sql: &str,
     database: Option<&str>,
     family: onionskin_value::Family,
-    load: &mut dyn FnMut(&[(String, String)]) -> Vec<onionskin_schema::Table>,
+    load: &mut LoadTables<'_>,
 ) -> Result<Explained, String> {
     let lex = LexMode::default();
     let mut template = Template::default();
-    template.read(sql.as_bytes(), lex).map_err(|e| e.to_string())?;
+    template
+        .read(sql.as_bytes(), lex)
+        .map_err(|e| e.to_string())?;
     if template.multiple {
         return Err("explain takes one statement".into());
     }
@@ -58,9 +63,12 @@ pub fn explain(
                 let found = load(&names);
                 for name in names {
                     let table = found.iter().find(|t| {
-                        t.database.eq_ignore_ascii_case(&name.0) && t.name.eq_ignore_ascii_case(&name.1)
+                        t.database.eq_ignore_ascii_case(&name.0)
+                            && t.name.eq_ignore_ascii_case(&name.1)
                     });
-                    known.0.insert(name, table.cloned().map(std::sync::Arc::new));
+                    known
+                        .0
+                        .insert(name, table.cloned().map(std::sync::Arc::new));
                 }
             }
         }
@@ -75,7 +83,10 @@ struct Loaded(
 
 impl Catalog for Loaded {
     fn table(&self, database: &str, name: &str) -> Known {
-        match self.0.get(&(database.to_ascii_lowercase(), name.to_ascii_lowercase())) {
+        match self
+            .0
+            .get(&(database.to_ascii_lowercase(), name.to_ascii_lowercase()))
+        {
             None => Known::Unknown,
             Some(None) => Known::Absent,
             Some(Some(table)) => Known::Table(std::sync::Arc::clone(table)),
@@ -86,11 +97,15 @@ impl Catalog for Loaded {
 fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
     let mut learns = Vec::new();
     let (what, server_text) = match &plan.action {
-        Action::Relay => ("relayed untouched: no protected table is near".into(), sql.to_string()),
+        Action::Relay => (
+            "relayed untouched: no protected table is near".into(),
+            sql.to_string(),
+        ),
         Action::Refuse(refusal) => (format!("refused: {}", refusal.message()), String::new()),
-        Action::Server { text, .. } => {
-            ("done by the server".into(), show(text, plan, sql, template, &mut learns))
-        }
+        Action::Server { text, .. } => (
+            "done by the server".into(),
+            show(text, plan, sql, template, &mut learns),
+        ),
         Action::Finish(finish) => (
             "narrowed by the server, finished by the proxy".into(),
             show(&finish.text, plan, sql, template, &mut learns),
@@ -100,13 +115,19 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             show(&update.select, plan, sql, template, &mut learns),
         ),
         Action::Define(_) => ("a definition, made physical".into(), String::new()),
-        Action::Show { text, .. } => {
-            ("shown logically".into(), show(text, plan, sql, template, &mut learns))
-        }
+        Action::Show { text, .. } => (
+            "shown logically".into(),
+            show(text, plan, sql, template, &mut learns),
+        ),
     };
     learns.sort();
     learns.dedup();
-    Explained { tier: plan.tier(), what, server_text, learns }
+    Explained {
+        tier: plan.tier(),
+        what,
+        server_text,
+        learns,
+    }
 }
 
 fn show(
@@ -139,7 +160,11 @@ fn put(
                 out.push_str(&String::from_utf8_lossy(text));
             }
             Piece::Slot(slot) => {
-                let path = plan.columns.get(slot.column).map(|c| c.path()).unwrap_or_default();
+                let path = plan
+                    .columns
+                    .get(slot.column)
+                    .map(|c| c.path())
+                    .unwrap_or_default();
                 let (name, learned) = match slot.purpose {
                     Purpose::Seal => ("sealed", "a sealed value: that it is there, and its length"),
                     Purpose::StoreEquality | Purpose::CompareEquality => {
@@ -152,7 +177,9 @@ fn put(
                 out.push_str(&format!("<{name} of {path}>"));
                 learns.push(format!("{path}: {learned}"));
             }
-            Piece::Rows { row, first_literal, .. } => {
+            Piece::Rows {
+                row, first_literal, ..
+            } => {
                 put(row, plan, sql, template, *first_literal, out, learns);
                 if template.rows.is_some_and(|r| r.count > 1) {
                     out.push_str(", …");

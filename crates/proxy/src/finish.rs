@@ -55,7 +55,8 @@ impl Arena {
         if length == NULL {
             return None;
         }
-        self.bytes.get(start as usize..start as usize + length as usize)
+        self.bytes
+            .get(start as usize..start as usize + length as usize)
     }
 }
 
@@ -84,7 +85,11 @@ impl Session {
         binary: bool,
     ) -> Outcome<()> {
         let limit = limits(finish.limit, &values, self)?;
-        self.server.begin(if binary { Command::StmtExecute } else { Command::Query })?;
+        self.server.begin(if binary {
+            Command::StmtExecute
+        } else {
+            Command::Query
+        })?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => count,
             Step::Err => return Err(self.server.error()),
@@ -126,9 +131,11 @@ impl Session {
                     .get(*fetch)
                     .cloned()
                     .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column")),
-                Output::Aggregate { function, fetch, name } => {
-                    self.aggregate_definition(prepared, finish, *function, *fetch, name)
-                }
+                Output::Aggregate {
+                    function,
+                    fetch,
+                    name,
+                } => self.aggregate_definition(prepared, finish, *function, *fetch, name),
             })
             .collect()
     }
@@ -142,7 +149,9 @@ impl Session {
         name: &str,
     ) -> Outcome<Vec<u8>> {
         let family = self.state.family;
-        let ty = fetch.map(|f| fetched_type(prepared, &finish.fetch, f)).transpose()?;
+        let ty = fetch
+            .map(|f| fetched_type(prepared, &finish.fetch, f))
+            .transpose()?;
         let mut flags = ColumnFlags::BINARY;
         let wire = match (function, ty) {
             (Aggregate::Sum, Some(ty)) => Sum::sum_wire(ty, family),
@@ -212,7 +221,11 @@ impl Session {
             let step = self.server.step()?;
             match step {
                 Step::Row => {
-                    opener.cells(self.server.connection.last_payload(), &shared.config.keys, &mut each)?;
+                    opener.cells(
+                        self.server.connection.last_payload(),
+                        &shared.config.keys,
+                        &mut each,
+                    )?;
                 }
                 Step::EofAfterColumns { .. } => eof = Some(self.server.payload().to_vec()),
                 Step::EndOfRows { .. } => return Ok((eof, self.server.payload().to_vec(), step)),
@@ -233,17 +246,28 @@ impl Session {
     ) -> Outcome<()> {
         let mut running = Vec::new();
         for output in &finish.output {
-            let Output::Aggregate { function, fetch, .. } = output else {
+            let Output::Aggregate {
+                function, fetch, ..
+            } = output
+            else {
                 return Err(Failure::refused(&errors::INTERNAL, "an aggregate"));
             };
-            let ty = fetch.map(|f| fetched_type(prepared, &finish.fetch, f)).transpose()?;
+            let ty = fetch
+                .map(|f| fetched_type(prepared, &finish.fetch, f))
+                .transpose()?;
             let sum = match (function, ty) {
                 (Aggregate::Sum | Aggregate::Avg, Some(ty)) => {
                     Some(Sum::new(*ty).map_err(|e| sum_failure(&e))?)
                 }
                 _ => None,
             };
-            running.push(Running { function: *function, fetch: *fetch, count: 0, sum, best: None });
+            running.push(Running {
+                function: *function,
+                fetch: *fetch,
+                count: 0,
+                sum,
+                best: None,
+            });
         }
         let types: Vec<Option<SqlType>> = (0..finish.fetch.len())
             .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
@@ -314,7 +338,8 @@ impl Session {
                 }
                 (Aggregate::Avg, Some(sum)) => {
                     ready = sum.avg_f64();
-                    sum.finish_avg(self.state.family, increment, &mut text).map_err(|e| sum_failure(&e))?
+                    sum.finish_avg(self.state.family, increment, &mut text)
+                        .map_err(|e| sum_failure(&e))?
                 }
                 (Aggregate::Min | Aggregate::Max, _) => match (&aggregate.best, aggregate.fetch) {
                     (Some(best), Some(fetch)) => {
@@ -377,7 +402,9 @@ impl Session {
         let mut failed = None;
         order.sort_by(|&a, &b| {
             for key in &finish.sort {
-                let Some(ty) = &types[key.fetch] else { continue };
+                let Some(ty) = &types[key.fetch] else {
+                    continue;
+                };
                 let cell = |row: u32| arena.cell(row as usize * width + key.fetch);
                 let ordering = match (cell(a), cell(b)) {
                     (None, None) => std::cmp::Ordering::Equal,
@@ -391,7 +418,11 @@ impl Session {
                         }
                     },
                 };
-                let ordering = if key.descending { ordering.reverse() } else { ordering };
+                let ordering = if key.descending {
+                    ordering.reverse()
+                } else {
+                    ordering
+                };
                 if ordering.is_ne() {
                     return ordering;
                 }
@@ -411,7 +442,9 @@ impl Session {
             let base = row as usize * width;
             let mut writer = binary.then(|| BinaryRowWriter::begin(out, finish.output.len()));
             for output in &finish.output {
-                let Output::Cell { fetch } = output else { continue };
+                let Output::Cell { fetch } = output else {
+                    continue;
+                };
                 let cell = arena.cell(base + fetch);
                 let open = finish.fetch[*fetch].open;
                 match (&mut writer, cell, open) {
@@ -467,7 +500,10 @@ fn check_distinct(fetch: &[ResultItem], definitions: &[Vec<u8>]) -> Outcome<()> 
             && definition.column_type.is_length_encoded()
             && definition.charset != 63
         {
-            return Err(Failure::refused(&errors::GROUPING, "DISTINCT with a string column"));
+            return Err(Failure::refused(
+                &errors::GROUPING,
+                "DISTINCT with a string column",
+            ));
         }
     }
     Ok(())
@@ -519,16 +555,22 @@ fn distinct(
 
 /// Rows to skip and rows to return.
 fn limits(limit: Option<Limit>, values: &Values, session: &Session) -> Outcome<(u64, u64)> {
-    let Some(limit) = limit else { return Ok((0, u64::MAX)) };
+    let Some(limit) = limit else {
+        return Ok((0, u64::MAX));
+    };
     let number = |source: Source| -> Outcome<u64> {
         let mut scratch = Vec::new();
         match source {
-            Source::Literal { index, negative: false } => {
-                match values.input(index, false, &session.state, &mut scratch, "LIMIT")? {
-                    onionskin_value::Input::Integer { negative: false, magnitude } => Ok(magnitude),
-                    _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
-                }
-            }
+            Source::Literal {
+                index,
+                negative: false,
+            } => match values.input(index, false, &session.state, &mut scratch, "LIMIT")? {
+                onionskin_value::Input::Integer {
+                    negative: false,
+                    magnitude,
+                } => Ok(magnitude),
+                _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
+            },
             _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
         }
     };

@@ -34,7 +34,7 @@ mod state;
 use std::sync::Arc;
 
 pub use config::{Backend, BackendTls, Config};
-pub use explain::{Explained, explain};
+pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
 
 /// What all sessions share.

@@ -169,7 +169,7 @@ impl Proxy {
         let max = self.shared.config.max_sessions;
         let Some(entry) = Registry::enter(&self.shared, number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
-            turn_away(socket, 1040, *b"08004", "Too many connections");
+            turn_away(socket, 1040, "Too many connections");
             return;
         };
         let second = socket.try_clone();
@@ -191,7 +191,7 @@ impl Proxy {
         if let Err(error) = spawned {
             tracing::error!(session = number, %error, "no thread for a session");
             if let Ok(socket) = second {
-                turn_away(socket, 1135, *b"HY000", "Can't create a new thread");
+                turn_away(socket, 1135, "Can't create a new thread");
             }
         }
     }
@@ -371,8 +371,8 @@ impl Drop for Entry {
 fn listen(address: &str) -> io::Result<TcpListener> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in address.to_socket_addrs()? {
-        let bound =
-            socket2::Socket::new(Domain::for_address(address), Type::STREAM, None).and_then(|s| {
+        let bound = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)
+            .and_then(|s| {
                 s.set_reuse_address(true)?;
                 s.bind(&address.into())?;
                 s.listen(BACKLOG)?;
@@ -394,10 +394,16 @@ pub(crate) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&keepalive)
 }
 
-/// An error in the place of the greeting, and the end.
-fn turn_away(socket: TcpStream, number: u16, state: [u8; 5], text: &str) {
+/// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody has agreed on protocol 4.1
+/// yet, and clients would show it as text.
+fn turn_away(socket: TcpStream, number: u16, text: &str) {
     let mut client = Connection::new(Transport::Tcp(socket));
-    ErrPacket::new(number, state, text.as_bytes()).encode(client.begin_payload());
+    let packet = ErrPacket {
+        code: number,
+        sqlstate: None,
+        message: text.as_bytes().into(),
+    };
+    packet.encode(client.begin_payload());
     // A client that does not wait for the answer misses nothing.
     let _ = client.end_payload().and_then(|()| client.flush());
 }

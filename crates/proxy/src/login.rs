@@ -53,6 +53,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{Backend, BackendTls, Config};
 use crate::error::{Failure, Outcome};
+use crate::listener::keep_alive;
 
 /// How long a login may take as a whole, and a TLS handshake may wait for each answer.
 const TIME: Duration = Duration::from_secs(30);
@@ -175,7 +176,8 @@ pub(crate) fn login(
 
 /// Relays COM_CHANGE_USER with all that follows. `payload` is the command, which was just read from the client.
 ///
-/// The server's OK is returned, not passed on. After `None` the client has been told why, and the session is to be closed.
+/// The server's OK is returned, not passed on. `None`: the server refused, and the client was told so. MySQL then closes the
+/// connection; MariaDB leaves it open for the user that it had, with everything else reset.
 pub(crate) fn change_user(
     client: &mut Connection,
     server: &mut Connection,
@@ -198,14 +200,14 @@ pub(crate) fn change_user(
             // The server waits in the middle of a login; it can be used for nothing else.
             tracing::info!(%error, "no change of user");
             tell(client, &error);
-            Ok(None)
+            Err(Failure::Client(WireError::Closed))
         }
     }
 }
 
 /// Tells the client why it is not logged in. That it is gone by now is no further error.
 fn tell(client: &mut Connection, error: &LoginError) {
-    let packet = match error {
+    let mut packet = match error {
         // It is too slow, or gone.
         LoginError::Client(e) if e.is_timeout() || e.is_disconnect() => return,
         LoginError::Client(WireError::Io(_) | WireError::Tls(_)) => return,
@@ -221,6 +223,10 @@ fn tell(client: &mut Connection, error: &LoginError) {
         // ER_NOT_SUPPORTED_AUTH_MODE, which clients know.
         LoginError::Refused(text) => ErrPacket::new(1251, *b"08004", text.as_bytes()),
     };
+    if client.sequence() == 0 {
+        // Nobody has agreed on protocol 4.1 yet: servers leave the state out here, and clients show it as text.
+        packet.sqlstate = None;
+    }
     packet.encode(client.begin_payload());
     let _ = client.end_payload().and_then(|()| client.flush());
 }
@@ -259,16 +265,19 @@ fn relay_login(
         .backend
         .connect()
         .map_err(LoginError::Unreachable)?;
+    if let Transport::Tcp(socket) = &transport {
+        keep_alive(socket).map_err(LoginError::Unreachable)?;
+    }
     let mut server = Connection::new(transport);
     if settings.trace {
         server.set_tracer(Some(tracer("server", session, Peer::Server)));
     }
     let mut legs = Legs::new(client, &mut server)?;
 
-    let payload = legs.from_server()?;
+    let payload = legs.read_server()?;
     if ErrPacket::is_err(&payload) {
         // Too many connections, a blocked host: the first packet that the client gets.
-        legs.to_client(&payload)?;
+        legs.write_client(&payload)?;
         return Ok(None);
     }
     let greeting = InitialHandshake::decode(&payload).map_err(LoginError::Server)?;
@@ -294,7 +303,11 @@ fn relay_login(
     }
     let server_capabilities = response.capabilities;
     let named = client_capabilities.contains(Capabilities::PLUGIN_AUTH);
-    let method = legs.first_method(named, &mut response.auth_plugin, &mut response.auth_response);
+    let method = legs.first_method(
+        named,
+        &mut response.auth_plugin,
+        &mut response.auth_response,
+    );
     legs.write_server(|out| response.encode(out))?;
 
     let (user, database) = (
@@ -453,21 +466,21 @@ impl<'a> Legs<'a> {
         self.client.is_secure() == self.server.is_secure()
     }
 
-    fn from_client(&mut self) -> LoginResult<Secret> {
+    fn read_client(&mut self) -> LoginResult<Secret> {
         read(self.client, self.deadline).map_err(LoginError::Client)
     }
 
-    fn from_server(&mut self) -> LoginResult<Vec<u8>> {
+    fn read_server(&mut self) -> LoginResult<Vec<u8>> {
         read(self.server, self.deadline)
             .map(|mut payload| std::mem::take(&mut *payload))
             .map_err(LoginError::Server)
     }
 
-    fn to_client(&mut self, payload: &[u8]) -> LoginResult<()> {
+    fn write_client(&mut self, payload: &[u8]) -> LoginResult<()> {
         write(self.client, payload).map_err(LoginError::Client)
     }
 
-    fn to_server(&mut self, payload: &[u8]) -> LoginResult<()> {
+    fn send_server(&mut self, payload: &[u8]) -> LoginResult<()> {
         write(self.server, payload).map_err(LoginError::Server)
     }
 
@@ -478,18 +491,18 @@ impl<'a> Legs<'a> {
         let mut payload = Zeroizing::new(Vec::new());
         // What cannot be told to the server is the fault of what the client sent.
         encode(&mut payload).map_err(LoginError::Client)?;
-        self.to_server(&payload)
+        self.send_server(&payload)
     }
 
     fn greet(&mut self, greeting: &InitialHandshake) -> LoginResult<()> {
         let mut payload = Vec::new();
         greeting.encode(&mut payload).map_err(LoginError::Server)?;
-        self.to_client(&payload)
+        self.write_client(&payload)
     }
 
     /// Reads the client's login, after TLS if it asks for it.
     fn read_response(&mut self, settings: &LoginSettings) -> LoginResult<HandshakeResponse41> {
-        let mut payload = self.from_client()?;
+        let mut payload = self.read_client()?;
         if SslRequest::is_ssl_request(&payload) {
             let Some(config) = &settings.client_tls else {
                 return Err(LoginError::Refused(BAD_HANDSHAKE));
@@ -499,7 +512,7 @@ impl<'a> Legs<'a> {
             self.client
                 .upgrade_server_tls(config.clone())
                 .map_err(LoginError::Client)?;
-            payload = self.from_client()?;
+            payload = self.read_client()?;
         }
         HandshakeResponse41::decode(&payload).map_err(LoginError::Client)
     }
@@ -565,25 +578,24 @@ impl<'a> Legs<'a> {
         loop {
             let payload = match next.take() {
                 Some(payload) => payload,
-                None if method == Method::Unknown => self.from_server_or_client()?,
-                None => self.from_server()?,
+                None if method == Method::Unknown => self.read_either()?,
+                None => self.read_server()?,
             };
             match payload.first() {
                 Some(&OkPacket::HEADER) => return Ok(Some(payload)),
                 Some(&ErrPacket::HEADER) => {
-                    self.to_client(&payload)?;
+                    self.write_client(&payload)?;
                     return Ok(None);
                 }
                 Some(&AuthSwitchRequest::HEADER) => {
                     if !named {
                         return Err(LoginError::Refused(OLD_CLIENT));
                     }
-                    let switch =
-                        AuthSwitchRequest::decode(&payload).map_err(LoginError::Server)?;
+                    let switch = AuthSwitchRequest::decode(&payload).map_err(LoginError::Server)?;
                     method = Method::of(&switch.plugin);
                     scramble = switch.scramble().to_vec();
                     self.check(method)?;
-                    self.to_client(&payload)?;
+                    self.write_client(&payload)?;
                     next = self.first_answer(method, &scramble)?;
                 }
                 _ => next = self.more_data(method, &payload, &scramble)?,
@@ -607,8 +619,8 @@ impl<'a> Legs<'a> {
     fn first_answer(&mut self, method: Method, scramble: &[u8]) -> LoginResult<Option<Vec<u8>>> {
         match method {
             Method::Scramble | Method::CachingSha2 | Method::InTurn | Method::Clear => {
-                let answer = self.from_client()?;
-                self.to_server(&answer)?;
+                let answer = self.read_client()?;
+                self.send_server(&answer)?;
                 Ok(None)
             }
             Method::Sha256 => {
@@ -633,7 +645,7 @@ impl<'a> Legs<'a> {
         match method {
             Method::CachingSha2 => {
                 let more = AuthMoreData::decode(payload).map_err(LoginError::Server)?;
-                self.to_client(payload)?;
+                self.write_client(payload)?;
                 match more.data {
                     AuthMoreData::FAST_AUTH_OK => Ok(None),
                     AuthMoreData::FULL_AUTH => {
@@ -646,13 +658,13 @@ impl<'a> Legs<'a> {
                 }
             }
             Method::InTurn => {
-                self.to_client(payload)?;
-                let answer = self.from_client()?;
-                self.to_server(&answer)?;
+                self.write_client(payload)?;
+                let answer = self.read_client()?;
+                self.send_server(&answer)?;
                 Ok(None)
             }
             Method::Unknown => {
-                self.to_client(payload)?;
+                self.write_client(payload)?;
                 Ok(None)
             }
             Method::Scramble | Method::Sha256 | Method::Clear | Method::Withheld => Err(
@@ -671,34 +683,34 @@ impl<'a> Legs<'a> {
         secure: (bool, bool),
         scramble: &[u8],
     ) -> LoginResult<Option<Vec<u8>>> {
-        let answer = self.from_client()?;
+        let answer = self.read_client()?;
         // An account without a password needs no protection for it.
         let blank = answer.is_empty() || answer[..] == [0];
         match secure {
-            _ if blank => self.to_server(&answer)?,
-            (true, true) => self.to_server(&answer)?,
+            _ if blank => self.send_server(&answer)?,
+            (true, true) => self.send_server(&answer)?,
             (false, false) => {
-                self.to_server(&answer)?;
+                self.send_server(&answer)?;
                 if answer[..] == *request {
-                    let key = self.from_server()?;
+                    let key = self.read_server()?;
                     if key.first() != Some(&AuthMoreData::HEADER) {
                         return Ok(Some(key));
                     }
-                    self.to_client(&key)?;
-                    let encrypted = self.from_client()?;
-                    self.to_server(&encrypted)?;
+                    self.write_client(&key)?;
+                    let encrypted = self.read_client()?;
+                    self.send_server(&encrypted)?;
                 }
             }
             (true, false) => {
-                self.to_server(request)?;
-                let payload = self.from_server()?;
+                self.send_server(request)?;
+                let payload = self.read_server()?;
                 let Ok(key) = AuthMoreData::decode(&payload) else {
                     return Ok(Some(payload));
                 };
                 let password = answer.strip_suffix(&[0]).unwrap_or(&answer);
                 let encrypted =
                     encrypt_password(password, scramble, key.data).map_err(LoginError::Server)?;
-                self.to_server(&encrypted)?;
+                self.send_server(&encrypted)?;
             }
             (false, true) => {
                 let own = password_key().map_err(LoginError::Client)?;
@@ -707,15 +719,15 @@ impl<'a> Legs<'a> {
                     let mut key = Vec::new();
                     let data = own.public_pem().as_bytes();
                     AuthMoreData { data }.encode(&mut key);
-                    self.to_client(&key)?;
-                    encrypted = self.from_client()?;
+                    self.write_client(&key)?;
+                    encrypted = self.read_client()?;
                 }
                 // Otherwise it has a key already, hopefully ours from an earlier login.
                 let password = own
                     .decrypt_password(&encrypted, scramble)
                     .map(Zeroizing::new)
                     .map_err(|_| LoginError::Refused(FOREIGN_KEY))?;
-                self.to_server(&Zeroizing::new(cleartext_password(&password)))?;
+                self.send_server(&Zeroizing::new(cleartext_password(&password)))?;
             }
         }
         Ok(None)
@@ -723,7 +735,7 @@ impl<'a> Legs<'a> {
 
     /// The server's next packet; what the client says before it is passed on. For methods of which it is not known whose turn
     /// it is.
-    fn from_server_or_client(&mut self) -> LoginResult<Vec<u8>> {
+    fn read_either(&mut self) -> LoginResult<Vec<u8>> {
         while Instant::now() < self.deadline {
             match read(self.server, Instant::now() + TURN) {
                 Err(e) if e.is_timeout() => {}
@@ -733,7 +745,7 @@ impl<'a> Legs<'a> {
             match read(self.client, Instant::now() + TURN) {
                 Err(e) if e.is_timeout() => {}
                 Err(e) => return Err(LoginError::Client(e)),
-                Ok(answer) => self.to_server(&answer)?,
+                Ok(answer) => self.send_server(&answer)?,
             }
         }
         Err(LoginError::Client(timed_out()))
@@ -777,3 +789,6 @@ fn write(connection: &mut Connection, payload: &[u8]) -> WireResult<()> {
     connection.write_payload(payload)?;
     connection.flush()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,9 @@ use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_schema::KeyRole;
 use onionskin_value::{Charset, FormatContext, format_binary, format_text, payload_from_order};
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::rows::{BinaryRow, BinaryRowWriter, TextRow, begin_text_cell, end_text_cell, put_text_cell};
+use onionskin_wire::rows::{
+    BinaryRow, BinaryRowWriter, TextRow, begin_text_cell, end_text_cell, put_text_cell,
+};
 use onionskin_wire::{ColumnFlags, ColumnType, ParamType};
 
 use crate::catalog::{Prepared, cipher_of};
@@ -95,7 +97,9 @@ pub(crate) fn definitions_of(
             OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
         };
         if !definition.org_name.is_empty()
-            && !definition.org_name.eq_ignore_ascii_case(expected.as_bytes())
+            && !definition
+                .org_name
+                .eq_ignore_ascii_case(expected.as_bytes())
         {
             return Err(Failure::Stale);
         }
@@ -107,8 +111,13 @@ pub(crate) fn definitions_of(
             from,
         }));
     }
-    let opener =
-        Opener { columns, types, binary, payload: Vec::new(), order: Vec::new() };
+    let opener = Opener {
+        columns,
+        types,
+        binary,
+        payload: Vec::new(),
+        order: Vec::new(),
+    };
     Ok((shown, opener))
 }
 
@@ -184,11 +193,14 @@ impl OpenColumn {
         order: &mut Vec<u8>,
         payload: &mut Vec<u8>,
     ) -> Outcome<()> {
-        let failed = |used: &ColumnUse, e: &onionskin_crypt::OpenError| Failure::open(e, &used.path());
+        let failed =
+            |used: &ColumnUse, e: &onionskin_crypt::OpenError| Failure::open(e, &used.path());
         match self.from {
             OpenFrom::OrderKey => {
                 order.clear();
-                self.cipher.open_order_key(cell, order).map_err(|e| failed(&self.used, &e))?;
+                self.cipher
+                    .open_order_key(cell, order)
+                    .map_err(|e| failed(&self.used, &e))?;
                 let ty = self.used.column().sql_type.as_ref();
                 let Some(ty) = ty else {
                     return Err(Failure::refused(&errors::INTERNAL, self.used.path()));
@@ -199,13 +211,20 @@ impl OpenColumn {
             OpenFrom::Sealed => {
                 let header = cell_header(cell).map_err(|e| failed(&self.used, &e))?;
                 if header.key_id == self.cipher.key_id() {
-                    return self.cipher.open(cell, payload).map_err(|e| failed(&self.used, &e));
+                    return self
+                        .cipher
+                        .open(cell, payload)
+                        .map_err(|e| failed(&self.used, &e));
                 }
                 if let Some(other) = self.others.iter().find(|c| c.key_id() == header.key_id) {
-                    return other.open(cell, payload).map_err(|e| failed(&self.used, &e));
+                    return other
+                        .open(cell, payload)
+                        .map_err(|e| failed(&self.used, &e));
                 }
                 let other = cipher_of(keys, &self.used, header.key_id)?;
-                other.open(cell, payload).map_err(|e| failed(&self.used, &e))?;
+                other
+                    .open(cell, payload)
+                    .map_err(|e| failed(&self.used, &e))?;
                 self.others.push(other);
                 Ok(())
             }
@@ -222,7 +241,11 @@ impl Opener {
         ctx: &FormatContext,
         out: &mut Vec<u8>,
     ) -> Outcome<()> {
-        if self.binary { self.binary_row(packet, keys, ctx, out) } else { self.text_row(packet, keys, ctx, out) }
+        if self.binary {
+            self.binary_row(packet, keys, ctx, out)
+        } else {
+            self.text_row(packet, keys, ctx, out)
+        }
     }
 
     fn text_row(
@@ -294,23 +317,34 @@ impl Opener {
         keys: &KeySet,
         mut each: impl FnMut(usize, Option<&[u8]>) -> Outcome<()>,
     ) -> Outcome<()> {
-        let Opener { columns, types, binary, payload, order } = self;
-        let mut take = |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {
-            match (column, cell) {
-                (Some(column), Some(cell)) => {
-                    payload.clear();
-                    column.open(keys, cell, order, payload)?;
-                    each(n, Some(payload))
+        let Opener {
+            columns,
+            types,
+            binary,
+            payload,
+            order,
+        } = self;
+        let mut take =
+            |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {
+                match (column, cell) {
+                    (Some(column), Some(cell)) => {
+                        payload.clear();
+                        column.open(keys, cell, order, payload)?;
+                        each(n, Some(payload))
+                    }
+                    (Some(_), None) => each(n, None),
+                    (None, _) => each(n, raw),
                 }
-                (Some(_), None) => each(n, None),
-                (None, _) => each(n, raw),
-            }
-        };
+            };
         if *binary {
             let row = BinaryRow::new(packet, types).map_err(Failure::Backend)?;
             for (n, (cell, column)) in row.zip(columns).enumerate() {
                 let cell = cell.map_err(Failure::Backend)?;
-                let bytes = if column.is_some() { cell.bytes().map_err(Failure::Backend)? } else { None };
+                let bytes = if column.is_some() {
+                    cell.bytes().map_err(Failure::Backend)?
+                } else {
+                    None
+                };
                 take(n, column, bytes, cell.raw)?;
             }
         } else {

@@ -64,11 +64,19 @@ impl Statements {
 
 impl Session {
     pub fn prepare(&mut self) -> Outcome<()> {
-        let sql = self.client.last_payload().get(1..).unwrap_or_default().to_vec();
+        let sql = self
+            .client
+            .last_payload()
+            .get(1..)
+            .unwrap_or_default()
+            .to_vec();
         let mode = self.space.settings.lex;
         let readable = self.state.client_charset.is_some() && self.state.tracked;
         if !readable || self.template.read_unfolded(&sql, mode).is_err() {
-            return Err(Failure::refused(&errors::CHARACTER_SET, "a prepared statement"));
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "a prepared statement",
+            ));
         }
         if self.template.multiple {
             return Err(Failure::Server {
@@ -82,9 +90,13 @@ impl Session {
         loop {
             let done = self.prepare_planned(&sql, &prepared);
             match done {
-                Err(Failure::Server { code: 1054 | 1136 | 1364 | 1146, .. } | Failure::Stale)
-                    if attempts == 0 =>
-                {
+                Err(
+                    Failure::Server {
+                        code: 1054 | 1136 | 1364 | 1146,
+                        ..
+                    }
+                    | Failure::Stale,
+                ) if attempts == 0 => {
                     attempts += 1;
                     self.server.drain()?;
                     let names = prepared.plan.names.clone();
@@ -93,9 +105,17 @@ impl Session {
                     }
                     prepared = self.make_plan(&sql, true)?;
                 }
-                Err(Failure::Server { code, state, message }) => {
+                Err(Failure::Server {
+                    code,
+                    state,
+                    message,
+                }) => {
                     let message = logical_text(&message, &prepared);
-                    return Err(Failure::Server { code, state, message });
+                    return Err(Failure::Server {
+                        code,
+                        state,
+                        message,
+                    });
                 }
                 done => return done,
             }
@@ -103,13 +123,20 @@ impl Session {
     }
 
     fn prepare_planned(&mut self, sql: &[u8], prepared: &Arc<Prepared>) -> Outcome<()> {
-        let params =
-            self.template.literals.iter().filter(|l| l.kind == LiteralKind::Parameter).count();
+        let params = self
+            .template
+            .literals
+            .iter()
+            .filter(|l| l.kind == LiteralKind::Parameter)
+            .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
                 let payload = self.client.last_payload();
                 self.server.connection.reset_sequence();
-                self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+                self.server
+                    .connection
+                    .write_payload(payload)
+                    .map_err(Failure::Backend)?;
                 self.server.flush()?;
                 return self.relay_answer(Command::StmtPrepare, &[]);
             }
@@ -123,7 +150,12 @@ impl Session {
         };
         let mut statement = Statement {
             sql: sql.to_vec(),
-            template: Template { key: Vec::new(), literals: self.template.literals.clone(), rows: None, multiple: false },
+            template: Template {
+                key: Vec::new(),
+                literals: self.template.literals.clone(),
+                rows: None,
+                multiple: false,
+            },
             prepared: Arc::clone(prepared),
             server_id: None,
             server_params: 0,
@@ -143,11 +175,13 @@ impl Session {
         statement.server_id = Some(id);
         statement.server_params = count;
         let shown = match &prepared.plan.action {
-            Action::Server { result: Some(items), .. } => {
-                self.checked_definitions(id, prepared, items, &definitions)?
-            }
+            Action::Server {
+                result: Some(items),
+                ..
+            } => self.checked_definitions(id, prepared, items, &definitions)?,
             Action::Finish(finish) => {
-                let fetched = self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
+                let fetched =
+                    self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
                 self.output_definitions(prepared, finish, &fetched)?
             }
             _ => definitions,
@@ -189,7 +223,10 @@ impl Session {
         let out = self.server.connection.begin_payload();
         out.push(Command::StmtPrepare.to_byte());
         prepared_text(text, 1, &values, out);
-        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server
+            .connection
+            .end_payload()
+            .map_err(Failure::Backend)?;
         self.server.flush()?;
         self.server.begin(Command::StmtPrepare)?;
         let mut ok = None;
@@ -202,7 +239,9 @@ impl Session {
                 _ => {}
             }
         }
-        let ok = ok.ok_or(Failure::Backend(WireError::Malformed("no answer to a preparation")))?;
+        let ok = ok.ok_or(Failure::Backend(WireError::Malformed(
+            "no answer to a preparation",
+        )))?;
         Ok((ok.statement_id, usize::from(ok.num_params), definitions))
     }
 
@@ -219,10 +258,16 @@ impl Session {
         let mut out = Vec::new();
         ok.encode(&mut out);
         self.write(&out)?;
-        let with_eof = !self.client_capabilities.contains(Capabilities::DEPRECATE_EOF);
+        let with_eof = !self
+            .client_capabilities
+            .contains(Capabilities::DEPRECATE_EOF);
         let mut eof = Vec::new();
         let status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
-        EofPacket { status, warnings: 0 }.encode(&mut eof);
+        EofPacket {
+            status,
+            warnings: 0,
+        }
+        .encode(&mut eof);
         if params > 0 {
             let mut definition = Vec::new();
             ColumnDefinition {
@@ -264,7 +309,10 @@ impl Session {
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
             self.server.connection.reset_sequence();
-            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            self.server
+                .connection
+                .write_payload(&payload)
+                .map_err(Failure::Backend)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtExecute, &[]);
         };
@@ -287,9 +335,17 @@ impl Session {
         let prepared = Arc::clone(&statement.prepared);
         self.statements.open.insert(id, statement);
         match done {
-            Err(Failure::Server { code, state, message }) => {
+            Err(Failure::Server {
+                code,
+                state,
+                message,
+            }) => {
                 let message = logical_text(&message, &prepared);
-                Err(Failure::Server { code, state, message })
+                Err(Failure::Server {
+                    code,
+                    state,
+                    message,
+                })
             }
             done => done,
         }
@@ -351,7 +407,9 @@ impl Session {
         let head = head.map_err(Failure::Client)?;
         let long = &statement.long;
         let params: Vec<Param> = head
-            .params(&statement.types, |i| long.get(i).is_some_and(Option::is_some))
+            .params(&statement.types, |i| {
+                long.get(i).is_some_and(Option::is_some)
+            })
             .collect::<Result<_, _>>()
             .map_err(Failure::Client)?;
         let values = Values {
@@ -374,7 +432,11 @@ impl Session {
         };
         // tier 2 answers at once, whatever cursor was asked for
         let finish = matches!(prepared.plan.action, Action::Finish(_));
-        let cursor = if finish { CursorType::NO_CURSOR } else { head.cursor };
+        let cursor = if finish {
+            CursorType::NO_CURSOR
+        } else {
+            head.cursor
+        };
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
@@ -383,7 +445,9 @@ impl Session {
             ExecuteWriter::begin(&mut body, server_id, cursor, statement.server_params);
         let bound = binder.params(&text, 1, &mut writer, &mut body);
         let bound = bound.and_then(|()| {
-            writer.finish().map_err(|_| Failure::refused(&errors::INTERNAL, "parameters"))
+            writer
+                .finish()
+                .map_err(|_| Failure::refused(&errors::INTERNAL, "parameters"))
         });
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
@@ -391,11 +455,17 @@ impl Session {
         }
         out.extend_from_slice(&body);
         self.statements.own_warnings = binder.warnings;
-        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server
+            .connection
+            .end_payload()
+            .map_err(Failure::Backend)?;
         self.server.flush()?;
         match &prepared.plan.action {
             Action::Finish(finish) => self.finish_rows(&prepared, finish, values, true),
-            Action::Server { result: Some(items), .. } => {
+            Action::Server {
+                result: Some(items),
+                ..
+            } => {
                 let opener = self.open_result(&prepared, items, true)?;
                 statement.cursor = Some(opener);
                 Ok(())
@@ -410,7 +480,10 @@ impl Session {
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
             self.server.connection.reset_sequence();
-            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            self.server
+                .connection
+                .write_payload(&payload)
+                .map_err(Failure::Backend)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtFetch, &[]);
         };
@@ -421,10 +494,14 @@ impl Session {
                     place.copy_from_slice(&server_id.to_le_bytes());
                 }
                 self.server.connection.reset_sequence();
-                self.server.connection.write_payload(&own).map_err(Failure::Backend)?;
+                self.server
+                    .connection
+                    .write_payload(&own)
+                    .map_err(Failure::Backend)?;
                 self.server.flush()?;
                 self.server.begin(Command::StmtFetch)?;
-                self.open_rows(opener).map(|opener| statement.cursor = Some(opener))
+                self.open_rows(opener)
+                    .map(|opener| statement.cursor = Some(opener))
             }
             _ => Err(Failure::Server {
                 code: 1421,
@@ -442,7 +519,10 @@ impl Session {
         let id = statement_id(&payload).map_err(Failure::Client)?;
         if !self.statements.open.contains_key(&id) {
             self.server.connection.reset_sequence();
-            self.server.connection.write_payload(&payload).map_err(Failure::Backend)?;
+            self.server
+                .connection
+                .write_payload(&payload)
+                .map_err(Failure::Backend)?;
             if command == Command::StmtReset {
                 self.server.flush()?;
                 return self.relay_answer(command, &[]);
@@ -463,8 +543,7 @@ impl Session {
             Command::StmtSendLongData => {
                 let data = ComStmtSendLongData::decode(&payload).map_err(Failure::Client)?;
                 if let Some(statement) = self.statements.open.get_mut(&id) {
-                    let held: usize =
-                        statement.long.iter().flatten().map(Vec::len).sum::<usize>();
+                    let held: usize = statement.long.iter().flatten().map(Vec::len).sum::<usize>();
                     if held + data.data.len() > LONG_DATA {
                         return Err(Failure::Client(WireError::TooLarge { limit: LONG_DATA }));
                     }
@@ -487,7 +566,10 @@ impl Session {
                 let mut own = Vec::new();
                 encode_statement_command(&mut own, Command::StmtReset, server_id);
                 self.server.connection.reset_sequence();
-                self.server.connection.write_payload(&own).map_err(Failure::Backend)?;
+                self.server
+                    .connection
+                    .write_payload(&own)
+                    .map_err(Failure::Backend)?;
                 self.server.flush()?;
                 self.relay_answer(Command::StmtReset, &[])
             }
@@ -498,6 +580,9 @@ impl Session {
         let mut packet = Vec::new();
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.connection.reset_sequence();
-        self.server.connection.write_payload(&packet).map_err(Failure::Backend)
+        self.server
+            .connection
+            .write_payload(&packet)
+            .map_err(Failure::Backend)
     }
 }

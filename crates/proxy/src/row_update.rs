@@ -96,7 +96,8 @@ impl Session {
         let mut changed = 0;
         let mut warnings = 0;
         if let [row] = rows.as_slice() {
-            let sql = self.update_text(prepared, update, values, std::slice::from_ref(row), true)?;
+            let sql =
+                self.update_text(prepared, update, values, std::slice::from_ref(row), true)?;
             self.server.put_query(&sql)?;
             self.server.flush()?;
             let done = self.server.read_ok()?;
@@ -113,9 +114,18 @@ impl Session {
     }
 
     fn update_done(&self, found: u64, changed: u64, warnings: u16) -> Done {
-        let affected_rows = if self.state.found_rows { found } else { changed };
+        let affected_rows = if self.state.found_rows {
+            found
+        } else {
+            changed
+        };
         let info = format!("Rows matched: {found}  Changed: {changed}  Warnings: {warnings}");
-        Done { affected_rows, last_insert_id: 0, warnings, info: info.into_bytes() }
+        Done {
+            affected_rows,
+            last_insert_id: 0,
+            warnings,
+            info: info.into_bytes(),
+        }
     }
 
     fn read_and_write(
@@ -178,7 +188,8 @@ impl Session {
                 self.server.read_ok()?;
             }
             if savepoint {
-                self.server.put_query(b"RELEASE SAVEPOINT `onionskin$update`")?;
+                self.server
+                    .put_query(b"RELEASE SAVEPOINT `onionskin$update`")?;
                 self.server.flush()?;
                 self.server.read_ok()?;
             }
@@ -212,7 +223,11 @@ impl Session {
         }
         let mut items: Vec<onionskin_plan::ResultItem> = Vec::new();
         for _ in &update.key {
-            items.push(onionskin_plan::ResultItem { open: None, name: None, computed: false });
+            items.push(onionskin_plan::ResultItem {
+                open: None,
+                name: None,
+                computed: false,
+            });
         }
         for assign in &update.assign {
             items.push(onionskin_plan::ResultItem {
@@ -226,7 +241,8 @@ impl Session {
             .map(|p| key_kind(p))
             .collect::<Outcome<Vec<_>>>()?;
         // keys may be tokens, which are physical names by intent
-        let opener = open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
+        let opener =
+            open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
         let mut opener = opener.1;
         let constants = self.constants(prepared, update, values)?;
         let charset = self.state.results_charset;
@@ -241,30 +257,41 @@ impl Session {
                 _ => continue,
             }
             found += 1;
-            let mut row = Row { condition: Vec::new(), unchanged: Vec::new(), values: Vec::new() };
+            let mut row = Row {
+                condition: Vec::new(),
+                unchanged: Vec::new(),
+                values: Vec::new(),
+            };
             let mut old: Vec<Option<Vec<u8>>> = Vec::new();
             let key_columns = update.key.len();
-            opener.cells(self.server.connection.last_payload(), &keys.config.keys, |n, cell| {
-                if n < key_columns {
-                    if n > 0 {
-                        row.condition.extend_from_slice(b" AND ");
+            opener.cells(
+                self.server.connection.last_payload(),
+                &keys.config.keys,
+                |n, cell| {
+                    if n < key_columns {
+                        if n > 0 {
+                            row.condition.extend_from_slice(b" AND ");
+                        }
+                        row.condition.extend_from_slice(update.key[n].as_bytes());
+                        row.condition.extend_from_slice(b" = ");
+                        let Some(cell) = cell else {
+                            return Err(Failure::refused(&errors::NEEDS_KEY, ""));
+                        };
+                        key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
+                    } else {
+                        old.push(cell.map(<[u8]>::to_vec));
                     }
-                    row.condition.extend_from_slice(update.key[n].as_bytes());
-                    row.condition.extend_from_slice(b" = ");
-                    let Some(cell) = cell else {
-                        return Err(Failure::refused(&errors::NEEDS_KEY, ""));
-                    };
-                    key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
-                } else {
-                    old.push(cell.map(<[u8]>::to_vec));
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                },
+            )?;
             if update.single_row.is_some() {
                 let cells = TextRow::new(self.server.payload()).skip(key_columns);
                 for (cell, assign) in cells.zip(&update.assign) {
-                    let name = prepared.plan.columns[assign.column].sealed().replace('`', "``");
-                    row.unchanged.extend_from_slice(format!(" AND `{name}` <=> ").as_bytes());
+                    let name = prepared.plan.columns[assign.column]
+                        .sealed()
+                        .replace('`', "``");
+                    row.unchanged
+                        .extend_from_slice(format!(" AND `{name}` <=> ").as_bytes());
                     match cell.map_err(Failure::Backend)? {
                         None => row.unchanged.extend_from_slice(b"NULL"),
                         Some(bytes) => put_hex(bytes, &mut row.unchanged),
@@ -275,9 +302,15 @@ impl Session {
             for (i, assign) in update.assign.iter().enumerate() {
                 let new = match assign.value {
                     NewValue::Constant(_) => constants[i].clone(),
-                    NewValue::Arithmetic { operator, operand } => {
-                        self.computed(prepared, assign.column, operator, operand, old[i].as_deref(), values, found)?
-                    }
+                    NewValue::Arithmetic { operator, operand } => self.computed(
+                        prepared,
+                        assign.column,
+                        operator,
+                        operand,
+                        old[i].as_deref(),
+                        values,
+                        found,
+                    )?,
                 };
                 let same = new == old[i];
                 any |= !same;
@@ -285,7 +318,13 @@ impl Session {
             }
             if any {
                 size += row.condition.len()
-                    + row.values.iter().flatten().flatten().map(Vec::len).sum::<usize>()
+                    + row
+                        .values
+                        .iter()
+                        .flatten()
+                        .flatten()
+                        .map(Vec::len)
+                        .sum::<usize>()
                     + 64;
                 if size > BOUND {
                     return Err(Failure::refused(&errors::MEMORY, ""));
@@ -307,9 +346,9 @@ impl Session {
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         for assign in &update.assign {
             constants.push(match assign.value {
-                NewValue::Constant(source) => {
-                    binder.stored_payload(assign.column, source)?.map(<[u8]>::to_vec)
-                }
+                NewValue::Constant(source) => binder
+                    .stored_payload(assign.column, source)?
+                    .map(<[u8]>::to_vec),
                 NewValue::Arithmetic { .. } => None,
             });
         }
@@ -358,9 +397,16 @@ impl Session {
             table: &used.table.name,
         };
         let mut out = Vec::new();
-        let stored =
-            add_sub(ty, old, operator, input, &ctx, &mut out, &mut self.statements.own_warnings)
-                .map_err(|e| Failure::store(e, &used.path()))?;
+        let stored = add_sub(
+            ty,
+            old,
+            operator,
+            input,
+            &ctx,
+            &mut out,
+            &mut self.statements.own_warnings,
+        )
+        .map_err(|e| Failure::store(e, &used.path()))?;
         match stored {
             Stored::Null if !used.column().nullable => {
                 Err(Failure::refused(&errors::VALUE, used.path()))
@@ -394,7 +440,11 @@ impl Session {
                 }
                 let name = format!("`{}`", name.replace('`', "``"));
                 sql.extend_from_slice(format!("{name} = ").as_bytes());
-                let slot = Slot { column: assign.column, purpose, source: Source::Null };
+                let slot = Slot {
+                    column: assign.column,
+                    purpose,
+                    source: Source::Null,
+                };
                 let many = rows.len() > 1;
                 if many {
                     sql.extend_from_slice(b"CASE");
@@ -448,7 +498,11 @@ impl Session {
 /// `Rows matched: 1  Changed: 0  Warnings: 0`
 fn matched_rows(info: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(info).ok()?;
-    text.strip_prefix("Rows matched: ")?.split_whitespace().next()?.parse().ok()
+    text.strip_prefix("Rows matched: ")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// How a key column's text becomes a literal.
@@ -475,7 +529,11 @@ fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
             KeyKind::Temporal
         }
         ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR | ColumnType::BLOB => {
-            if definition.charset == 63 { KeyKind::Bytes } else { KeyKind::Text }
+            if definition.charset == 63 {
+                KeyKind::Bytes
+            } else {
+                KeyKind::Text
+            }
         }
         _ => return Err(Failure::refused(&errors::NEEDS_KEY, "a key of this type")),
     })

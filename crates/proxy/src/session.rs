@@ -86,6 +86,14 @@ impl Session {
     fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
         let mut server = Server::new(login.server, login.server_capabilities);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
+        tracing::debug!(
+            id = login.connection_id,
+            user = %login.user,
+            database = login.database.as_deref(),
+            charset = login.charset,
+            server = %login.server_version,
+            "logged in"
+        );
         let client = login.client;
         let state = State::read(&mut server, login.family, found_rows)?;
         let account = shared.accounts.get(&state.account);
@@ -120,7 +128,10 @@ impl Session {
         match command {
             Command::Quit => {
                 self.server.connection.reset_sequence();
-                let _ = self.server.connection.write_payload(&[Command::Quit.to_byte()]);
+                let _ = self
+                    .server
+                    .connection
+                    .write_payload(&[Command::Quit.to_byte()]);
                 let _ = self.server.connection.flush();
                 return Ok(false);
             }
@@ -150,7 +161,10 @@ impl Session {
             | Command::Shutdown => {
                 self.relay_command(command)?;
                 if command == Command::InitDb
-                    && !self.server.capabilities.contains(Capabilities::SESSION_TRACK)
+                    && !self
+                        .server
+                        .capabilities
+                        .contains(Capabilities::SESSION_TRACK)
                 {
                     self.refresh_state()?;
                 }
@@ -174,7 +188,9 @@ impl Session {
         }
         if self.state.changed {
             self.state.changed = false;
-            self.space = self.account.space(self.state.settings_key(), self.state.settings());
+            self.space = self
+                .account
+                .space(self.state.settings_key(), self.state.settings());
         }
     }
 
@@ -195,7 +211,9 @@ impl Session {
             self.client_capabilities,
             self.server.capabilities,
         )?;
-        let Some(ok) = done else { return Err(Failure::Client(WireError::Closed)) };
+        let Some(ok) = done else {
+            return Err(Failure::Client(WireError::Closed));
+        };
         self.statements.clear();
         self.locked_tables = false;
         self.refresh_state()?;
@@ -230,9 +248,15 @@ impl Session {
 
     /// The last packet before a session that cannot go on is closed.
     fn farewell(&mut self, failure: &Failure) {
-        tracing::info!(id = self.connection_id, ?failure, "the session is broken off");
+        tracing::info!(
+            id = self.connection_id,
+            ?failure,
+            "the session is broken off"
+        );
         self.client.cancel_payload();
-        if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) = failure {
+        if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) =
+            failure
+        {
             let packet = Failure::refused(&errors::MALFORMED, "");
             if let Some(packet) = packet.packet() {
                 let mut out = Vec::new();
@@ -275,12 +299,16 @@ impl Session {
 
     fn pinned_hold(&self, prepared: &Prepared, sql: &[u8]) -> bool {
         prepared.plan.pinned.iter().all(|(index, text)| {
-            self.template.literals.get(*index).is_some_and(|l| l.text(sql) == text.as_slice())
+            self.template
+                .literals
+                .get(*index)
+                .is_some_and(|l| l.text(sql) == text.as_slice())
         })
     }
 
     pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
-        self.account.look_up(&mut self.server, &self.shared.config.keys, names)
+        self.account
+            .look_up(&mut self.server, &self.shared.config.keys, names)
     }
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
@@ -329,10 +357,16 @@ impl Session {
             return Ok(());
         }
         if !self.state.tracked {
-            return Err(Failure::refused(&errors::TRACKING, "session_track_system_variables"));
+            return Err(Failure::refused(
+                &errors::TRACKING,
+                "session_track_system_variables",
+            ));
         }
         if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
-            return Err(Failure::refused(&errors::CHARACTER_SET, "character_set_client"));
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "character_set_client",
+            ));
         }
         Ok(())
     }
@@ -376,7 +410,11 @@ impl Session {
         let database = self.state.database.clone().unwrap_or_default();
         let text = String::from_utf8_lossy(sql);
         let split = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii());
-        let all: Vec<&str> = text.split(split).filter(|w| !w.is_empty()).take(4096).collect();
+        let all: Vec<&str> = text
+            .split(split)
+            .filter(|w| !w.is_empty())
+            .take(4096)
+            .collect();
         for word in &all {
             words.push((database.to_ascii_lowercase(), word.to_ascii_lowercase()));
         }
@@ -423,7 +461,10 @@ impl Session {
         let mode = self.space.settings.lex;
         let parts = onionskin_plan::lex::split(sql, mode)
             .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
-        let allowed = self.server.capabilities.contains(Capabilities::MULTI_STATEMENTS);
+        let allowed = self
+            .server
+            .capabilities
+            .contains(Capabilities::MULTI_STATEMENTS);
         let Some(parts) = parts.filter(|_| allowed) else {
             // a stored program: its semicolons belong to it
             return self.unreadable(sql);
@@ -436,8 +477,12 @@ impl Session {
                 .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
             let planned = self.plan(part)?;
             all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
-            let changes_mode = part.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"set "))
-                || part.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
+            let changes_mode = part
+                .get(..4)
+                .is_some_and(|w| w.eq_ignore_ascii_case(b"set "))
+                || part
+                    .get(..4)
+                    .is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
             all_relay &= !changes_mode;
         }
         if all_relay {
@@ -475,7 +520,11 @@ impl Session {
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
         let done = loop {
-            let planned = Planned { sql: sql.to_vec(), template, prepared: Arc::clone(&prepared) };
+            let planned = Planned {
+                sql: sql.to_vec(),
+                template,
+                prepared: Arc::clone(&prepared),
+            };
             let done = self.run(&planned, whole);
             template = planned.template;
             let retry = match &done {
@@ -498,9 +547,18 @@ impl Session {
             template = std::mem::take(&mut self.template);
         };
         self.template = template;
-        if let Err(Failure::Server { code, state, message }) = done {
+        if let Err(Failure::Server {
+            code,
+            state,
+            message,
+        }) = done
+        {
             let message = logical_text(&message, &prepared);
-            return Err(Failure::Server { code, state, message });
+            return Err(Failure::Server {
+                code,
+                state,
+                message,
+            });
         }
         done
     }
@@ -544,8 +602,12 @@ impl Session {
     /// Binds and sends a text.
     pub fn send_text(&mut self, planned: &Planned, text: &[onionskin_plan::Piece]) -> Outcome<()> {
         let rows = planned.template.rows.map_or(1, |r| r.count);
-        let mut binder =
-            Binder::new(&planned.prepared, &self.state, planned.values(), &mut self.scratch);
+        let mut binder = Binder::new(
+            &planned.prepared,
+            &self.state,
+            planned.values(),
+            &mut self.scratch,
+        );
         binder.ignore = planned.is_ignore();
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
@@ -555,14 +617,20 @@ impl Session {
             return Err(failure);
         }
         self.statements.own_warnings = binder.warnings;
-        self.server.connection.end_payload().map_err(Failure::Backend)?;
+        self.server
+            .connection
+            .end_payload()
+            .map_err(Failure::Backend)?;
         self.server.flush()
     }
 
     fn put_client_query(&mut self) -> Outcome<()> {
         let payload = self.client.last_payload();
         self.server.connection.reset_sequence();
-        self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+        self.server
+            .connection
+            .write_payload(payload)
+            .map_err(Failure::Backend)?;
         self.server.flush()
     }
 
@@ -598,7 +666,9 @@ impl Session {
             match step {
                 Step::Row => {
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                 }
                 Step::ColumnCount(_) => held.push(self.server.payload().to_vec()),
                 Step::ColumnDef => {
@@ -614,7 +684,9 @@ impl Session {
                     }
                     if held.is_empty() {
                         let payload = self.server.connection.last_payload();
-                        self.client.write_payload(payload).map_err(Failure::Client)?;
+                        self.client
+                            .write_payload(payload)
+                            .map_err(Failure::Client)?;
                     } else {
                         held.push(self.server.payload().to_vec());
                     }
@@ -622,23 +694,31 @@ impl Session {
                 }
                 Step::LocalInfileRequest => {
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                     self.relay_file()?;
                 }
                 Step::Err => {
                     for packet in held.drain(..) {
-                        self.client.write_payload(&packet).map_err(Failure::Client)?;
+                        self.client
+                            .write_payload(&packet)
+                            .map_err(Failure::Client)?;
                     }
                     if !wrote {
                         return Err(self.server.error());
                     }
                     self.statements.errors_sent += 1;
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                 }
                 Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
                     for packet in held.drain(..) {
-                        self.client.write_payload(&packet).map_err(Failure::Client)?;
+                        self.client
+                            .write_payload(&packet)
+                            .map_err(Failure::Client)?;
                     }
                     self.write_end(step)?;
                     wrote = true;
@@ -646,11 +726,16 @@ impl Session {
                 }
                 _ => {
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                 }
             }
             if !held.is_empty() && matches!(step, Step::Row) {
-                return Err(Failure::refused(&errors::INTERNAL, "rows before their definitions"));
+                return Err(Failure::refused(
+                    &errors::INTERNAL,
+                    "rows before their definitions",
+                ));
             }
             wrote |= held.is_empty();
             if matches!(step, Step::ColumnCount(_)) {
@@ -673,7 +758,9 @@ impl Session {
         };
         for _ in 0..count {
             if self.server.step()? != Step::ColumnDef {
-                return Err(Failure::Backend(WireError::Malformed("a definition is missing")));
+                return Err(Failure::Backend(WireError::Malformed(
+                    "a definition is missing",
+                )));
             }
             let payload = self.server.payload();
             if open::names_physical(payload) && shows_physical_name(payload) {
@@ -687,7 +774,9 @@ impl Session {
             held.push(payload.to_vec());
         }
         for packet in held.drain(..) {
-            self.client.write_payload(&packet).map_err(Failure::Client)?;
+            self.client
+                .write_payload(&packet)
+                .map_err(Failure::Client)?;
         }
         Ok(())
     }
@@ -709,7 +798,10 @@ impl Session {
         loop {
             let payload = self.client.read_payload().map_err(Failure::Client)?;
             let end = payload.is_empty();
-            self.server.connection.write_payload(payload).map_err(Failure::Backend)?;
+            self.server
+                .connection
+                .write_payload(payload)
+                .map_err(Failure::Backend)?;
             if end {
                 break;
             }
@@ -724,11 +816,19 @@ impl Session {
         let payload = self.server.connection.last_payload();
         let more = self.statements.more_results && self.server.tracker.is_complete();
         let own = self.statements.own_warnings.len();
-        let same = self.client_capabilities.contains(Capabilities::SESSION_TRACK)
-            || !self.server.capabilities.contains(Capabilities::SESSION_TRACK);
+        let same = self
+            .client_capabilities
+            .contains(Capabilities::SESSION_TRACK)
+            || !self
+                .server
+                .capabilities
+                .contains(Capabilities::SESSION_TRACK);
         let is_eof = matches!(step, Step::EofAfterColumns { .. })
             || (matches!(step, Step::EndOfRows { .. })
-                && (!self.server.capabilities.contains(Capabilities::DEPRECATE_EOF)
+                && (!self
+                    .server
+                    .capabilities
+                    .contains(Capabilities::DEPRECATE_EOF)
                     || payload.len() < 7));
         if (same || is_eof) && !more && own == 0 {
             return self.client.write_payload(payload).map_err(Failure::Client);
@@ -738,11 +838,14 @@ impl Session {
         }
         let mut out = Vec::new();
         if is_eof {
-            let mut eof = onionskin_wire::messages::EofPacket::decode(payload).map_err(Failure::Backend)?;
+            let mut eof =
+                onionskin_wire::messages::EofPacket::decode(payload).map_err(Failure::Backend)?;
             if more {
                 eof.status |= StatusFlags::MORE_RESULTS;
             }
-            eof.warnings = eof.warnings.saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            eof.warnings = eof
+                .warnings
+                .saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
             eof.encode(&mut out);
         } else {
             let mut ok =
@@ -750,7 +853,9 @@ impl Session {
             if more {
                 ok.status |= StatusFlags::MORE_RESULTS;
             }
-            ok.warnings = ok.warnings.saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            ok.warnings = ok
+                .warnings
+                .saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
             ok.encode(&mut out, self.client_capabilities);
         }
         self.client.write_payload(&out).map_err(Failure::Client)
@@ -790,7 +895,11 @@ impl Session {
         items: &[onionskin_plan::ResultItem],
         binary: bool,
     ) -> Outcome<Opener> {
-        let command = if binary { Command::StmtExecute } else { Command::Query };
+        let command = if binary {
+            Command::StmtExecute
+        } else {
+            Command::Query
+        };
         self.server.begin(command)?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => count,
@@ -869,7 +978,9 @@ impl Session {
                 Step::EofAfterColumns { .. } => self.write_end(step)?,
                 _ => {
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                 }
             }
         }
@@ -879,10 +990,15 @@ impl Session {
 
     fn field_list(&mut self) -> Outcome<()> {
         let payload = self.client.last_payload().to_vec();
-        let list = onionskin_wire::messages::ComFieldList::decode(&payload)
-            .map_err(Failure::Client)?;
+        let list =
+            onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
         let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
-        let database = self.state.database.clone().unwrap_or_default().to_ascii_lowercase();
+        let database = self
+            .state
+            .database
+            .clone()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let name = (database.clone(), table.clone());
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
@@ -899,7 +1015,12 @@ impl Session {
 impl Planned {
     /// The values of a text statement.
     pub fn values(&self) -> Values<'_> {
-        Values { sql: &self.sql, literals: &self.template.literals, params: &[], long_data: &[] }
+        Values {
+            sql: &self.sql,
+            literals: &self.template.literals,
+            params: &[],
+            long_data: &[],
+        }
     }
 
     /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
@@ -914,7 +1035,10 @@ impl Planned {
 
 /// Whether a statement begins or ends `LOCK TABLES`.
 fn locks_tables(key: &[u8]) -> Option<bool> {
-    let begins = |word: &[u8]| key.get(..word.len()).is_some_and(|k| k.eq_ignore_ascii_case(word));
+    let begins = |word: &[u8]| {
+        key.get(..word.len())
+            .is_some_and(|k| k.eq_ignore_ascii_case(word))
+    };
     if begins(b"lock t") {
         Some(true)
     } else if begins(b"unlock t") || begins(b"begin") || begins(b"start t") {
@@ -952,7 +1076,12 @@ fn looks_stale(code: u16, message: &[u8]) -> bool {
 /// An error text of the server's with logical names.
 pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
     let mut text = String::from_utf8_lossy(message).into_owned();
-    let mut tables: Vec<_> = prepared.plan.columns.iter().map(|c| Arc::clone(&c.table)).collect();
+    let mut tables: Vec<_> = prepared
+        .plan
+        .columns
+        .iter()
+        .map(|c| Arc::clone(&c.table))
+        .collect();
     if let Action::Define(ddl) = &prepared.plan.action {
         tables.extend(ddl.table.clone());
     }
@@ -973,9 +1102,13 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
         && let Some(end) = text.rfind("' for key ")
     {
         let value = &text["Duplicate entry '".len()..end];
-        let binary = value.contains("\\x") || value.chars().any(|c| c.is_control() || c == '\u{fffd}');
+        let binary =
+            value.contains("\\x") || value.chars().any(|c| c.is_control() || c == '\u{fffd}');
         if binary {
-            text = format!("Duplicate entry '(protected)' for key {}", &text[end + "' for key ".len()..]);
+            text = format!(
+                "Duplicate entry '(protected)' for key {}",
+                &text[end + "' for key ".len()..]
+            );
         }
     }
     text.into_bytes()

@@ -41,7 +41,9 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 Step::Row => {
                     let packet = self.server.payload().to_vec();
-                    let Some(cells) = logical_row(&packet, what, table, family)? else { continue };
+                    let Some(cells) = logical_row(&packet, what, table, family)? else {
+                        continue;
+                    };
                     if let Some(name) = cells.first().and_then(|c| c.as_deref()) {
                         let wanted = like.as_deref().is_none_or(|p| like_matches(p, name))
                             && only.as_deref().is_none_or(|o| o.eq_ignore_ascii_case(name));
@@ -60,7 +62,9 @@ impl Session {
                 }
                 _ => {
                     let payload = self.server.connection.last_payload();
-                    self.client.write_payload(payload).map_err(Failure::Client)?;
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
                 }
             }
         }
@@ -69,7 +73,9 @@ impl Session {
 
     fn pattern(&self, planned: &Planned, literal: usize) -> Outcome<String> {
         let mut scratch = Vec::new();
-        let input = planned.values().input(literal, false, &self.state, &mut scratch, "LIKE")?;
+        let input = planned
+            .values()
+            .input(literal, false, &self.state, &mut scratch, "LIKE")?;
         match input {
             onionskin_value::Input::Text { bytes, .. } => {
                 Ok(String::from_utf8_lossy(bytes).into_owned())
@@ -81,7 +87,10 @@ impl Session {
     /// COM_FIELD_LIST of a protected table.
     pub fn show_field_list(&mut self, command: &[u8], table: &Arc<Table>) -> Outcome<()> {
         self.server.connection.reset_sequence();
-        self.server.connection.write_payload(command).map_err(Failure::Backend)?;
+        self.server
+            .connection
+            .write_payload(command)
+            .map_err(Failure::Backend)?;
         self.server.flush()?;
         self.server.begin(Command::FieldList)?;
         while !self.server.tracker.is_complete() {
@@ -94,15 +103,18 @@ impl Session {
                         self.write(&packet)?;
                         continue;
                     }
-                    let definition =
-                        ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
+                    let definition = ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
                     let name = String::from_utf8_lossy(&definition.org_name).into_owned();
                     let Some(index) = table.columns.iter().position(|c| {
-                        c.enc_name().is_some_and(|enc| enc.eq_ignore_ascii_case(&name))
+                        c.enc_name()
+                            .is_some_and(|enc| enc.eq_ignore_ascii_case(&name))
                     }) else {
                         continue;
                     };
-                    let used = ColumnUse { table: Arc::clone(table), index };
+                    let used = ColumnUse {
+                        table: Arc::clone(table),
+                        index,
+                    };
                     let item = ResultItem {
                         open: None,
                         name: Some(used.column().name.clone()),

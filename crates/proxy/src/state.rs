@@ -41,14 +41,18 @@ pub(crate) struct State {
 }
 
 fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
-    cell?.as_ref().map(|b| String::from_utf8_lossy(b).into_owned())
+    cell?
+        .as_ref()
+        .map(|b| String::from_utf8_lossy(b).into_owned())
 }
 
 impl State {
     /// Asks the server, and has it track changes from now on.
     pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
         let track = TRACKED.replace(",system_time_zone", "");
-        let track = format!("SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}'");
+        let track = format!(
+            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}'"
+        );
         server.put_query(track.as_bytes())?;
         server.put_query(
             b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
@@ -105,8 +109,11 @@ impl State {
             "character_set_connection" => self.connection_charset = Charset::from_name(value),
             "character_set_results" => {
                 // NULL: no conversion
-                let charset =
-                    if value.is_empty() { Some(Charset::Binary) } else { Charset::from_name(value) };
+                let charset = if value.is_empty() {
+                    Some(Charset::Binary)
+                } else {
+                    Charset::from_name(value)
+                };
                 self.results_charset = charset;
                 self.results_collation = charset.map_or(0, |c| default_collation(c, self.family));
             }
@@ -135,8 +142,8 @@ impl State {
                     }
                 }
                 Ok(SessionChange::Schema(name)) => {
-                    self.database = (!name.is_empty())
-                        .then(|| String::from_utf8_lossy(name).into_owned());
+                    self.database =
+                        (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
                     self.changed = true;
                 }
                 Ok(_) => {}
@@ -149,7 +156,11 @@ impl State {
     }
 
     pub fn lex_mode(&self) -> LexMode {
-        let has = |word: &str| self.sql_mode_text.split(',').any(|w| w.eq_ignore_ascii_case(word));
+        let has = |word: &str| {
+            self.sql_mode_text
+                .split(',')
+                .any(|w| w.eq_ignore_ascii_case(word))
+        };
         LexMode {
             ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
             no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),

@@ -138,7 +138,8 @@ fn integers(
     warnings: &mut Vec<Warning>,
 ) -> Result<Stored, StoreError> {
     let right = signed(negative, magnitude);
-    if negative && magnitude > 1 << 63 {
+    if negative && magnitude >= 1 << 63 {
+        // The literal is a DECIMAL, at its end or beyond it.
         return Err(TOO_LONG);
     }
     // Two numbers of 64 bits: the product alone can exceed 127, and is then out of range anyway.

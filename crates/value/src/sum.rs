@@ -209,6 +209,16 @@ fn average(total: &Decimal, count: u64, scale: u8, increment: u8) -> Option<Deci
     let own = group(total.scale);
     let wanted = u32::from(increment).saturating_sub(own - total.scale);
     let scale_cut = group(own + wanted).max(u32::from(scale));
+    // The server computes in nine groups of nine digits and shortens the fraction where that is not enough.
+    let whole = total
+        .digits
+        .split(total.scale)
+        .0
+        .digits(&mut [0; 116])
+        .len() as u32;
+    if whole.div_ceil(9) + scale_cut.div_ceil(9) > 9 {
+        return None;
+    }
     let (quotient, _) = total
         .digits
         .scale_up(scale_cut - total.scale)?

@@ -83,13 +83,14 @@ impl Pattern {
     }
 }
 
-/// Every place in `haystack` where one of the patterns stands (the first of each pattern), with its surroundings.
+/// Places in `haystack` where one of the patterns stands, the first few of each pattern, with their surroundings.
 pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
+    const OF_EACH: usize = 4;
     let mut found = Vec::new();
     for pattern in patterns {
-        if let Some(at) = pattern.finder.find(haystack) {
-            let context = &haystack
-                [at.saturating_sub(60)..(at + pattern.bytes.len() + 60).min(haystack.len())];
+        for at in pattern.finder.find_iter(haystack).take(OF_EACH) {
+            let end = (at + pattern.bytes.len() + 60).min(haystack.len());
+            let context = &haystack[at.saturating_sub(60)..end];
             found.push(format!(
                 "{} at {at}: …{}…",
                 pattern.name,

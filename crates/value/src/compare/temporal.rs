@@ -124,7 +124,7 @@ fn date(
                 temporal::write_timestamp(0, out);
                 return Ok(Comparand::Exact);
             }
-            if incomplete {
+            if incomplete || parts.year == 0 {
                 return Err(BAD);
             }
             let seconds = match temporal::resolve(parts, ctx.time_zone) {

@@ -74,15 +74,15 @@ pub(super) fn store_integer(
                 // The servers complain twice here, and here only.
                 report.warn(Condition::OutOfRange)?;
             }
-            if report.ctx.family == Family::MariaDb
-                && ty.int_bytes() == 8
-                && !ty.unsigned
-                && rounded == 9_223_372_036_854_775_808.0
-            {
-                // The double nearest to the greatest BIGINT is one above it; MariaDB takes it for that.
-                i128::from(i64::MAX)
-            } else {
-                rounded as i128
+            // The doubles next to the ends of BIGINT, which the families take for the ends or beyond.
+            const BELOW_SIGNED: f64 = 9_223_372_036_854_774_784.0;
+            const ABOVE_SIGNED: f64 = 9_223_372_036_854_775_808.0;
+            const BELOW_UNSIGNED: f64 = 18_446_744_073_709_549_568.0;
+            match (report.ctx.family, ty.int_bytes(), ty.unsigned) {
+                (Family::MariaDb, 8, false) if rounded == ABOVE_SIGNED => i128::from(i64::MAX),
+                (Family::MySql, 8, false) if rounded == BELOW_SIGNED => i128::from(i64::MAX),
+                (Family::MySql, 8, true) if rounded == BELOW_UNSIGNED => i128::from(u64::MAX) + 1,
+                _ => rounded as i128,
             }
         }
         Input::Double(_) => return Err(StoreError::Unsupported("infinity or not a number")),

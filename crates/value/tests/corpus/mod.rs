@@ -68,9 +68,13 @@ pub fn message(text: &str) -> String {
 /// A number as the recorders write it: `I` integer, `D` decimal, `E` double.
 pub fn number<'a>(letter: &str, text: &'a str) -> Input<'a> {
     match letter {
-        "I" => Input::Integer {
-            negative: text.starts_with('-'),
-            magnitude: text.trim_start_matches('-').parse().expect("an integer"),
+        "I" => match text.trim_start_matches('-').parse() {
+            Ok(magnitude) => Input::Integer {
+                negative: text.starts_with('-'),
+                magnitude,
+            },
+            // Beyond 64 bits an integer literal is a DECIMAL.
+            Err(_) => Input::Decimal(text.as_bytes()),
         },
         "D" => Input::Decimal(text.as_bytes()),
         "E" => Input::Double(text.parse().expect("a double")),

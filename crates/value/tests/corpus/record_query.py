@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records how real servers compare, order, sum, compute with and describe columns.
 
-    record_query.py SOCKET FILE
+    record_query.py SOCKET FILE [SEED]
 
 Writes the corpus that tests/query_corpus.rs replays, lines of tab-separated fields:
 
@@ -17,9 +17,10 @@ Writes the corpus that tests/query_corpus.rs replays, lines of tab-separated fie
 Inputs and escapes are those of record_store.py; a wire is type,charset,length,flags,decimals.
 """
 
+import random
 import sys
 
-from record_store import escape, message, quoted
+from record_store import escape, message, quoted, some_number, some_text
 from server import Server, ServerError
 
 INTEGERS = {
@@ -106,9 +107,9 @@ def compare(server, out, definition, collation, rows, constants):
         out.write(f"k\t{letter}{shown}\t{outcome}\n")
 
 
-def compute(server, out, rows):
+def compute(server, out, rows, operations=ARITHMETIC):
     for row in range(len(rows)):
-        for op, letter, value in ARITHMETIC:
+        for op, letter, value in operations:
             try:
                 server.query(b"UPDATE t SET c = c %s %s WHERE id = %d" % (op.encode(), literal(letter, value), row))
                 warnings = server.warnings()
@@ -152,10 +153,68 @@ def describe(server, out):
     server.query("SET NAMES utf8mb4")
 
 
+def near(rnd, row):
+    """A constant like a row."""
+    if "e" in row:
+        return ("E", row)
+    text = row.rstrip("0").rstrip(".") if "." in row and rnd.random() < 0.3 else row
+    if rnd.random() < 0.4:
+        text += rnd.choice(["0", "1", "9"]) if "." in text else rnd.choice([".0", ".5", ".49", ".000001"])
+    if text in ("", "-"):
+        text = "0"
+    if rnd.random() < 0.3:
+        return ("T", text.encode())
+    return ("E", text + "e0") if rnd.random() < 0.3 else ("D" if "." in text else "I", text)
+
+
+def random_table(server, out, rnd):
+    kind = rnd.choice(["integer", "decimal", "real", "temporal", "string", "string"])
+    if kind == "string":
+        collation = rnd.choice(["utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"] + ([] if server.is_mariadb else ["utf8mb4_0900_ai_ci"] * 3))
+        letters = rnd.choice(["aAbB \táÁßsSeé", "aA日本語カヵガか가각가", "aæÆœﬁ\u0301\u0308eE \u200b", "😀😁aA\uffff𝒜ª²"])
+        if "latin1" in collation:
+            letters = "aAbB \táÁßsSeéÿ€üÜ"
+        words = ["".join(rnd.choice(letters) for _ in range(rnd.randrange(8))) for _ in range(24)]
+        definition = rnd.choice(["varchar(20)", "char(20)", "varchar(8)", "text"])
+        rows = [quoted(word.encode()) for word in words[:16]]
+        return compare(server, out, definition, collation, rows, [("T", word.encode()) for word in words])
+    if kind == "temporal":
+        definition = rnd.choice(list(TEMPORALS))
+        rows = ["%04d-%02d-%02d %02d:%02d:%02d.%06d" % (rnd.randrange(1971, 2038), rnd.randrange(1, 13), rnd.randrange(1, 29), rnd.randrange(24), rnd.randrange(60), rnd.randrange(60), rnd.choice([0, 0, 500000, 123456])) for _ in range(10)]
+        if definition.startswith("time") and "stamp" not in definition:
+            rows = [row[11:] for row in rows]
+        if definition == "year":
+            rows = [row[:4] for row in rows]
+        constants = [("T", rnd.choice([row, row[:10], row[:19], row[:16]]).encode()) for row in rows] + [("T", some_text(rnd, "temporal")) for _ in range(25)] + [("I", row.replace("-", "").replace(":", "").replace(" ", "").split(".")[0].lstrip("0") or "0") for row in rows]
+        return compare(server, out, definition, "-", [b"'" + row.encode() + b"'" for row in rows], constants)
+    if kind == "integer":
+        definition = rnd.choice(list(INTEGERS))
+        rows = INTEGERS[definition].split() + [str(rnd.randrange(128)) for _ in range(4)]
+    elif kind == "decimal":
+        precision = rnd.randrange(1, 66)
+        scale = rnd.randrange(min(precision, 30) + 1)
+        definition = f"decimal({precision},{scale})"
+        whole = precision - scale
+        rows = [rnd.choice(["", "-"]) + (str(rnd.randrange(10 ** rnd.randrange(whole + 1))) if whole else "0") + (f".{rnd.randrange(10 ** scale):0{scale}d}" if scale else "") for _ in range(10)]
+    else:
+        definition = rnd.choice(list(REALS))
+        rows = [f"{'' if 'unsigned' in definition else rnd.choice(['', '-'])}{rnd.randrange(1000)}.{rnd.randrange(100)}" for _ in range(8)] + REALS[definition].split()
+    constants = [near(rnd, row) for row in rows for _ in range(2)] + [some_number(rnd) for _ in range(20)]
+    compare(server, out, definition, "-", [row.encode() for row in rows], constants)
+    compute(server, out, rows, [(rnd.choice("+-*"), *constant) for constant in rnd.sample(constants, 8)])
+    total(server, out, rows)
+
+
 def main():
     server = Server(sys.argv[1])
     server.query("CREATE DATABASE IF NOT EXISTS db")
     server.query("USE db")
+    if len(sys.argv) > 3:
+        rnd = random.Random(sys.argv[3])
+        with open(sys.argv[2], "w") as out:
+            for _ in range(80):
+                random_table(server, out, rnd)
+        return
     with open(sys.argv[2], "w") as out:
         for types in (INTEGERS, DECIMALS, REALS):
             for definition, rows in types.items():

@@ -1,0 +1,608 @@
+//! Logins between a client and a server that are played by the tests: a Unix socket stands for a leg that is
+//! secure, TCP for one that is not. Each side holds the other's messages against what it should get.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use onionskin_wire::StatusFlags;
+use onionskin_wire::auth::caching_sha2_password;
+
+use super::*;
+
+const SCRAMBLE: &[u8; 20] = b"0123456789abcdefghij";
+const SECOND: &[u8; 20] = b"ABCDEFGHIJ0123456789";
+const PASSWORD: &[u8] = b"hunter2 and more";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leg {
+    Secure,
+    Open,
+}
+use Leg::{Open, Secure};
+
+/// What came of a login, on the three sides.
+struct Played<C, S> {
+    login: LoginResult<Option<Login>>,
+    client: C,
+    server: S,
+}
+
+fn settings(backend: Backend) -> LoginSettings {
+    LoginSettings {
+        backend,
+        client_tls: None,
+        backend_tls: BackendTls::Never,
+        trace: false,
+    }
+}
+
+fn client_pair(leg: Leg) -> (Connection, Transport) {
+    match leg {
+        Secure => {
+            let (a, b) = UnixStream::pair().unwrap();
+            (Connection::new(Transport::Unix(a)), Transport::Unix(b))
+        }
+        Open => {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let b = listener.accept().unwrap().0;
+            (Connection::new(Transport::Tcp(a)), Transport::Tcp(b))
+        }
+    }
+}
+
+fn play<C: Send, S: Send>(
+    legs: (Leg, Leg),
+    client: impl FnOnce(&mut Connection) -> C + Send,
+    server: impl FnOnce(&mut Connection) -> S + Send,
+) -> Played<C, S> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let path: PathBuf = std::env::temp_dir().join(format!(
+        "onionskin-login-{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    ));
+    let (mut near, far) = client_pair(legs.0);
+    thread::scope(|scope| {
+        let (backend, server) = match legs.1 {
+            Secure => {
+                let listener = UnixListener::bind(&path).unwrap();
+                let backend = Backend::Unix(path.clone());
+                let accept = move || Transport::Unix(listener.accept().unwrap().0);
+                (
+                    backend,
+                    scope.spawn(move || server(&mut Connection::new(accept()))),
+                )
+            }
+            Open => {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let backend = listener.local_addr().unwrap().to_string().parse().unwrap();
+                let accept = move || Transport::Tcp(listener.accept().unwrap().0);
+                (
+                    backend,
+                    scope.spawn(move || server(&mut Connection::new(accept()))),
+                )
+            }
+        };
+        let client = scope.spawn(move || client(&mut near));
+        let login = login(far, 1, &settings(backend));
+        let server = server.join().unwrap();
+        let client = client.join().unwrap();
+        let _ = std::fs::remove_file(&path);
+        Played {
+            login,
+            client,
+            server,
+        }
+    })
+}
+
+// --- the client's and the server's lines ---
+
+fn get(connection: &mut Connection) -> Vec<u8> {
+    connection.read_payload().unwrap().to_vec()
+}
+
+fn put(connection: &mut Connection, payload: &[u8]) {
+    write(connection, payload).unwrap();
+}
+
+fn greeting() -> InitialHandshake {
+    InitialHandshake {
+        server_version: b"9.7.4".to_vec(),
+        connection_id: 77,
+        auth_data: SCRAMBLE.to_vec(),
+        capabilities: Capabilities::all() - Capabilities::SSL,
+        mariadb_capabilities: MariaDbCapabilities::empty(),
+        charset: 255,
+        status: StatusFlags::AUTOCOMMIT,
+        auth_plugin: CACHING_SHA2_PASSWORD.into(),
+    }
+}
+
+fn greet(server: &mut Connection, greeting: &InitialHandshake) -> HandshakeResponse41 {
+    let mut payload = Vec::new();
+    greeting.encode(&mut payload).unwrap();
+    put(server, &payload);
+    HandshakeResponse41::decode(&get(server)).unwrap()
+}
+
+fn response(plugin: &str, answer: &[u8]) -> HandshakeResponse41 {
+    HandshakeResponse41 {
+        capabilities: Capabilities::LONG_PASSWORD
+            | Capabilities::PROTOCOL_41
+            | Capabilities::SECURE_CONNECTION
+            | Capabilities::PLUGIN_AUTH
+            | Capabilities::DEPRECATE_EOF,
+        mariadb_capabilities: MariaDbCapabilities::empty(),
+        max_packet_size: 1 << 24,
+        charset: 45,
+        username: b"someone".to_vec(),
+        auth_response: answer.to_vec(),
+        database: None,
+        auth_plugin: Some(plugin.into()),
+        connect_attrs: None,
+    }
+}
+
+fn answer_greeting(client: &mut Connection, response: &HandshakeResponse41) -> InitialHandshake {
+    let greeting = InitialHandshake::decode(&get(client)).unwrap();
+    let mut payload = Vec::new();
+    response.encode(&mut payload).unwrap();
+    put(client, &payload);
+    greeting
+}
+
+fn switch(plugin: &str, scramble: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    AuthSwitchRequest {
+        plugin: plugin.into(),
+        data: [scramble, &[0]].concat(),
+    }
+    .encode(&mut payload);
+    payload
+}
+
+fn ok() -> Vec<u8> {
+    let mut payload = Vec::new();
+    OkPacket::default().encode(&mut payload, Capabilities::SUPPORTED);
+    payload
+}
+
+fn code(payload: &[u8]) -> u16 {
+    ErrPacket::decode(payload).unwrap().code
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
+}
+
+// --- greeting and capabilities ---
+
+#[test]
+fn a_client_is_offered_what_the_proxy_can_read() {
+    let mariadb = InitialHandshake {
+        server_version: b"5.5.5-10.11.19-MariaDB".to_vec(),
+        capabilities: Capabilities::all() - Capabilities::LONG_PASSWORD,
+        mariadb_capabilities: MariaDbCapabilities::all(),
+        ..greeting()
+    };
+    let expected = mariadb.clone();
+    let played = play(
+        (Open, Open),
+        |client| {
+            let mut response = response(MYSQL_NATIVE_PASSWORD, b"twenty bytes or so..");
+            response.capabilities |= Capabilities::FOUND_ROWS | Capabilities::QUERY_ATTRIBUTES;
+            answer_greeting(client, &response)
+        },
+        move |server| {
+            let response = greet(server, &mariadb);
+            put(server, &ok());
+            response
+        },
+    );
+    let (offered, told) = (played.client, played.server);
+    assert_eq!(offered.server_version, expected.server_version);
+    assert_eq!(offered.auth_data, expected.auth_data);
+    assert_eq!(offered.connection_id, 77);
+    assert_eq!(offered.mariadb_capabilities, MariaDbCapabilities::empty());
+    let supported = Capabilities::SUPPORTED - Capabilities::SSL - Capabilities::LONG_PASSWORD;
+    assert_eq!(offered.capabilities, supported);
+
+    assert!(told.capabilities.contains(
+        Capabilities::FOUND_ROWS | Capabilities::DEPRECATE_EOF | Capabilities::SESSION_TRACK
+    ));
+    assert!(!told.capabilities.intersects(
+        Capabilities::QUERY_ATTRIBUTES
+            | Capabilities::SSL
+            | Capabilities::MULTI_STATEMENTS
+            | Capabilities::LOCAL_FILES
+            | Capabilities::COMPRESS
+    ));
+    assert_eq!(told.auth_response, b"twenty bytes or so..");
+
+    let login = played.login.unwrap().unwrap();
+    assert_eq!(login.family, Family::MariaDb);
+    assert_eq!(login.server_version, "10.11.19-MariaDB");
+    assert_eq!((login.user.as_str(), login.charset), ("someone", 45));
+    assert_eq!(login.client.sequence(), 2);
+    assert_eq!(login.ok, ok());
+    assert!(
+        !login
+            .client_capabilities
+            .contains(Capabilities::SESSION_TRACK)
+    );
+}
+
+#[test]
+fn an_error_in_the_place_of_the_greeting_is_passed_on_as_it_is() {
+    let error = b"\xff\x10\x04Too many connections";
+    let played = play((Open, Open), get, |server| put(server, error));
+    assert!(played.login.unwrap().is_none());
+    assert_eq!(played.client, error);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_an_error_in_the_first_packet() {
+    let (mut client, far) = client_pair(Open);
+    let nobody = Backend::Unix("/nonexistent/socket".into());
+    let error = login(far, 1, &settings(nobody)).err().unwrap();
+    assert!(matches!(error, LoginError::Unreachable(_)));
+    // `read_payload` checks that its sequence number is 0.
+    let payload = get(&mut client);
+    let packet = ErrPacket::decode(&payload).unwrap();
+    assert_eq!(packet.code, errors::BACKEND_REFUSED.number);
+    assert_eq!(packet.sqlstate, None, "as servers have it before the login");
+}
+
+#[test]
+fn a_client_older_than_4_1_is_refused() {
+    let played = play(
+        (Open, Open),
+        |client| {
+            get(client);
+            put(client, b"\x05\x00\x00\x00\x00root\0");
+            get(client)
+        },
+        |server| {
+            let mut payload = Vec::new();
+            greeting().encode(&mut payload).unwrap();
+            put(server, &payload);
+            assert!(server.read_payload().is_err(), "nothing reaches the server");
+        },
+    );
+    assert!(played.login.is_err());
+    assert_eq!(code(&played.client), errors::MALFORMED.number);
+}
+
+#[test]
+fn a_client_that_leaves_is_no_error() {
+    let played = play(
+        (Open, Open),
+        |client| drop(get(client)),
+        |server| {
+            let mut payload = Vec::new();
+            greeting().encode(&mut payload).unwrap();
+            put(server, &payload);
+            assert!(server.read_payload().is_err());
+        },
+    );
+    // The client's end of the connection is closed when its thread ends.
+    assert!(matches!(played.login, Ok(None)));
+}
+
+// --- methods ---
+
+#[test]
+fn the_servers_refusal_is_passed_on_with_the_right_number() {
+    let error = b"\xff\x15\x04#28000Access denied";
+    let played = play(
+        (Open, Open),
+        |client| {
+            answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"wrong"));
+            assert_eq!(get(client), switch(CACHING_SHA2_PASSWORD, SECOND));
+            put(client, b"wrong again");
+            get(client)
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &switch(CACHING_SHA2_PASSWORD, SECOND));
+            assert_eq!(get(server), b"wrong again");
+            put(server, error);
+        },
+    );
+    assert!(played.login.unwrap().is_none());
+    assert_eq!(played.client, error);
+}
+
+/// Full authentication of `caching_sha2_password` as clients and servers do it on a leg of their own.
+fn full_authentication(legs: (Leg, Leg)) {
+    let server_key = password_key().unwrap();
+    let played = play(
+        legs,
+        |client| {
+            let answer = caching_sha2_password(PASSWORD, SCRAMBLE);
+            answer_greeting(client, &response(CACHING_SHA2_PASSWORD, &answer));
+            assert_eq!(get(client), [1, 4]);
+            if legs.0 == Secure {
+                put(client, &cleartext_password(PASSWORD));
+            } else {
+                put(client, AuthMoreData::REQUEST_PUBLIC_KEY);
+                let key = get(client);
+                put(
+                    client,
+                    &encrypt_password(PASSWORD, SCRAMBLE, &key[1..]).unwrap(),
+                );
+            }
+        },
+        |server| {
+            let response = greet(server, &greeting());
+            assert_eq!(
+                response.auth_response,
+                caching_sha2_password(PASSWORD, SCRAMBLE)
+            );
+            put(server, &[1, 4]);
+            let password = if legs.1 == Secure {
+                get(server)
+            } else {
+                assert_eq!(get(server), AuthMoreData::REQUEST_PUBLIC_KEY);
+                let key = [&[1], server_key.public_pem().as_bytes()].concat();
+                put(server, &key);
+                let encrypted = get(server);
+                assert!(!contains(&encrypted, PASSWORD));
+                cleartext_password(&server_key.decrypt_password(&encrypted, SCRAMBLE).unwrap())
+            };
+            put(server, &ok());
+            password
+        },
+    );
+    assert_eq!(played.server, cleartext_password(PASSWORD), "{legs:?}");
+    assert!(played.login.unwrap().is_some(), "{legs:?}");
+}
+
+#[test]
+fn a_password_arrives_over_every_pair_of_legs() {
+    for legs in [
+        (Secure, Secure),
+        (Secure, Open),
+        (Open, Secure),
+        (Open, Open),
+    ] {
+        full_authentication(legs);
+    }
+}
+
+#[test]
+fn a_password_under_another_key_is_refused_and_goes_nowhere() {
+    let played = play(
+        (Open, Secure),
+        |client| {
+            answer_greeting(client, &response(CACHING_SHA2_PASSWORD, &[7; 32]));
+            get(client);
+            put(client, &[9; 256]);
+            get(client)
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &[1, 4]);
+            assert!(server.read_payload().is_err());
+        },
+    );
+    assert!(matches!(
+        played.login,
+        Err(LoginError::Refused(FOREIGN_KEY))
+    ));
+    assert_eq!(code(&played.client), 1251);
+}
+
+#[test]
+fn a_password_in_the_first_answer_is_withheld() {
+    for plugin in [MYSQL_CLEAR_PASSWORD, "sha256_password", "dialog"] {
+        let played = play(
+            (Secure, Open),
+            |client| {
+                answer_greeting(client, &response(plugin, &cleartext_password(PASSWORD)));
+                get(client);
+                put(client, b"an answer");
+            },
+            |server| {
+                let first = greet(server, &greeting());
+                put(server, &switch(MYSQL_NATIVE_PASSWORD, SECOND));
+                assert_eq!(get(server), b"an answer");
+                put(server, &ok());
+                first
+            },
+        );
+        assert!(played.server.auth_response.is_empty(), "{plugin}");
+        assert_ne!(played.server.auth_plugin, Some(plugin.into()));
+        assert!(played.login.unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_clear_password_needs_two_secure_legs() {
+    for legs in [
+        (Secure, Open),
+        (Open, Secure),
+        (Open, Open),
+        (Secure, Secure),
+    ] {
+        let secure = legs == (Secure, Secure);
+        let played = play(
+            legs,
+            |client| {
+                answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"x"));
+                let asked = get(client);
+                if secure {
+                    put(client, &cleartext_password(PASSWORD));
+                }
+                asked
+            },
+            |server| {
+                greet(server, &greeting());
+                put(server, &switch(MYSQL_CLEAR_PASSWORD, b""));
+                let got = server.read_payload().map(<[u8]>::to_vec).ok();
+                if got.is_some() {
+                    put(server, &ok());
+                }
+                got
+            },
+        );
+        if secure {
+            assert_eq!(played.server, Some(cleartext_password(PASSWORD)));
+            assert!(played.login.unwrap().is_some());
+        } else {
+            assert_eq!(played.server, None, "{legs:?}");
+            assert_eq!(code(&played.client), 1251, "the client is not even asked");
+            assert!(played.login.is_err());
+        }
+    }
+}
+
+#[test]
+fn an_unknown_method_is_passed_on_between_legs_alike() {
+    let played = play(
+        (Open, Open),
+        |client| {
+            answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"x"));
+            assert_eq!(get(client), switch("dialog", b"\x04One?"));
+            put(client, b"first");
+            put(client, b"without being asked");
+            assert_eq!(get(client), b"\x05Two?");
+            put(client, b"second");
+            assert_eq!(get(client), b"\x02no answer to this");
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &switch("dialog", b"\x04One?"));
+            assert_eq!(get(server), b"first");
+            assert_eq!(get(server), b"without being asked");
+            put(server, b"\x05Two?");
+            assert_eq!(get(server), b"second");
+            put(server, b"\x02no answer to this");
+            put(server, &ok());
+        },
+    );
+    assert!(played.login.unwrap().is_some());
+}
+
+#[test]
+fn an_unknown_method_is_refused_between_legs_unlike() {
+    for legs in [(Secure, Open), (Open, Secure)] {
+        let played = play(
+            legs,
+            |client| {
+                answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"x"));
+                get(client)
+            },
+            |server| {
+                greet(server, &greeting());
+                put(server, &switch("dialog", b"\x04Password?"));
+                assert!(server.read_payload().is_err());
+            },
+        );
+        assert!(matches!(
+            played.login,
+            Err(LoginError::Refused(UNLIKE_LEGS))
+        ));
+        assert_eq!(code(&played.client), 1251);
+    }
+}
+
+#[test]
+fn challenges_in_turn_are_passed_on_over_any_legs() {
+    let played = play(
+        (Open, Secure),
+        |client| {
+            answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"x"));
+            assert_eq!(get(client), switch("parsec", SECOND));
+            put(client, b"");
+            assert_eq!(get(client), b"P0salt");
+            put(client, b"signature");
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &switch("parsec", SECOND));
+            assert_eq!(get(server), b"");
+            put(server, b"P0salt");
+            assert_eq!(get(server), b"signature");
+            put(server, &ok());
+        },
+    );
+    assert!(played.login.unwrap().is_some());
+}
+
+#[test]
+fn data_of_a_method_that_has_none_ends_the_login() {
+    let played = play(
+        (Open, Open),
+        |client| {
+            answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"x"));
+            get(client)
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &[1, 4]);
+        },
+    );
+    assert!(matches!(played.login, Err(LoginError::Server(_))));
+    assert_eq!(code(&played.client), errors::BACKEND_REFUSED.number);
+}
+
+// --- COM_CHANGE_USER ---
+
+#[test]
+fn a_change_of_user_asks_for_a_scramble_where_a_password_may_be_encrypted() {
+    let capabilities =
+        Capabilities::PROTOCOL_41 | Capabilities::SECURE_CONNECTION | Capabilities::PLUGIN_AUTH;
+    let command = ComChangeUser {
+        username: b"other".to_vec(),
+        auth_response: vec![7; 32],
+        database: b"app".to_vec(),
+        charset: Some(45),
+        auth_plugin: Some(CACHING_SHA2_PASSWORD.into()),
+        connect_attrs: None,
+    };
+    let (mut near, far) = client_pair(Secure);
+    let (mut server, back) = client_pair(Open);
+    let (mut client, mut back) = (Connection::new(far), Connection::new(back));
+    let mut payload = Vec::new();
+    command.encode(&mut payload, capabilities).unwrap();
+    let own = password_key().unwrap();
+    thread::scope(|scope| {
+        let application = scope.spawn(move || {
+            put(&mut near, &payload);
+            assert_eq!(get(&mut near), switch(CACHING_SHA2_PASSWORD, SECOND));
+            put(&mut near, &caching_sha2_password(PASSWORD, SECOND));
+            assert_eq!(get(&mut near), [1, 4]);
+            put(&mut near, &cleartext_password(PASSWORD));
+        });
+        let database = scope.spawn(move || {
+            let first = ComChangeUser::decode(&get(&mut server), capabilities).unwrap();
+            assert!(first.auth_response.is_empty());
+            assert_eq!(
+                (&first.username[..], &first.database[..]),
+                (&b"other"[..], &b"app"[..])
+            );
+            put(&mut server, &switch(CACHING_SHA2_PASSWORD, SECOND));
+            assert_eq!(get(&mut server), caching_sha2_password(PASSWORD, SECOND));
+            put(&mut server, &[1, 4]);
+            assert_eq!(get(&mut server), AuthMoreData::REQUEST_PUBLIC_KEY);
+            put(&mut server, &[&[1], own.public_pem().as_bytes()].concat());
+            let password = own.decrypt_password(&get(&mut server), SECOND).unwrap();
+            assert_eq!(password, PASSWORD);
+            put(&mut server, &ok());
+        });
+        let payload = client.read_command().unwrap().to_vec();
+        let verdict =
+            change_user(&mut client, &mut back, &payload, capabilities, capabilities).unwrap();
+        assert_eq!(verdict, Some(ok()));
+        application.join().unwrap();
+        database.join().unwrap();
+    });
+}
