@@ -513,8 +513,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     names = lambda allowed: lambda text: [x for x in text.split(",") if x in allowed] or parser.error(f"of {allowed}")
     parser.add_argument("--quick", action="store_true", help="one round of one second each: a first impression")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=5, help="of each measurement")
+    parser.add_argument("--rounds", type=int, help="default 3; 1 with --quick")
+    parser.add_argument("--seconds", type=int, help="of each measurement; default 5; 1 with --quick")
     parser.add_argument("--threads", type=lambda text: [int(x) for x in text.split(",")], default=[8])
     parser.add_argument("--servers", type=names(["mariadb", "mysql"]), default=["mariadb", "mysql"])
     parser.add_argument("--paths", type=names(PATHS), default=PATHS)
@@ -529,8 +529,10 @@ def main():
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     options = parser.parse_args()
     options.prepared = {"text": [False], "prepared": [True], "both": [False, True]}[options.statements]
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.seconds = options.seconds or (1 if options.quick else 5)
     if options.quick:
-        options.rounds, options.seconds, options.rows = 1, min(options.seconds, 1), min(options.rows, 5_000)
+        options.rows = min(options.rows, 5_000)
     if {"plain", "protected"} & set(options.paths) and not options.onionskin.exists():
         sys.exit(f"bench: {options.onionskin} is missing: cargo build --release -p onionskin")
     if "mysql" in options.servers and not (MYSQL / ".complete").exists():

@@ -59,7 +59,7 @@ pub fn splitter(input: &[u8]) {
             let again = split(&sql[part.clone()], mode);
             assert_eq!(
                 again,
-                Ok(Some(vec![0..part.len()])),
+                Ok(Some(std::iter::once(0..part.len()).collect())),
                 "a statement is split no further"
             );
         }
@@ -105,7 +105,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
             .expect("a type");
         Column {
             name: name.into(),
-            sql_type: Some(sql_type.clone()),
+            sql_type: Some(sql_type),
             type_text: text.into(),
             nullable: id != 1,
             default: None,
