@@ -14,7 +14,7 @@ use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
 
 use crate::errors::{self, Refusal};
-use crate::lex::{LexMode, Token, TokenKind, tokens};
+use crate::lex::{LexError, LexMode, Token, TokenKind, tokens};
 use crate::plan::{Action, Piece, Plan, Show};
 use crate::planner::{Known, Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
 use crate::query::Mode;
@@ -46,7 +46,13 @@ pub fn plan(request: &Request) -> Outcome {
             );
         }
     };
-    let names = candidates(request, &tokens);
+    let names = match candidates(request, &tokens) {
+        Ok(names) => names,
+        Err(error) => {
+            let refusal = Refusal::new(&errors::EXECUTABLE_COMMENT, error.to_string());
+            return finished(Action::Refuse(refusal), Vec::new(), false);
+        }
+    };
     let mut unknown = Vec::new();
     let mut near = Vec::new();
     for (database, name) in &names {
@@ -175,31 +181,66 @@ fn is_reserved(word: &str) -> bool {
 }
 
 /// Every `(database, name)` that an identifier of the statement may mean.
-fn candidates(request: &Request, tokens: &[Token]) -> Vec<(String, String)> {
+fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<(String, String)>, LexError> {
     let mut found = Vec::new();
+    let database = request.settings.database.as_deref();
+    let words = first_words(request.sql, tokens, 2);
+    if word_is(&words, 0, "show") && keeps_diagnostics(&words) {
+        return Ok(found);
+    }
     collect(
         request.sql,
         tokens,
         request.settings.lex,
-        request.settings.database.as_deref(),
+        database,
         &mut found,
-    );
-    let words = first_words(request.sql, tokens, 1);
+    )?;
     if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
         if let Some((database, table)) = named {
             let database = database.to_ascii_lowercase();
             found.push((database.clone(), COLLATION.to_string()));
-            found.push((
-                database,
-                format!("{COLLATION}{}", table.to_ascii_lowercase()),
-            ));
+            let table = format!("{COLLATION}{}", table.to_ascii_lowercase());
+            found.push((database, table));
         }
     }
     found.sort();
     found.dedup();
-    found
+    Ok(found)
+}
+
+/// `SHOW` statements that name no table; looking their words up would clear what they show.
+fn keeps_diagnostics(words: &[&str]) -> bool {
+    const KINDS: [&str; 8] = [
+        "warnings",
+        "errors",
+        "count",
+        "status",
+        "variables",
+        "processlist",
+        "session",
+        "global",
+    ];
+    KINDS.iter().any(|w| word_is(words, 1, w))
+}
+
+/// Functions that tell about the statement before them, when called.
+fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
+    const FUNCTIONS: [&str; 6] = [
+        "row_count",
+        "found_rows",
+        "last_insert_id",
+        "database",
+        "version",
+        "connection_id",
+    ];
+    tokens.get(at + 1).is_some_and(|t| t.is(b'('))
+        && FUNCTIONS.iter().any(|f| tokens[at].is_word(sql, f))
+        && at.checked_sub(1).is_some_and(|before| {
+            let t = &tokens[before];
+            t.is_word(sql, "select") || t.is(b',') || t.is(b'(') || t.is(b'=')
+        })
 }
 
 fn collect(
@@ -208,25 +249,46 @@ fn collect(
     mode: LexMode,
     database: Option<&str>,
     found: &mut Vec<(String, String)>,
-) {
+) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
         if token.kind == TokenKind::Executable {
-            let from = token.start
-                + if sql.get(token.start + 2) == Some(&b'M') {
-                    4
-                } else {
-                    3
-                };
-            if let Some(inner) = sql.get(from..token.end.saturating_sub(2))
-                && let Ok(inner_tokens) = crate::lex::tokens(inner, mode)
-            {
-                collect(inner, &inner_tokens, mode, database, found);
+            // `/*!50000 …` and `/*M!100100 …`: the digits are a version, not part of a name
+            let text = token.text(sql);
+            let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
+            let body = text
+                .get(mark..text.len().saturating_sub(2))
+                .unwrap_or_default();
+            let digits = body
+                .iter()
+                .take(6)
+                .take_while(|b| b.is_ascii_digit())
+                .count();
+            for skipped in [0, digits] {
+                let inner = &body[skipped..];
+                collect(
+                    inner,
+                    &crate::lex::tokens(inner, mode)?,
+                    mode,
+                    database,
+                    found,
+                )?;
             }
             continue;
         }
-        let Some(name) = identifier(sql, token) else {
+        // a name in double quotes is a string to this session, and an error to the server; its
+        // author may have meant a protected table all the same
+        let as_name = (token.kind == TokenKind::Literal(crate::lex::LiteralKind::String)
+            && token.text(sql).first() == Some(&b'"'))
+        .then_some(Token {
+            kind: TokenKind::Quoted,
+            ..*token
+        });
+        let Some(name) = identifier(sql, as_name.as_ref().unwrap_or(token)) else {
             continue;
         };
+        if is_diagnostic_call(sql, tokens, i) {
+            continue;
+        }
         let qualifier = match (i.checked_sub(2), i.checked_sub(1)) {
             (Some(q), Some(dot)) if tokens[dot].is(b'.') => identifier(sql, &tokens[q]),
             _ => None,
@@ -234,11 +296,13 @@ fn collect(
         if let Some(qualifier) = qualifier {
             found.push((qualifier.to_ascii_lowercase(), name.to_ascii_lowercase()));
         } else if let Some(database) = database
+            && name.len() <= 256
             && !(token.kind == TokenKind::Word && is_reserved(&name))
         {
             found.push((database.to_ascii_lowercase(), name.to_ascii_lowercase()));
         }
     }
+    Ok(())
 }
 
 fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
@@ -307,7 +371,7 @@ fn decide<'a>(
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
-    if relayed_by_table_name(&words) {
+    if relayed_by_table_name(&words) && only_names(sql, &tokens) {
         return Ok((Action::Relay, None));
     }
     if starts("create") || (starts("drop") && word_is(&words, 1, "index")) {
@@ -336,10 +400,11 @@ fn relayed_by_table_name(words: &[&str]) -> bool {
         || is(0, "truncate")
         || (is(0, "rename") && (is(1, "table") || is(1, "tables")))
         || (is(0, "lock") && (is(1, "tables") || is(1, "table")))
-        || is(0, "analyze")
-        || is(0, "optimize")
-        || is(0, "check")
-        || is(0, "repair")
+        || (["analyze", "optimize", "check", "repair"]
+            .iter()
+            .any(|w| is(0, w))
+            && (is(1, "table")
+                || (is(2, "table") && (is(1, "local") || is(1, "no_write_to_binlog")))))
         || is(0, "flush")
         || is(0, "use")
         || is(0, "kill")
@@ -352,6 +417,21 @@ fn relayed_by_table_name(words: &[&str]) -> bool {
         || is(0, "rollback")
         || is(0, "savepoint")
         || is(0, "release")
+}
+
+/// Whether a statement about whole tables holds nothing else: no query and no condition, whose
+/// constants would be sent.
+fn only_names(sql: &[u8], tokens: &[Token]) -> bool {
+    const QUERIES: [&str; 9] = [
+        "select", "insert", "update", "delete", "replace", "where", "values", "with", "set",
+    ];
+    let grants = tokens
+        .first()
+        .is_some_and(|t| t.is_word(sql, "grant") || t.is_word(sql, "revoke"));
+    grants
+        || !tokens
+            .iter()
+            .any(|t| QUERIES.iter().any(|w| t.is_word(sql, w)))
 }
 
 /// `SHOW` statements whose result names physical columns or shows definitions.
@@ -431,7 +511,9 @@ fn dynamic(request: &Request, tokens: &[Token]) -> Planned<Action> {
     };
     let mut names = Vec::new();
     let database = request.settings.database.as_deref();
-    collect(bytes, &inner, request.settings.lex, database, &mut names);
+    if collect(bytes, &inner, request.settings.lex, database, &mut names).is_err() {
+        return refuse(&errors::DYNAMIC, "a statement text");
+    }
     for (database, name) in names {
         // a name that was not looked up cannot be asked for from here, so it counts as near
         match request.catalog.table(&database, &name) {

@@ -206,10 +206,10 @@ impl Planner<'_> {
         (0..table.columns.len())
             .filter(|&i| table.columns[i].protection.is_some() && !given(i))
             .filter(|&i| {
+                // NOT NULL without a default: an error, or the type's own default, which only
+                // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                // NOT NULL without default: a strict server raises 1364 by itself; another one
-                // stores the type's own default, which only we can seal
-                c.default.is_some() || (!c.nullable && !self.request.settings.strict)
+                c.default.is_some() || !c.nullable
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),

@@ -6,8 +6,8 @@
 use onionskin_plan::{Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Input, Stored, TemporalKind, ValueError, Warning,
-    WeightError, compare, order_bytes, store, weight,
+    Charset, Comparand, Context, DateTimeParts, Input, Level, SqlMode, Stored, TemporalKind,
+    ValueError, Warning, WeightError, compare, order_bytes, store, weight,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
@@ -51,6 +51,8 @@ pub(crate) struct Binder<'a> {
     pub state: &'a State,
     pub values: Values<'a>,
     pub ignore: bool,
+    /// NULL for a NOT NULL column is no error outside of strict mode (all but one-row inserts).
+    pub lenient_nulls: bool,
     pub warnings: Vec<Warning>,
     scratch: &'a mut Scratch,
     last: Option<(usize, Source, bool, u64, Bound)>,
@@ -77,6 +79,7 @@ impl<'a> Binder<'a> {
             state,
             values,
             ignore: false,
+            lenient_nulls: false,
             warnings: Vec::new(),
             scratch,
             last: None,
@@ -192,8 +195,18 @@ impl<'a> Binder<'a> {
         payload.clear();
         let result = (|| {
             let default;
+            let mut implicit = false;
             let input = match source {
                 Source::Default => match &used.column().default {
+                    None if !used.column().nullable => {
+                        let strict = self.state.sql_mode.is_strict() && !self.ignore;
+                        if strict {
+                            return Err(no_default(&used.column().name));
+                        }
+                        implicit = true;
+                        warnings.push(no_default_warning(&used.column().name));
+                        implicit_default(ty)
+                    }
                     Some(ColumnDefault::Literal(DefaultLiteral::Value(bytes))) => {
                         default = bytes.clone();
                         // the text form of the definition, in the column's own terms
@@ -220,7 +233,10 @@ impl<'a> Binder<'a> {
                         .input(index, negative, self.state, &mut literal, &used.path())?
                 }
             };
-            let ctx = self.context(column, row);
+            let mut ctx = self.context(column, row);
+            if implicit {
+                ctx.sql_mode = SqlMode::empty();
+            }
             if !stores {
                 return match compare(ty, input, &ctx, &mut payload) {
                     Ok(Comparand::Null) => Ok(Bound::Null),
@@ -238,7 +254,30 @@ impl<'a> Binder<'a> {
                 .map_err(|e| Failure::store(e, &used.path()))?;
             match stored {
                 Stored::Null if !used.column().nullable => {
-                    Err(Failure::Value(cannot_be_null(&used.column().name)))
+                    // several rows, or IGNORE: NULL becomes the type's own default
+                    let lenient =
+                        self.ignore || (self.lenient_nulls && !self.state.sql_mode.is_strict());
+                    if !lenient {
+                        return Err(Failure::Value(cannot_be_null(&used.column().name)));
+                    }
+                    warnings.push(Warning {
+                        level: Level::Warning,
+                        code: 1048,
+                        message: format!("Column '{}' cannot be null", used.column().name),
+                    });
+                    let plain = Context {
+                        sql_mode: SqlMode::empty(),
+                        ..ctx
+                    };
+                    store(
+                        ty,
+                        implicit_default(ty),
+                        &plain,
+                        &mut payload,
+                        &mut warnings,
+                    )
+                    .map_err(|e| Failure::store(e, &used.path()))?;
+                    Ok(Bound::Exact)
                 }
                 Stored::Null => Ok(Bound::Null),
                 Stored::Value => Ok(Bound::Exact),
@@ -267,8 +306,34 @@ impl<'a> Binder<'a> {
         self.make(slot, Bound::Exact)
     }
 
+    /// Raises what the server would raise first: a column that has no value and no default.
+    fn check_defaults(&self, pieces: &[Piece]) -> Outcome<()> {
+        if !self.state.sql_mode.is_strict() || self.ignore {
+            return Ok(());
+        }
+        for piece in pieces {
+            match piece {
+                Piece::Rows { row, .. } => self.check_defaults(row)?,
+                Piece::Slot(Slot {
+                    column,
+                    source: Source::Default,
+                    ..
+                }) => {
+                    let column = self.prepared.plan.columns[*column].column();
+                    if column.default.is_none() && !column.nullable {
+                        return Err(no_default(&column.name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Appends the text for the server.
     pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
+        self.check_defaults(pieces)?;
+        self.lenient_nulls |= rows > 1;
         for piece in pieces {
             match piece {
                 Piece::Rows {
@@ -655,6 +720,22 @@ fn cannot_be_null(column: &str) -> ValueError {
         code: 1048,
         sqlstate: *b"23000",
         message: format!("Column '{column}' cannot be null"),
+    }
+}
+
+fn no_default(column: &str) -> Failure {
+    Failure::Value(ValueError {
+        code: 1364,
+        sqlstate: *b"HY000",
+        message: format!("Field '{column}' doesn't have a default value"),
+    })
+}
+
+fn no_default_warning(column: &str) -> Warning {
+    Warning {
+        level: Level::Warning,
+        code: 1364,
+        message: format!("Field '{column}' doesn't have a default value"),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Statements may be sent before the answers to earlier ones are read: servers take commands
 //! from their connection one after the other, so two of them cost one round trip.
 
+use std::collections::VecDeque;
+
 use onionskin_wire::messages::{Command, ErrPacket, OkPacket};
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step};
@@ -16,6 +18,8 @@ pub(crate) struct Server {
     pub capabilities: Capabilities,
     /// Status flags of the last answer.
     pub status: StatusFlags,
+    /// The sequence numbers that the answers to sent commands begin with.
+    expected: VecDeque<u8>,
     /// Session state changes that were not looked at yet, as sent.
     pub changes: Vec<u8>,
 }
@@ -30,6 +34,7 @@ impl Server {
             tracker: ResponseTracker::new(capabilities),
             capabilities,
             status: StatusFlags::AUTOCOMMIT,
+            expected: VecDeque::new(),
             changes: Vec::new(),
         }
     }
@@ -40,7 +45,33 @@ impl Server {
         let out = self.connection.begin_payload();
         out.push(Command::Query.to_byte());
         out.extend_from_slice(sql);
-        self.connection.end_payload().map_err(Failure::Backend)
+        self.end_command()
+    }
+
+    /// Appends a command as it is.
+    pub fn put_command(&mut self, payload: &[u8]) -> Outcome<()> {
+        self.connection.reset_sequence();
+        self.connection
+            .write_payload(payload)
+            .map_err(Failure::Backend)?;
+        self.expected.push_back(self.connection.sequence());
+        Ok(())
+    }
+
+    /// Appends a command that has no answer.
+    pub fn put_silent(&mut self, payload: &[u8]) -> Outcome<()> {
+        self.connection.reset_sequence();
+        self.connection
+            .write_payload(payload)
+            .map_err(Failure::Backend)
+    }
+
+    /// Ends a command that was built in the connection's buffer. Long ones take several packets,
+    /// and the answer goes on counting behind the last.
+    pub fn end_command(&mut self) -> Outcome<()> {
+        self.connection.end_payload().map_err(Failure::Backend)?;
+        self.expected.push_back(self.connection.sequence());
+        Ok(())
     }
 
     pub fn flush(&mut self) -> Outcome<()> {
@@ -49,7 +80,8 @@ impl Server {
 
     /// Begins to read the answer to a command that was sent.
     pub fn begin(&mut self, command: Command) -> Outcome<()> {
-        self.connection.set_sequence(1);
+        self.connection
+            .set_sequence(self.expected.pop_front().unwrap_or(1));
         self.tracker.begin(command).map_err(Failure::Backend)
     }
 

@@ -159,8 +159,13 @@ impl Session {
                 Sum::avg_wire(ty, family, self.state.div_precision_increment)
             }
             (Aggregate::Min | Aggregate::Max, Some(ty)) => {
-                let wire = ty.wire(family, self.state.results_collation);
-                flags = ColumnFlags::from_bits_retain(wire.flags);
+                let mut wire = ty.wire(family, self.state.results_collation);
+                (wire.decimals, flags) = open::computed_shape(
+                    ty,
+                    family,
+                    wire.decimals,
+                    ColumnFlags::from_bits_retain(wire.flags),
+                );
                 wire
             }
             _ => {

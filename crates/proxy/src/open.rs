@@ -10,7 +10,9 @@ use onionskin_crypt::{ColumnCipher, cell_header};
 use onionskin_keys::KeySet;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_schema::KeyRole;
-use onionskin_value::{Charset, FormatContext, format_binary, format_text, payload_from_order};
+use onionskin_value::{
+    Charset, Family, FormatContext, SqlType, format_binary, format_text, payload_from_order,
+};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{
     BinaryRow, BinaryRowWriter, TextRow, begin_text_cell, end_text_cell, put_text_cell,
@@ -143,6 +145,7 @@ pub(crate) fn logical_definition(
     shown.decimals = wire.decimals;
     let mut flags = ColumnFlags::from_bits_retain(wire.flags);
     if item.computed {
+        (shown.decimals, flags) = computed_shape(ty, state.family, wire.decimals, flags);
         // the function's result: no table, no key
         flags |= server.flags & ColumnFlags::NUM;
         shown.org_name = b"".as_slice().into();
@@ -165,6 +168,29 @@ pub(crate) fn logical_definition(
     let mut out = Vec::new();
     shown.encode(&mut out);
     Ok(out)
+}
+
+/// Decimals and flags of a function's result of this type: binary unless it is a text, and
+/// MariaDB does not fix the decimals of strings.
+pub(crate) fn computed_shape(
+    ty: &SqlType,
+    family: Family,
+    decimals: u8,
+    flags: ColumnFlags,
+) -> (u8, ColumnFlags) {
+    const NOT_FIXED: u8 = 39;
+    let string = ty.is_character() || ty.is_binary();
+    let decimals = if string && family == Family::MariaDb {
+        NOT_FIXED
+    } else {
+        decimals
+    };
+    let flags = if ty.is_character() {
+        flags
+    } else {
+        flags | ColumnFlags::BINARY
+    };
+    (decimals, flags)
 }
 
 /// The settings that cells are formatted under.

@@ -132,11 +132,7 @@ impl Session {
         let text = match &prepared.plan.action {
             Action::Relay => {
                 let payload = self.client.last_payload();
-                self.server.connection.reset_sequence();
-                self.server
-                    .connection
-                    .write_payload(payload)
-                    .map_err(Failure::Backend)?;
+                self.server.put_command(payload)?;
                 self.server.flush()?;
                 return self.relay_answer(Command::StmtPrepare, &[]);
             }
@@ -223,10 +219,7 @@ impl Session {
         let out = self.server.connection.begin_payload();
         out.push(Command::StmtPrepare.to_byte());
         prepared_text(text, 1, &values, out);
-        self.server
-            .connection
-            .end_payload()
-            .map_err(Failure::Backend)?;
+        self.server.end_command()?;
         self.server.flush()?;
         self.server.begin(Command::StmtPrepare)?;
         let mut ok = None;
@@ -308,17 +301,13 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
-            self.server.connection.reset_sequence();
-            self.server
-                .connection
-                .write_payload(&payload)
-                .map_err(Failure::Backend)?;
+            self.server.put_command(&payload)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtExecute, &[]);
         };
         let mut done = self.execute_statement(&mut statement, &payload);
         let stale = match &done {
-            Err(Failure::Stale) => true,
+            Err(Failure::Stale | Failure::Value(_)) => true,
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
         };
@@ -455,10 +444,7 @@ impl Session {
         }
         out.extend_from_slice(&body);
         self.statements.own_warnings = binder.warnings;
-        self.server
-            .connection
-            .end_payload()
-            .map_err(Failure::Backend)?;
+        self.server.end_command()?;
         self.server.flush()?;
         match &prepared.plan.action {
             Action::Finish(finish) => self.finish_rows(&prepared, finish, values, true),
@@ -479,11 +465,7 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
-            self.server.connection.reset_sequence();
-            self.server
-                .connection
-                .write_payload(&payload)
-                .map_err(Failure::Backend)?;
+            self.server.put_command(&payload)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtFetch, &[]);
         };
@@ -493,11 +475,7 @@ impl Session {
                 if let Some(place) = own.get_mut(1..5) {
                     place.copy_from_slice(&server_id.to_le_bytes());
                 }
-                self.server.connection.reset_sequence();
-                self.server
-                    .connection
-                    .write_payload(&own)
-                    .map_err(Failure::Backend)?;
+                self.server.put_command(&own)?;
                 self.server.flush()?;
                 self.server.begin(Command::StmtFetch)?;
                 self.open_rows(opener)
@@ -518,16 +496,12 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         if !self.statements.open.contains_key(&id) {
-            self.server.connection.reset_sequence();
-            self.server
-                .connection
-                .write_payload(&payload)
-                .map_err(Failure::Backend)?;
             if command == Command::StmtReset {
+                self.server.put_command(&payload)?;
                 self.server.flush()?;
                 return self.relay_answer(command, &[]);
             }
-            // no answer; it travels with the next command
+            self.server.put_silent(&payload)?;
             return self.server.flush();
         }
         match command {
@@ -565,11 +539,7 @@ impl Session {
                 };
                 let mut own = Vec::new();
                 encode_statement_command(&mut own, Command::StmtReset, server_id);
-                self.server.connection.reset_sequence();
-                self.server
-                    .connection
-                    .write_payload(&own)
-                    .map_err(Failure::Backend)?;
+                self.server.put_command(&own)?;
                 self.server.flush()?;
                 self.relay_answer(Command::StmtReset, &[])
             }
@@ -579,10 +549,6 @@ impl Session {
     fn close_at_server(&mut self, id: u32) -> Outcome<()> {
         let mut packet = Vec::new();
         encode_statement_command(&mut packet, Command::StmtClose, id);
-        self.server.connection.reset_sequence();
-        self.server
-            .connection
-            .write_payload(&packet)
-            .map_err(Failure::Backend)
+        self.server.put_silent(&packet)
     }
 }

@@ -344,6 +344,7 @@ impl Session {
     ) -> Outcome<Vec<Option<Vec<u8>>>> {
         let mut constants = Vec::new();
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.lenient_nulls = true;
         for assign in &update.assign {
             constants.push(match assign.value {
                 NewValue::Constant(source) => binder

@@ -86,11 +86,7 @@ impl Session {
 
     /// COM_FIELD_LIST of a protected table.
     pub fn show_field_list(&mut self, command: &[u8], table: &Arc<Table>) -> Outcome<()> {
-        self.server.connection.reset_sequence();
-        self.server
-            .connection
-            .write_payload(command)
-            .map_err(Failure::Backend)?;
+        self.server.put_command(command)?;
         self.server.flush()?;
         self.server.begin(Command::FieldList)?;
         while !self.server.tracker.is_complete() {

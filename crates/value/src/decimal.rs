@@ -98,6 +98,12 @@ impl Wide {
     pub(crate) fn div_rem_small(mut self, divisor: u64) -> (Wide, u64) {
         let mut remainder = 0u128;
         for limb in self.0.iter_mut().rev() {
+            // Most numbers fill few limbs, and dividing 128 bits is slow.
+            if remainder == 0 {
+                remainder = u128::from(*limb % divisor);
+                *limb /= divisor;
+                continue;
+            }
             let dividend = remainder << 64 | u128::from(*limb);
             *limb = (dividend / u128::from(divisor)) as u64;
             remainder = dividend % u128::from(divisor);
@@ -173,6 +179,12 @@ impl Wide {
 
     /// Decimal digits, most significant first, without leading zeros; `0` for zero. Returns the used part of `buffer`.
     pub(crate) fn digits(self, buffer: &mut [u8; 116]) -> &[u8] {
+        if self.0[1..] == [0; LIMBS - 1] {
+            let mut short = itoa::Buffer::new();
+            let digits = short.format(self.0[0]).as_bytes();
+            buffer[..digits.len()].copy_from_slice(digits);
+            return &buffer[..digits.len()];
+        }
         let mut at = buffer.len();
         let mut rest = self;
         loop {

@@ -132,6 +132,7 @@ def contractions(server, collation, found):
         near = [code for code in own if code >> 8 == page]
         for second in near:
             check(near, second)
+    print(f"{collation}: pairs searched", flush=True)
 
 
 def main():

@@ -1,0 +1,378 @@
+//! Random tables. Each has two definitions: one for the plain server, and one for the proxy, which differs by
+//! `ENCRYPTED FOR (…)` alone.
+
+use super::random::Random;
+use super::values::{self, Literal};
+use crate::support::Kind;
+use std::fmt::Write;
+
+/// The types of the columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    Int { bytes: u32, unsigned: bool },
+    Decimal { digits: u32, scale: u32, unsigned: bool },
+    Float,
+    Double,
+    Char(u32),
+    VarChar(u32),
+    Text,
+    Binary(u32),
+    VarBinary(u32),
+    Blob,
+    Date,
+    Time(u32),
+    DateTime(u32),
+    Timestamp(u32),
+    Year,
+}
+
+/// What `ENCRYPTED FOR` is given.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Protection {
+    pub eq: bool,
+    pub range: bool,
+    pub join: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub ty: Type,
+    pub collation: Option<&'static str>,
+    pub nullable: bool,
+    pub default: Option<String>,
+    pub on_update: bool,
+    pub auto_increment: bool,
+    pub protection: Option<Protection>,
+    /// Values that recur in rows and conditions, so that they meet.
+    pub pool: Vec<Literal>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub name: String,
+    pub unique: bool,
+    pub columns: Vec<String>,
+}
+
+/// The first column is `id`, the primary key.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    pub keys: Vec<Key>,
+    pub options: &'static str,
+}
+
+impl Type {
+    /// Text with a character set.
+    pub fn is_text(self) -> bool {
+        matches!(self, Type::Char(_) | Type::VarChar(_) | Type::Text)
+    }
+
+    /// Bytes.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Type::Binary(_) | Type::VarBinary(_) | Type::Blob)
+    }
+
+    /// Numbers that can be added to.
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            Type::Int { .. } | Type::Decimal { .. } | Type::Float | Type::Double
+        )
+    }
+
+    /// Numbers whose sum depends on the order of adding.
+    pub fn is_approximate(self) -> bool {
+        matches!(self, Type::Float | Type::Double)
+    }
+
+    fn sql(self) -> String {
+        let unsigned = |unsigned| if unsigned { " UNSIGNED" } else { "" };
+        let fraction = |name: &str, digits: u32| match digits {
+            0 => name.to_owned(),
+            _ => format!("{name}({digits})"),
+        };
+        match self {
+            Type::Int { bytes, unsigned: u } => {
+                let name = match bytes {
+                    1 => "TINYINT",
+                    2 => "SMALLINT",
+                    3 => "MEDIUMINT",
+                    4 => "INT",
+                    _ => "BIGINT",
+                };
+                format!("{name}{}", unsigned(u))
+            }
+            Type::Decimal { digits, scale, unsigned: u } => {
+                format!("DECIMAL({digits},{scale}){}", unsigned(u))
+            }
+            Type::Float => "FLOAT".into(),
+            Type::Double => "DOUBLE".into(),
+            Type::Char(n) => format!("CHAR({n})"),
+            Type::VarChar(n) => format!("VARCHAR({n})"),
+            Type::Text => "TEXT".into(),
+            Type::Binary(n) => format!("BINARY({n})"),
+            Type::VarBinary(n) => format!("VARBINARY({n})"),
+            Type::Blob => "BLOB".into(),
+            Type::Date => "DATE".into(),
+            Type::Time(f) => fraction("TIME", f),
+            Type::DateTime(f) => fraction("DATETIME", f),
+            Type::Timestamp(f) => fraction("TIMESTAMP", f),
+            Type::Year => "YEAR".into(),
+        }
+    }
+
+    fn random(random: &mut Random) -> Type {
+        let fraction = |random: &mut Random| *random.pick(&[0, 0, 1, 3, 6]);
+        match random.weighted(&[26, 8, 4, 4, 7, 14, 5, 4, 5, 3, 6, 5, 6, 5, 3]) {
+            0 => Type::Int {
+                bytes: *random.pick(&[1, 2, 3, 4, 4, 8]),
+                unsigned: random.chance(35),
+            },
+            1 => {
+                let digits = *random.pick(&[1, 5, 9, 10, 18, 30, 65]);
+                let scale = random.below(digits.min(30) as usize + 1) as u32;
+                Type::Decimal { digits, scale, unsigned: random.chance(20) }
+            }
+            2 => Type::Float,
+            3 => Type::Double,
+            4 => Type::Char(*random.pick(&[0, 1, 4, 8, 20, 100])),
+            5 => Type::VarChar(*random.pick(&[1, 4, 8, 16, 40, 255])),
+            6 => Type::Text,
+            7 => Type::Binary(*random.pick(&[1, 4, 16, 20])),
+            8 => Type::VarBinary(*random.pick(&[1, 8, 15, 16, 64])),
+            9 => Type::Blob,
+            10 => Type::Date,
+            11 => Type::Time(fraction(random)),
+            12 => Type::DateTime(fraction(random)),
+            13 => Type::Timestamp(fraction(random)),
+            _ => Type::Year,
+        }
+    }
+}
+
+impl Protection {
+    fn sql(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.eq.then(|| "eq".to_owned()));
+        words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.join.map(|group| format!("join:{group}")));
+        format!(" ENCRYPTED FOR ({})", words.join(", "))
+    }
+}
+
+impl Column {
+    fn sql(&self, protected: bool) -> String {
+        let mut sql = format!("{} {}", self.name, self.ty.sql());
+        if let Some(collation) = self.collation {
+            // The character set goes with it.
+            let _ = write!(sql, " COLLATE {collation}");
+        }
+        if !self.nullable {
+            sql += " NOT NULL";
+        } else if matches!(self.ty, Type::Timestamp(_)) {
+            sql += " NULL";
+        }
+        if let Some(default) = &self.default {
+            let _ = write!(sql, " DEFAULT {default}");
+        }
+        if self.on_update {
+            let digits = match self.ty {
+                Type::Timestamp(digits) | Type::DateTime(digits) => digits,
+                _ => 0,
+            };
+            let _ = write!(sql, " ON UPDATE CURRENT_TIMESTAMP({digits})");
+        }
+        if self.auto_increment {
+            sql += " AUTO_INCREMENT";
+        }
+        if let (true, Some(protection)) = (protected, &self.protection) {
+            sql += &protection.sql();
+        }
+        sql
+    }
+
+    /// The server can compare it for equality.
+    pub fn can_equal(&self) -> bool {
+        let searchable = |p: &Protection| p.eq || p.join.is_some() || (p.range && self.exact_order());
+        self.protection.as_ref().is_none_or(searchable)
+    }
+
+    /// The server can compare it by order.
+    pub fn can_order(&self) -> bool {
+        self.protection.as_ref().is_none_or(|p| p.range && self.exact_order())
+    }
+
+    /// Whether an order key covers the whole value (docs/formats.md).
+    fn exact_order(&self) -> bool {
+        let width = match (self.ty, self.collation) {
+            (Type::Text | Type::Blob, _) => return false,
+            (Type::Char(n) | Type::VarChar(n), Some("latin1_swedish_ci")) => n,
+            (Type::Char(n) | Type::VarChar(n), Some("utf8mb4_general_ci")) => 2 * n,
+            (Type::Char(n) | Type::VarChar(n), Some("utf8mb4_bin")) => 4 * n,
+            (Type::Char(_) | Type::VarChar(_), _) => return false,
+            (Type::VarBinary(n), _) => n + 1,
+            (Type::Binary(n), _) => n,
+            _ => return true,
+        };
+        width <= 16
+    }
+
+    /// Whether different values that SQL takes for equal exist: then which of them a group shows is anybody's guess.
+    pub fn has_lookalikes(&self) -> bool {
+        self.ty.is_text() || self.ty.is_approximate()
+    }
+
+    /// Whether the proxy cannot tell by tokens that a new value is the old one.
+    pub fn has_inexact_tokens(&self) -> bool {
+        self.protection.is_some() && (self.has_lookalikes() || !self.can_equal())
+    }
+}
+
+impl Table {
+    /// `CREATE TABLE`, with or without `ENCRYPTED FOR`.
+    pub fn create(&self, protected: bool) -> String {
+        let mut elements: Vec<String> = self.columns.iter().map(|c| c.sql(protected)).collect();
+        elements.push("PRIMARY KEY (id)".into());
+        for key in &self.keys {
+            let unique = if key.unique { "UNIQUE " } else { "" };
+            elements.push(format!("{unique}KEY {} ({})", key.name, key.columns.join(", ")));
+        }
+        format!("CREATE TABLE {} (\n  {}\n){}", self.name, elements.join(",\n  "), self.options)
+    }
+
+    /// Whether a unique key besides the primary one names the column.
+    pub fn is_unique(&self, column: &str) -> bool {
+        self.keys.iter().any(|k| k.unique && k.columns.iter().any(|c| c == column))
+    }
+
+    /// A random table.
+    pub fn random(random: &mut Random, kind: Kind, number: usize) -> Table {
+        let mut columns = vec![id_column(random)];
+        for n in 0..random.between(2, 6) {
+            columns.push(random_column(random, kind, n as usize));
+        }
+        if random.chance(15) {
+            let mut changed = plain_column("changed", Type::Timestamp(*random.pick(&[0, 3, 6])));
+            let Type::Timestamp(digits) = changed.ty else { unreachable!() };
+            changed.default = Some(format!("CURRENT_TIMESTAMP({digits})"));
+            changed.on_update = true;
+            changed.nullable = false;
+            columns.push(changed);
+        }
+        let mut keys = Vec::new();
+        for n in 0..random.below(4) {
+            let may = |c: &&Column| {
+                c.name != "id"
+                    && c.name != "changed"
+                    && c.can_equal()
+                    && !matches!(c.ty, Type::Text | Type::Blob | Type::Char(0))
+            };
+            let candidates: Vec<&Column> = columns.iter().filter(may).collect();
+            if candidates.is_empty() {
+                break;
+            }
+            let count = if random.chance(25) { 2 } else { 1 };
+            let chosen = random.sample(candidates.len(), count);
+            keys.push(Key {
+                name: format!("key{n}"),
+                unique: random.chance(35),
+                columns: chosen.iter().map(|&i| candidates[i].name.clone()).collect(),
+            });
+        }
+        let options = *random.pick(&[
+            "",
+            "",
+            " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci",
+            " DEFAULT CHARSET=latin1",
+            " COMMENT='it''s a table'",
+        ]);
+        Table { name: format!("t{number}"), columns, keys, options }
+    }
+}
+
+/// A second table whose columns can be joined with those of the first.
+pub fn joinable(random: &mut Random, first: &mut Table, second: &mut Table) {
+    let is_candidate = |c: &Column| c.name != "id" && c.name != "changed";
+    let candidates: Vec<usize> =
+        (0..first.columns.len()).filter(|&i| is_candidate(&first.columns[i])).collect();
+    if candidates.is_empty() {
+        return;
+    }
+    let chosen = *random.pick(&candidates);
+    if let Some(protection) = &mut first.columns[chosen].protection {
+        protection.join = Some("g");
+    }
+    let mut column = first.columns[chosen].clone();
+    column.name = "partner".into();
+    column.nullable = true;
+    column.default = None;
+    second.columns.push(column);
+}
+
+fn plain_column(name: &str, ty: Type) -> Column {
+    Column {
+        name: name.into(),
+        ty,
+        collation: None,
+        nullable: true,
+        default: None,
+        on_update: false,
+        auto_increment: false,
+        protection: None,
+        pool: Vec::new(),
+    }
+}
+
+fn id_column(random: &mut Random) -> Column {
+    let ty = Type::Int { bytes: *random.pick(&[4, 4, 8]), unsigned: random.chance(30) };
+    let mut id = plain_column("id", ty);
+    id.nullable = false;
+    id.pool = (0..12).map(|_| Literal::number(&random.between(1, 40).to_string())).collect();
+    id.auto_increment = random.chance(60);
+    if !id.auto_increment && random.chance(30) {
+        id.protection = Some(Protection { eq: random.chance(50), range: true, join: None });
+    }
+    id
+}
+
+fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
+    let ty = Type::random(random);
+    let mut column = plain_column(&format!("c{number}"), ty);
+    if ty.is_text() {
+        let mut collations = vec![
+            "latin1_swedish_ci",
+            "utf8mb4_bin",
+            "utf8mb4_general_ci",
+            "utf8mb4_unicode_ci",
+        ];
+        if kind == Kind::MySql {
+            collations.push("utf8mb4_0900_ai_ci");
+        }
+        column.collation = Some(random.pick(&collations));
+    }
+    column.nullable = random.chance(65);
+    if random.chance(65) {
+        let (eq, range) = *random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
+        column.protection = Some(Protection { eq, range, join: None });
+    }
+    column.pool = values::pool(random, &column);
+    // MySQL's long types can have no default.
+    let may_have_default = !matches!(ty, Type::Text | Type::Blob) || kind == Kind::MariaDb;
+    if may_have_default && random.chance(30) {
+        let candidates: Vec<&Literal> = column
+            .pool
+            .iter()
+            .filter(|l| l.sql != "NULL" && !l.sql.contains("0000-") && !l.sql.contains("-00"))
+            .filter(|l| !l.sql.starts_with('_') && !l.sql.contains('\0'))
+            .collect();
+        if !candidates.is_empty() {
+            column.default = Some(random.pick(&candidates).sql.clone());
+        }
+    } else if column.nullable && random.chance(20) {
+        column.default = Some("NULL".into());
+    }
+    column
+}
