@@ -44,6 +44,15 @@ pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
     if exact { c.ord_name() } else { None }
 }
 
+/// The order key column whose keys open again: exact, and of a type of fixed width.
+pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
+    let sql_type = column.column().sql_type.as_ref()?;
+    if sql_type.is_character() || sql_type.is_binary() {
+        return None;
+    }
+    exact_order(column)
+}
+
 /// The column that answers equality, and in which form.
 pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
     column
@@ -106,6 +115,11 @@ impl Planner<'_> {
             | Expr::IsNotUnknown(e) => self.scan(e, scope),
             Expr::IsNull(e) | Expr::IsNotNull(e) => match self.column_of(e, scope)? {
                 Some((range, column)) => {
+                    // for the servers, a zero date in a NOT NULL column IS NULL
+                    let temporal = column.column().sql_type.is_some_and(|t| t.is_temporal());
+                    if temporal && !column.column().nullable {
+                        return refuse(&errors::EXPRESSION, format!("{} IS NULL", column.path()));
+                    }
                     self.replace(range, column.sealed());
                     Ok(())
                 }

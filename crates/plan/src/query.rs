@@ -15,7 +15,7 @@ use crate::plan::{
     Aggregate, ColumnUse, Finish, Limit, OpenFrom, Output, Piece, ResultItem, SortKey,
 };
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
-use crate::predicate::{equality, exact_order, same_tokens};
+use crate::predicate::{equality, exact_order, opening_order, same_tokens};
 use crate::scope::{Scope, Source};
 
 /// What a query's rows are for.
@@ -787,7 +787,7 @@ impl Planner<'_> {
             match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
                     if let Some((_, column)) = self.column_of(expr, scope)? {
-                        if distinct && exact_order(&column).is_none() {
+                        if distinct && opening_order(&column).is_none() {
                             return Ok(Some(column));
                         }
                     } else if let Expr::Function(function) = expr {
@@ -798,7 +798,7 @@ impl Planner<'_> {
                             && function.over.is_none()
                             && let Some((argument, _)) = Self::single_argument(function)
                             && let Some((_, column)) = self.column_of(argument, scope)?
-                            && (sums || exact_order(&column).is_none())
+                            && (sums || opening_order(&column).is_none())
                         {
                             return Ok(Some(column));
                         }
@@ -992,7 +992,7 @@ impl Planner<'_> {
             let in_group = grouped
                 .iter()
                 .any(|g| Arc::ptr_eq(&g.table, &column.table) && g.index == column.index);
-            let order = exact_order(&column).map(str::to_string);
+            let order = opening_order(&column).map(str::to_string);
             let from = match order {
                 Some(order) if distinct || in_group => {
                     self.replace(range, &order);
@@ -1031,7 +1031,7 @@ impl Planner<'_> {
             if !matches!(mode, Mode::Top) {
                 return refuse(&errors::EXPORT, column.path());
             }
-            let order = exact_order(&column)
+            let order = opening_order(&column)
                 .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
                 .to_string();
             self.replace(range, &order);

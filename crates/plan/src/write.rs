@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{Table, TokenKind};
+use onionskin_value::Family;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, BinaryOperator, Delete, Expr, FromTable, Insert, ObjectName,
     OnInsert, SetExpr, TableFactor, TableObject, Update,
@@ -44,7 +45,7 @@ impl Planner<'_> {
             insert_token: _,
             optimizer_hints: _,
             or,
-            ignore: _,
+            ignore,
             into: _,
             table,
             table_alias,
@@ -128,7 +129,7 @@ impl Planner<'_> {
         }
 
         if !assignments.is_empty() {
-            self.insert_set(assignments, &table)?;
+            self.insert_set(assignments, &table, *ignore)?;
         } else {
             let Some(query) = source else {
                 return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
@@ -146,7 +147,7 @@ impl Planner<'_> {
             if !plain_query || values.explicit_row {
                 return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
             }
-            self.insert_rows(name, columns, values.rows.len(), &table)?;
+            self.insert_rows(name, columns, values.rows.len(), &table, *ignore)?;
             // plain expressions in rows must not read protected columns
             for row in &values.rows {
                 for e in &row.content {
@@ -197,7 +198,10 @@ impl Planner<'_> {
     }
 
     /// Protected columns that the statement leaves out and that have a default to fill in.
-    fn omitted(&self, named: &[Target], table: &Arc<Table>) -> Vec<ColumnUse> {
+    fn omitted(&self, named: &[Target], table: &Arc<Table>, ignore: bool) -> Vec<ColumnUse> {
+        // MySQL finds a missing default after wrong values, and by itself
+        let settings = self.request.settings;
+        let ours = settings.family == Family::MariaDb || !settings.strict || ignore;
         let given = |index: usize| {
             named
                 .iter()
@@ -209,7 +213,7 @@ impl Planner<'_> {
                 // NOT NULL without a default: an error, or the type's own default, which only
                 // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                c.default.is_some() || !c.nullable
+                c.default.is_some() || (!c.nullable && ours)
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),
@@ -224,6 +228,7 @@ impl Planner<'_> {
         columns: &[ObjectName],
         ast_rows: usize,
         table: &Arc<Table>,
+        ignore: bool,
     ) -> Planned<()> {
         let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
             return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
@@ -248,7 +253,7 @@ impl Planner<'_> {
             let end = self.tokens[name_token].end;
             end..end
         };
-        let omitted = self.omitted(&targets, table);
+        let omitted = self.omitted(&targets, table, ignore);
         let mut list = String::from(" (");
         let all = targets.iter().chain([]);
         let mut first = true;
@@ -441,7 +446,12 @@ impl Planner<'_> {
     }
 
     /// `INSERT … SET a = 1, k = 2`.
-    fn insert_set(&mut self, assignments: &[Assignment], table: &Arc<Table>) -> Planned<()> {
+    fn insert_set(
+        &mut self,
+        assignments: &[Assignment],
+        table: &Arc<Table>,
+        ignore: bool,
+    ) -> Planned<()> {
         let parts = self.assignment_tokens(assignments.len())?;
         let mut targets = Vec::new();
         for (assignment, tokens) in assignments.iter().zip(&parts) {
@@ -463,7 +473,7 @@ impl Planner<'_> {
             }
             targets.push(target);
         }
-        let omitted = self.omitted(&targets, table);
+        let omitted = self.omitted(&targets, table, ignore);
         let end = parts.last().map_or(0, |p| self.bytes_of_tokens(p).end);
         let mut text = Vec::new();
         for column in &omitted {

@@ -6,8 +6,8 @@
 use onionskin_plan::{Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Input, Level, SqlMode, Stored, TemporalKind,
-    ValueError, Warning, WeightError, compare, order_bytes, store, weight,
+    Charset, Comparand, Context, DateTimeParts, Family, Input, Level, SqlMode, Stored,
+    TemporalKind, ValueError, Warning, WeightError, compare, order_bytes, store, weight,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
@@ -308,7 +308,8 @@ impl<'a> Binder<'a> {
 
     /// Raises what the server would raise first: a column that has no value and no default.
     fn check_defaults(&self, pieces: &[Piece]) -> Outcome<()> {
-        if !self.state.sql_mode.is_strict() || self.ignore {
+        let late = self.state.family == Family::MySql;
+        if !self.state.sql_mode.is_strict() || self.ignore || late {
             return Ok(());
         }
         for piece in pieces {

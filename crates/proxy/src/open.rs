@@ -170,8 +170,8 @@ pub(crate) fn logical_definition(
     Ok(out)
 }
 
-/// Decimals and flags of a function's result of this type: binary unless it is a text, and
-/// MariaDB does not fix the decimals of strings.
+/// Decimals and flags of a function's result of this type: binary unless it is a text. The
+/// decimals of strings are "not fixed".
 pub(crate) fn computed_shape(
     ty: &SqlType,
     family: Family,
