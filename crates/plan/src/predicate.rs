@@ -44,13 +44,14 @@ pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
     if exact { c.ord_name() } else { None }
 }
 
-/// The order key column whose keys open again: exact, and of a type of fixed width.
+/// The order key column whose keys open again to the very value.
 pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
-    let sql_type = column.column().sql_type.as_ref()?;
-    if sql_type.is_character() || sql_type.is_binary() {
-        return None;
+    let width = column.column().sql_type.as_ref()?.order_width()?;
+    if width.invertible {
+        exact_order(column)
+    } else {
+        None
     }
-    exact_order(column)
 }
 
 /// The column that answers equality, and in which form.

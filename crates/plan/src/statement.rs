@@ -225,6 +225,37 @@ fn keeps_diagnostics(words: &[&str]) -> bool {
     KINDS.iter().any(|w| word_is(words, 1, w))
 }
 
+/// Whether a double-quoted string stands where a table's name belongs. The server would call it
+/// a syntax error, with the statement's values in its log; its author may have meant a
+/// protected table.
+fn string_as_name(sql: &[u8], tokens: &[Token]) -> bool {
+    let mut depth = 0usize;
+    for (i, token) in tokens.iter().enumerate() {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.saturating_sub(1);
+        }
+        let string = token.kind == TokenKind::Literal(crate::lex::LiteralKind::String)
+            && token.text(sql).first() == Some(&b'"');
+        if !string || i == 0 {
+            continue;
+        }
+        let before = &tokens[i - 1];
+        let after = tokens.get(i + 1);
+        let names = ["into", "update", "join", "table"]
+            .iter()
+            .any(|w| before.is_word(sql, w))
+            || (depth == 0 && before.is_word(sql, "from"))
+            || before.is(b'.')
+            || after.is_some_and(|t| t.is(b'.'));
+        if names {
+            return true;
+        }
+    }
+    false
+}
+
 /// Functions that tell about the statement before them, when called.
 fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
     const FUNCTIONS: [&str; 6] = [
@@ -275,15 +306,7 @@ fn collect(
             }
             continue;
         }
-        // a name in double quotes is a string to this session, and an error to the server; its
-        // author may have meant a protected table all the same
-        let as_name = (token.kind == TokenKind::Literal(crate::lex::LiteralKind::String)
-            && token.text(sql).first() == Some(&b'"'))
-        .then_some(Token {
-            kind: TokenKind::Quoted,
-            ..*token
-        });
-        let Some(name) = identifier(sql, as_name.as_ref().unwrap_or(token)) else {
+        let Some(name) = identifier(sql, token) else {
             continue;
         };
         if is_diagnostic_call(sql, tokens, i) {
@@ -353,6 +376,12 @@ fn decide<'a>(
     }
     if starts("alter") && word_is(&words, 1, "table") {
         return crate::ddl::alter_table(request, tokens, near);
+    }
+    if string_as_name(sql, &tokens) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "a name in double quotes without ANSI_QUOTES",
+        );
     }
     if let Some(plan) = columns_view(request, &tokens)? {
         return Ok((plan, None));

@@ -22,7 +22,7 @@ use crate::bind::{Binder, Values, prepared_text};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
-use crate::session::{Session, logical_text};
+use crate::session::{Session, does_not_open, logical_text};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -36,6 +36,8 @@ pub(crate) struct Statements {
     next_own: u32,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
+    /// Rows of the present statement were written.
+    pub wrote: bool,
     /// Errors that were relayed behind other packets.
     pub errors_sent: u64,
     /// Warnings of coercions that the server does not know of.
@@ -298,6 +300,7 @@ impl Session {
 
     pub fn execute(&mut self) -> Outcome<()> {
         self.statements.own_warnings.clear();
+        self.statements.wrote = false;
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
@@ -308,6 +311,7 @@ impl Session {
         let mut done = self.execute_statement(&mut statement, &payload);
         let stale = match &done {
             Err(Failure::Stale | Failure::Value(_)) => true,
+            Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
         };

@@ -519,6 +519,7 @@ impl Session {
         let mut prepared = self.plan(sql)?;
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
+        self.statements.wrote = false;
         let done = loop {
             let planned = Planned {
                 sql: sql.to_vec(),
@@ -531,6 +532,7 @@ impl Session {
                 // a value may be wrong for what the table was, and right for what it is
                 Err(Failure::Stale | Failure::Value(_)) => true,
                 Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+                Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
                 _ => false,
             };
             if !retry || attempts > 0 {
@@ -912,14 +914,39 @@ impl Session {
         let (shown, opener) =
             open::definitions(prepared, items, &definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
-        let head = {
-            let mut out = Vec::new();
-            onionskin_wire::PutWire::put_lenenc_int(&mut out, u64::from(count));
-            out
-        };
-        self.write(&head)?;
-        for definition in &shown {
-            self.write(definition)?;
+        let mut head = Vec::new();
+        onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
+        // the first row is opened before anything is written: if it does not open, the table may
+        // be another one than the snapshot says
+        let mut opener = opener;
+        let mut behind = Vec::new();
+        let mut step = self.server.step()?;
+        if let Step::EofAfterColumns { .. } = step {
+            behind.push(self.server.payload().to_vec());
+            if !self.server.tracker.is_complete() {
+                step = self.server.step()?;
+            }
+        }
+        if step == Step::Row {
+            let mut row = Vec::new();
+            let ctx = open::format_context(&self.state)?;
+            opener.row(
+                self.server.payload(),
+                &self.shared.config.keys,
+                &ctx,
+                &mut row,
+            )?;
+            behind.push(row);
+        }
+        if step == Step::Err {
+            return Err(self.server.error());
+        }
+        self.statements.wrote = true;
+        for packet in std::iter::once(&head).chain(&shown).chain(&behind) {
+            self.write(packet)?;
+        }
+        if let Step::EndOfRows { .. } = step {
+            self.write_end(step)?;
         }
         self.open_rows(opener)
     }
@@ -1075,6 +1102,11 @@ fn is_physical(name: &[u8]) -> bool {
         || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
             memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
         })
+}
+
+/// Whether a cell did not open, which an outdated snapshot can cause.
+pub(crate) fn does_not_open(refusal: &onionskin_plan::Refusal) -> bool {
+    refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
 }
 
 /// Errors that an outdated snapshot can cause.
