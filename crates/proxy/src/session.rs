@@ -404,44 +404,23 @@ impl Session {
     }
 
     /// A text that cannot be lexed, or a session whose character set cannot: it goes through if
-    /// no word of it can be the name of a protected table.
+    /// no word of it is the name of a protected table. Words may be values here, so the server
+    /// is asked for all protected tables, not for the words.
     fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
-        let mut words: Vec<(String, String)> = Vec::new();
-        let database = self.state.database.clone().unwrap_or_default();
-        let text = String::from_utf8_lossy(sql);
-        let split = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii());
-        let all: Vec<&str> = text
-            .split(split)
-            .filter(|w| !w.is_empty())
-            .take(4096)
-            .collect();
-        for word in &all {
-            words.push((database.to_ascii_lowercase(), word.to_ascii_lowercase()));
-        }
-        for pair in all.windows(2) {
-            words.push((pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()));
-        }
-        words.sort();
-        words.dedup();
-        let unknown: Vec<_> = words
-            .iter()
-            .filter(|(d, n)| {
-                !d.is_empty()
-                    && matches!(
-                        onionskin_plan::Catalog::table(self.account.as_ref(), d, n),
-                        onionskin_plan::Known::Unknown
-                    )
-            })
-            .cloned()
-            .collect();
-        for chunk in unknown.chunks(64) {
-            self.look_up(chunk)?;
-        }
-        let near = words.iter().any(|(d, n)| {
-            matches!(
-                onionskin_plan::Catalog::table(self.account.as_ref(), d, n),
-                onionskin_plan::Known::Table(t) if t.is_protected()
-            )
+        let names = self.server.rows(
+            b"SELECT DISTINCT TABLE_NAME FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
+        )?;
+        let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
+        let mut words = sql.split(|b| !is_word(b)).filter(|w| !w.is_empty());
+        let near = words.any(|word| {
+            names
+                .iter()
+                .flatten()
+                .flatten()
+                .any(|name| name.eq_ignore_ascii_case(word))
+        }) || names.iter().flatten().flatten().any(|name| {
+            // a name that needs quotes
+            !name.iter().all(is_word) && memchr::memmem::find(sql, name).is_some()
         });
         if near {
             let entry = if self.state.client_charset.is_none() {
