@@ -315,6 +315,9 @@ pub struct Plan {
     pub columns: Vec<ColumnUse>,
     /// Literals whose values the plan depends on, by index: another value needs another plan.
     pub pinned: Vec<(usize, Vec<u8>)>,
+    /// Of an `UPDATE`: a query that tells whether any row matches. Where none does, the server
+    /// never looks at the new values, however wrong.
+    pub probe: Option<Text>,
     /// Every `(database, name)` that was looked up as a table: what to look up again when the
     /// server's answer shows that the snapshot is stale.
     pub names: Vec<(String, String)>,

@@ -94,6 +94,8 @@ pub(crate) struct Planner<'a> {
     /// Start offsets of identifiers that a rule has judged.
     judged: HashSet<usize>,
     pub pinned: Vec<(usize, Vec<u8>)>,
+    /// See [`crate::plan::Plan::probe`].
+    pub probe: Option<Text>,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -121,6 +123,7 @@ impl<'a> Planner<'a> {
             columns: Vec::new(),
             judged: HashSet::new(),
             pinned: Vec::new(),
+            probe: None,
             near,
         })
     }

@@ -72,6 +72,7 @@ pub fn plan(request: &Request) -> Outcome {
                 action,
                 columns: p.columns,
                 pinned: p.pinned,
+                probe: p.probe,
                 names,
                 defines,
             },
@@ -79,6 +80,7 @@ pub fn plan(request: &Request) -> Outcome {
                 action,
                 columns: Vec::new(),
                 pinned: Vec::new(),
+                probe: None,
                 names,
                 defines,
             },
@@ -92,6 +94,7 @@ fn finished(action: Action, names: Vec<(String, String)>, defines: bool) -> Outc
         action,
         columns: Vec::new(),
         pinned: Vec::new(),
+        probe: None,
         names,
         defines,
     }))
@@ -586,6 +589,7 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
         return Ok(None);
     }
     let view = information_schema_columns(request.settings.family);
+    let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
     let mut out = TextBuilder::default();
     let mut at = 0;
     for (first, last) in places {
@@ -595,7 +599,7 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
                 "information_schema.columns in a column's name",
             );
         }
-        out.sql(&sql[at..tokens[first].start]);
+        planner.copy(at..tokens[first].start, &mut out, 0);
         out.sql(view.as_bytes());
         let next = tokens.get(last + 1);
         let aliased = next.is_some_and(|t| {
@@ -608,7 +612,7 @@ fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> 
         }
         at = tokens[last].end;
     }
-    out.sql(&sql[at..]);
+    planner.copy(at..sql.len(), &mut out, 0);
     Ok(Some(Action::Server {
         text: out.finish(),
         result: None,
@@ -717,6 +721,15 @@ fn explained<'a>(
     else {
         return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
     };
+    if tokens[..at]
+        .iter()
+        .any(|t| matches!(t.kind, TokenKind::Literal(_)))
+    {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "EXPLAIN with a literal before the statement",
+        );
+    }
     if tokens[..at].iter().any(|t| t.is_word(sql, "analyze")) {
         return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN ANALYZE");
     }

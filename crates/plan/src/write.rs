@@ -792,6 +792,9 @@ impl Planner<'_> {
                 && column.column().equality_column().is_some()
         });
         if simple && (all_exact || !watched) {
+            if limit.is_none() && order_by.is_empty() {
+                self.probe = Some(self.update_probe(&parts)?);
+            }
             for (column, value, i) in &protected {
                 let NewValue::Constant(source) = value else {
                     return refuse(&errors::INTERNAL, "an assignment");
@@ -811,6 +814,39 @@ impl Planner<'_> {
                 .as_ref()
                 .is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
         self.row_update(&table.relation, protected, &plain, &parts, single)
+    }
+
+    /// `SELECT 1 FROM target WHERE … LIMIT 1`, for an `UPDATE` without order and limit.
+    fn update_probe(&mut self, parts: &[Range<usize>]) -> Planned<Text> {
+        let sql = self.sql();
+        let set = self
+            .tokens
+            .iter()
+            .position(|t| t.is_word(sql, "set"))
+            .unwrap_or(0);
+        let first = 1 + self.tokens[1..set]
+            .iter()
+            .take_while(|t| is_update_modifier(sql, t))
+            .count();
+        let mut text = TextBuilder::default();
+        text.sql(b"SELECT 1 FROM ");
+        let target = self.tokens[first].start..self.tokens[set].start;
+        self.copy(target, &mut text, 0);
+        text.sql(b" ");
+        let tail = parts.last().map_or(0, |p| p.end);
+        let end = self
+            .tokens
+            .iter()
+            .rposition(|t| !t.is(b';'))
+            .map_or(0, |i| i + 1);
+        if tail < end {
+            let range = self.tokens[tail].start..self.tokens[end - 1].end;
+            for piece in self.render(range)? {
+                text.piece(piece);
+            }
+        }
+        text.sql(b" LIMIT 1");
+        Ok(text.finish())
     }
 
     /// Whether a condition compares every column of the primary key with a constant.
@@ -955,6 +991,13 @@ impl Planner<'_> {
             .iter()
             .position(|t| t.is_word(sql, "set"))
             .unwrap_or(0);
+        if self
+            .tokens
+            .get(1)
+            .is_some_and(|t| is_update_modifier(sql, t))
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE or LOW_PRIORITY");
+        }
         let begin = self.tokens.get(1).map_or(0, |t| t.start);
         let target = match self.original(begin..self.tokens[set].start).as_slice() {
             [Piece::Sql(text)] => String::from_utf8_lossy(text).trim().to_string(),
@@ -1071,4 +1114,8 @@ impl Planner<'_> {
 
 fn is_default(e: &Expr) -> bool {
     matches!(e, Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
+}
+
+fn is_update_modifier(sql: &[u8], token: &crate::lex::Token) -> bool {
+    token.is_word(sql, "ignore") || token.is_word(sql, "low_priority")
 }

@@ -285,7 +285,14 @@ impl<'a> Binder<'a> {
         })();
         self.scratch.payload = payload;
         self.scratch.literal = literal;
-        self.warnings.append(&mut warnings);
+        for warning in warnings {
+            // a missing default is reported once for a statement
+            let known =
+                warning.code == 1364 && self.warnings.iter().any(|w| w.message == warning.message);
+            if !known {
+                self.warnings.push(warning);
+            }
+        }
         result
     }
 

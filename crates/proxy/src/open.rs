@@ -11,7 +11,7 @@ use onionskin_keys::KeySet;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_schema::KeyRole;
 use onionskin_value::{
-    Charset, Family, FormatContext, SqlType, format_binary, format_text, payload_from_order,
+    Charset, Family, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
 };
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{
@@ -145,6 +145,9 @@ pub(crate) fn logical_definition(
     shown.decimals = wire.decimals;
     let mut flags = ColumnFlags::from_bits_retain(wire.flags);
     if item.computed {
+        if state.family == Family::MariaDb && matches!(ty.kind, Kind::Double | Kind::Float) {
+            shown.length = 23;
+        }
         (shown.decimals, flags) = computed_shape(ty, state.family, wire.decimals, flags);
         // the function's result: no table, no key
         flags |= server.flags & ColumnFlags::NUM;

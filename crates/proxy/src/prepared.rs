@@ -40,6 +40,8 @@ pub(crate) struct Statements {
     pub wrote: bool,
     /// Errors that were relayed behind other packets.
     pub errors_sent: u64,
+    /// The last statement's error, if it was ours: number and text.
+    pub own_error: Option<(u16, Vec<u8>)>,
     /// Warnings of coercions that the server does not know of.
     pub own_warnings: Vec<Warning>,
 }
@@ -300,6 +302,7 @@ impl Session {
 
     pub fn execute(&mut self) -> Outcome<()> {
         self.statements.own_warnings.clear();
+        self.statements.own_error = None;
         self.statements.wrote = false;
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
@@ -444,7 +447,10 @@ impl Session {
         });
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
-            return Err(failure);
+            return match failure {
+                Failure::Value(error) => self.matches_nothing(&prepared, values, error),
+                other => Err(other),
+            };
         }
         out.extend_from_slice(&body);
         self.statements.own_warnings = binder.warnings;

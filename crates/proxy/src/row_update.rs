@@ -244,7 +244,8 @@ impl Session {
         let opener =
             open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
         let mut opener = opener.1;
-        let constants = self.constants(prepared, update, values)?;
+        // what is wrong with a constant matters only if there is a row
+        let mut constants = self.constants(prepared, update, values);
         let charset = self.state.results_charset;
         let keys = std::sync::Arc::clone(&self.shared);
         let mut rows = Vec::new();
@@ -257,6 +258,10 @@ impl Session {
                 _ => continue,
             }
             found += 1;
+            let constants = match &mut constants {
+                Ok(constants) => constants,
+                Err(_) => return Err(constants.err().unwrap_or(Failure::Stale)),
+            };
             let mut row = Row {
                 condition: Vec::new(),
                 unchanged: Vec::new(),

@@ -113,6 +113,7 @@ impl Session {
             connection_id: login.connection_id,
         };
         session.state.changed = false;
+        session.state.announce(u16::from(login.charset));
         // only now does the client learn that it is logged in
         session.write_ok_payload(&login.ok)?;
         session.flush()?;
@@ -240,6 +241,10 @@ impl Session {
             let mut out = Vec::new();
             packet.encode(&mut out);
             self.client.write_payload(&out)?;
+            if !matches!(failure, Failure::Server { .. }) {
+                self.statements.own_warnings.clear();
+                self.statements.own_error = Some((packet.code, packet.message.to_vec()));
+            }
         }
         self.client.flush()?;
         self.after_command();
@@ -385,11 +390,15 @@ impl Session {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
-        if !self.statements.own_warnings.is_empty() {
-            if self.template.key.eq_ignore_ascii_case(b"show warnings") {
+        if !self.statements.own_warnings.is_empty() || self.statements.own_error.is_some() {
+            let key = &self.template.key;
+            if key.eq_ignore_ascii_case(b"show warnings")
+                || key.eq_ignore_ascii_case(b"show errors")
+            {
                 return self.show_warnings();
             }
             self.statements.own_warnings.clear();
+            self.statements.own_error = None;
         }
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = self.space.get(&self.template.key)
@@ -562,7 +571,12 @@ impl Session {
             }
             Action::Refuse(refusal) => Err(refusal.clone().into()),
             Action::Server { text, result } => {
-                self.send_text(planned, text)?;
+                match self.send_text(planned, text) {
+                    Err(Failure::Value(error)) => {
+                        return self.matches_nothing(prepared, planned.values(), error);
+                    }
+                    sent => sent?,
+                }
                 match result {
                     None => self.relay_answer(Command::Query, &[]),
                     Some(items) => self.open_result(prepared, items, false).map(|_| ()),
@@ -579,6 +593,29 @@ impl Session {
             }
             Action::Show { what, text, table } => self.show(planned, what, text, table),
         }
+    }
+
+    /// A value is wrong. If it is an `UPDATE`'s, and no row matches, that is no error.
+    pub fn matches_nothing(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        error: onionskin_value::ValueError,
+    ) -> Outcome<()> {
+        let Some(probe) = &prepared.plan.probe else {
+            return Err(Failure::Value(error));
+        };
+        let mut sql = Vec::new();
+        Binder::new(prepared, &self.state, values, &mut self.scratch).text(probe, 1, &mut sql)?;
+        if !self.server.rows(&sql)?.is_empty() {
+            return Err(Failure::Value(error));
+        }
+        self.statements.own_warnings.clear();
+        let info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
+        self.write_done(&Done {
+            info,
+            ..Done::default()
+        })
     }
 
     /// Binds and sends a text.
@@ -832,6 +869,8 @@ impl Session {
             ok.warnings = ok
                 .warnings
                 .saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            let info = with_warnings(ok.info, ok.warnings);
+            ok.info = &info;
             ok.encode(&mut out, self.client_capabilities);
         }
         self.client.write_payload(&out).map_err(Failure::Client)
@@ -850,11 +889,13 @@ impl Session {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
         status.set(StatusFlags::MORE_RESULTS, self.statements.more_results);
         let own = u16::try_from(self.statements.own_warnings.len()).unwrap_or(u16::MAX);
+        let warnings = done.warnings.saturating_add(own);
+        let info = with_warnings(&done.info, warnings);
         let ok = OkPacket {
             affected_rows: done.affected_rows,
             last_insert_id: done.last_insert_id,
-            warnings: done.warnings.saturating_add(own),
-            info: &done.info,
+            warnings,
+            info: &info,
             status,
             ..OkPacket::default()
         };
@@ -954,6 +995,7 @@ impl Session {
     /// `SHOW WARNINGS` after a statement some of whose values were coerced here.
     fn show_warnings(&mut self) -> Outcome<()> {
         let own = std::mem::take(&mut self.statements.own_warnings);
+        let error = self.statements.own_error.clone();
         self.server.put_query(b"SHOW WARNINGS")?;
         self.server.flush()?;
         self.server.begin(Command::Query)?;
@@ -961,7 +1003,17 @@ impl Session {
             let step = self.server.step()?;
             match step {
                 Step::Err => return Err(self.server.error()),
+                // an error of ours: what the server still shows is of an earlier statement
+                Step::Row if error.is_some() => {}
                 Step::EndOfRows { .. } => {
+                    if let Some((code, message)) = &error {
+                        let out = self.client.begin_payload();
+                        let code = code.to_string();
+                        for cell in [b"Error".as_slice(), code.as_bytes(), message] {
+                            onionskin_wire::rows::put_text_cell(out, Some(cell));
+                        }
+                        self.client.end_payload().map_err(Failure::Client)?;
+                    }
                     for warning in &own {
                         let level = match warning.level {
                             onionskin_value::Level::Note => b"Note".as_slice(),
@@ -1081,6 +1133,19 @@ fn is_physical(name: &[u8]) -> bool {
         || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
             memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
         })
+}
+
+/// `… Warnings: 0` with the right number.
+fn with_warnings(info: &[u8], warnings: u16) -> Vec<u8> {
+    const MARK: &[u8] = b"Warnings: ";
+    match memchr::memmem::rfind(info, MARK) {
+        Some(at) => {
+            let mut text = info[..at + MARK.len()].to_vec();
+            text.extend_from_slice(warnings.to_string().as_bytes());
+            text
+        }
+        None => info.to_vec(),
+    }
 }
 
 /// Whether a cell did not open, which an outdated snapshot can cause.

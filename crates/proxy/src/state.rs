@@ -155,6 +155,15 @@ impl State {
         }
     }
 
+    /// The collation that the client named at login. MySQL announces string columns with it until
+    /// the next SET NAMES.
+    pub fn announce(&mut self, collation: u16) {
+        let charset = Charset::from_collation_id(collation);
+        if self.family == Family::MySql && charset.is_some() && charset == self.results_charset {
+            self.results_collation = collation;
+        }
+    }
+
     pub fn lex_mode(&self) -> LexMode {
         let has = |word: &str| {
             self.sql_mode_text
