@@ -96,7 +96,20 @@ impl Planner<'_> {
         }
         match scope.resolve(parts)? {
             Resolved::Protected(column) => Ok(Some((range, column))),
-            Resolved::Plain | Resolved::Unknown => Ok(None),
+            Resolved::Plain | Resolved::Unknown => {
+                // a table that is not known may hide what the name means
+                if let [bare] = parts
+                    && scope.is_open_anywhere()
+                    && let Some(table) = self.near.iter().find(|t| {
+                        t.column(&bare.value)
+                            .is_some_and(|c| c.protection.is_some())
+                    })
+                {
+                    let about = format!("column {} beside an unknown table", bare.value);
+                    return refuse(&errors::AMBIGUOUS, format!("{}: {about}", table.name));
+                }
+                Ok(None)
+            }
         }
     }
 

@@ -147,6 +147,11 @@ impl<'p> Scope<'p> {
             .any(|s| s.table.is_none() && s.exports.is_none())
     }
 
+    /// The same, here or in a query around this one.
+    pub fn is_open_anywhere(&self) -> bool {
+        self.is_open() || self.parent.is_some_and(Scope::is_open_anywhere)
+    }
+
     /// The select-list alias of this name: `Some(None)` when it is not a protected column.
     pub fn alias(&self, name: &str) -> Option<Option<&ColumnUse>> {
         self.aliases

@@ -647,6 +647,7 @@ fn is_clause(word: &[u8]) -> bool {
 /// Parses and plans the statements that read and write rows.
 fn planned(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
+    blank_modifiers(planner);
     match parse(&planner.parse_text)? {
         Statement::Query(query) => {
             let given = planner.query(&query, None, Mode::Top)?;
@@ -665,6 +666,26 @@ fn planned(planner: &mut Planner) -> Planned<Action> {
         Statement::Update(update) => planner.update(&update),
         Statement::Delete(delete) => planner.delete(&delete),
         _ => refuse(&errors::STATEMENT, ""),
+    }
+}
+
+/// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
+fn blank_modifiers(planner: &mut Planner) {
+    const MODIFIERS: [&str; 3] = ["ignore", "low_priority", "quick"];
+    let sql = planner.sql();
+    let verb = planner.tokens.first().copied();
+    if !verb.is_some_and(|t| t.is_word(sql, "update") || t.is_word(sql, "delete")) {
+        return;
+    }
+    let words: Vec<_> = planner.tokens[1..]
+        .iter()
+        .take_while(|t| MODIFIERS.iter().any(|m| t.is_word(sql, m)))
+        .copied()
+        .collect();
+    for word in words {
+        let range = word.start..word.end;
+        let blank = " ".repeat(range.len());
+        planner.parse_text.replace_range(range, &blank);
     }
 }
 

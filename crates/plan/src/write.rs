@@ -749,6 +749,9 @@ impl Planner<'_> {
                     return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
                 }
                 scope::Resolved::Plain => {
+                    if idents.len() == 1 {
+                        self.column_of(&Expr::Identifier(idents[0].clone()), &scope)?;
+                    }
                     if !is_default(&assignment.value) {
                         self.scan(&assignment.value, &scope)?;
                     }
@@ -792,9 +795,7 @@ impl Planner<'_> {
                 && column.column().equality_column().is_some()
         });
         if simple && (all_exact || !watched) {
-            if limit.is_none() && order_by.is_empty() {
-                self.probe = Some(self.update_probe(&parts)?);
-            }
+            self.probe = Some(self.update_probe(&parts, limit.is_some())?);
             for (column, value, i) in &protected {
                 let NewValue::Constant(source) = value else {
                     return refuse(&errors::INTERNAL, "an assignment");
@@ -816,8 +817,8 @@ impl Planner<'_> {
         self.row_update(&table.relation, protected, &plain, &parts, single)
     }
 
-    /// `SELECT 1 FROM target WHERE … LIMIT 1`, for an `UPDATE` without order and limit.
-    fn update_probe(&mut self, parts: &[Range<usize>]) -> Planned<Text> {
+    /// `SELECT 1 FROM target WHERE … LIMIT 1`, or with the statement's own limit.
+    fn update_probe(&mut self, parts: &[Range<usize>], limited: bool) -> Planned<Text> {
         let sql = self.sql();
         let set = self
             .tokens
@@ -845,7 +846,9 @@ impl Planner<'_> {
                 text.piece(piece);
             }
         }
-        text.sql(b" LIMIT 1");
+        if !limited {
+            text.sql(b" LIMIT 1");
+        }
         Ok(text.finish())
     }
 

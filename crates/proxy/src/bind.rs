@@ -6,7 +6,7 @@
 use onionskin_plan::{Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Family, Input, Level, SqlMode, Stored,
+    Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, Stored,
     TemporalKind, ValueError, Warning, WeightError, compare, order_bytes, store, weight,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
@@ -234,6 +234,10 @@ impl<'a> Binder<'a> {
                 }
             };
             let mut ctx = self.context(column, row);
+            if implicit && matches!(ty.kind, Kind::Timestamp { .. }) {
+                // depending on its settings, the server takes the present time
+                return Err(Failure::refused(&errors::VALUE, used.path()));
+            }
             if implicit {
                 ctx.sql_mode = SqlMode::empty();
             }
@@ -259,6 +263,9 @@ impl<'a> Binder<'a> {
                         self.ignore || (self.lenient_nulls && !self.state.sql_mode.is_strict());
                     if !lenient {
                         return Err(Failure::Value(cannot_be_null(&used.column().name)));
+                    }
+                    if matches!(ty.kind, Kind::Timestamp { .. }) {
+                        return Err(Failure::refused(&errors::VALUE, used.path()));
                     }
                     warnings.push(Warning {
                         level: Level::Warning,

@@ -22,7 +22,7 @@ use crate::bind::{Binder, Values, prepared_text};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
-use crate::session::{Session, does_not_open, logical_text};
+use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -434,6 +434,8 @@ impl Session {
             head.cursor
         };
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
+        binder.ignore = is_ignore(&statement.sql);
+        binder.lenient_nulls = is_lenient(&statement.sql, None);
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         let mut body = Vec::new();

@@ -1078,31 +1078,12 @@ impl Planned {
 
     /// Everything but an insert of one row takes NULL for a NOT NULL column leniently.
     fn is_lenient(&self) -> bool {
-        let insert = self
-            .template
-            .key
-            .get(..6)
-            .is_some_and(|w| w.eq_ignore_ascii_case(b"insert"))
-            || self
-                .template
-                .key
-                .get(..7)
-                .is_some_and(|w| w.eq_ignore_ascii_case(b"replace"));
-        !insert
-            || match self.template.rows {
-                Some(rows) => rows.count > 1,
-                // rows of different shape are not folded: there are several
-                None => memchr::memmem::find(&self.template.key, b"),").is_some(),
-            }
+        is_lenient(&self.template.key, self.template.rows.map(|r| r.count))
     }
 
     /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
     pub fn is_ignore(&self) -> bool {
-        self.template
-            .key
-            .split(|&b| b == b' ')
-            .take(4)
-            .any(|word| word.eq_ignore_ascii_case(b"ignore"))
+        is_ignore(&self.template.key)
     }
 }
 
@@ -1133,6 +1114,29 @@ fn is_physical(name: &[u8]) -> bool {
         || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
             memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
         })
+}
+
+/// See [`Planned::is_lenient`]; `text` is a statement or its shape.
+pub(crate) fn is_lenient(text: &[u8], rows: Option<usize>) -> bool {
+    let begins = |word: &[u8]| {
+        text.get(..word.len())
+            .is_some_and(|w| w.eq_ignore_ascii_case(word))
+    };
+    if !begins(b"insert") && !begins(b"replace") {
+        return true;
+    }
+    match rows {
+        Some(count) => count > 1,
+        // rows of different shape are not folded: there are several
+        None => memchr::memmem::find(text, b"),").is_some(),
+    }
+}
+
+/// See [`Planned::is_ignore`].
+pub(crate) fn is_ignore(text: &[u8]) -> bool {
+    text.split(|&b| b == b' ')
+        .take(4)
+        .any(|word| word.eq_ignore_ascii_case(b"ignore"))
 }
 
 /// `… Warnings: 0` with the right number.
