@@ -475,6 +475,14 @@ fn canonical(
     column: &str,
     request: &Request,
 ) -> Planned<DefaultLiteral> {
+    let timestamp = matches!(sql_type.kind, onionskin_value::Kind::Timestamp { .. });
+    if timestamp && matches!(default, DefaultLiteral::Value(_)) {
+        // the server keeps an instant, and shows it in each session's time zone
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: TIMESTAMP with a DEFAULT"),
+        );
+    }
     let context = onionskin_value::Context {
         sql_mode: onionskin_value::SqlMode::STRICT,
         time_zone: &onionskin_value::TimeZone::UTC,

@@ -16,9 +16,15 @@ pub fn filter(random: &mut Random, tables: &[Table], sources: Sources) -> Vec<Pi
 }
 
 /// A condition, in parentheses where it needs them.
-pub fn condition(random: &mut Random, tables: &[Table], sources: Sources, depth: usize, out: &mut Vec<Piece>) {
+pub fn condition(
+    random: &mut Random,
+    tables: &[Table],
+    sources: Sources,
+    depth: usize,
+    out: &mut Vec<Piece>,
+) {
     if depth > 0 && random.chance(35) {
-        let word = *random.pick(&[" AND ", " AND ", " OR ", " OR ", " XOR "]);
+        let word = random.pick(&[" AND ", " AND ", " OR ", " OR ", " XOR "]);
         let negated = random.chance(12);
         out.push(sql(if negated { "NOT (" } else { "(" }));
         condition(random, tables, sources, depth - 1, out);
@@ -27,7 +33,7 @@ pub fn condition(random: &mut Random, tables: &[Table], sources: Sources, depth:
         out.push(sql(")"));
         return;
     }
-    let (number, alias) = *random.pick(sources);
+    let (number, alias) = random.pick(sources);
     let table = &tables[number];
     let index = random.below(table.columns.len());
     let name = qualified(alias, &table.columns[index].name);
@@ -43,12 +49,18 @@ pub fn qualified(alias: &str, column: &str) -> String {
 }
 
 /// A comparison of one column.
-fn leaf(random: &mut Random, place: (usize, usize), column: &Column, name: &str, out: &mut Vec<Piece>) {
+fn leaf(
+    random: &mut Random,
+    place: (usize, usize),
+    column: &Column,
+    name: &str,
+    out: &mut Vec<Piece>,
+) {
     // Mostly what the column's capabilities allow; now and then what must be refused.
     let heedless = random.chance(6);
     let can_equal = heedless || column.can_equal();
     let can_order = heedless || column.can_order();
-    let mut constant = |random: &mut Random| Piece::Constant(values::compared(random, column), place);
+    let constant = |random: &mut Random| Piece::Constant(values::compared(random, column), place);
     match random.weighted(&[10, 40 * usize::from(can_equal), 40 * usize::from(can_order)]) {
         0 => {
             let not = if random.chance(50) { " NOT" } else { "" };
@@ -56,7 +68,7 @@ fn leaf(random: &mut Random, place: (usize, usize), column: &Column, name: &str,
         }
         1 => match random.below(10) {
             0..=4 => {
-                let operator = *random.pick(&["=", "=", "=", "<>", "!=", "<=>"]);
+                let operator = random.pick(&["=", "=", "=", "<>", "!=", "<=>"]);
                 if random.chance(10) {
                     out.push(constant(random));
                     out.push(sql(&format!(" {operator} {name}")));
@@ -93,7 +105,7 @@ fn leaf(random: &mut Random, place: (usize, usize), column: &Column, name: &str,
                 out.push(constant(random));
             }
             _ => {
-                let operator = *random.pick(&["<", "<=", ">", ">="]);
+                let operator = random.pick(&["<", "<=", ">", ">="]);
                 if random.chance(10) {
                     out.push(constant(random));
                     out.push(sql(&format!(" {operator} {name}")));

@@ -19,13 +19,18 @@ pub fn query(random: &mut Random, tables: &[Table]) -> Statement {
 }
 
 fn statement(label: &'static str, pieces: Vec<Piece>, check: Check) -> Statement {
-    Statement { label, pieces, prepared: false, check }
+    Statement {
+        label,
+        pieces,
+        prepared: false,
+        check,
+    }
 }
 
 /// `SELECT … FROM t WHERE … ORDER BY … LIMIT …`
 fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     let table = &tables[number];
-    let alias = *random.pick(&["", "", "", "x"]);
+    let alias = random.pick(&["", "", "", "x"]);
     let name = &table.name;
     let mut items = Vec::new();
     // The number of the result column that shows each of the table's columns.
@@ -41,7 +46,11 @@ fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     } else {
         for (position, index) in some_columns(random, table).into_iter().enumerate() {
             let column = &table.columns[index].name;
-            let source = if alias.is_empty() && random.chance(20) { name.as_str() } else { alias };
+            let source = if alias.is_empty() && random.chance(20) {
+                name.as_str()
+            } else {
+                alias
+            };
             let as_name = match random.below(6) {
                 0 => format!(" AS a{position}"),
                 1 => format!(" `b {position}`"),
@@ -51,10 +60,18 @@ fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
             shown[index] = Some(position);
         }
         if random.chance(5) {
-            items.push(random.pick(&["1", "'x' AS y", "NULL", "id + 1"]).to_string());
+            items.push(
+                random
+                    .pick(&["1", "'x' AS y", "NULL", "id + 1"])
+                    .to_string(),
+            );
         }
     }
-    let from = if alias.is_empty() { name.clone() } else { format!("{name} AS {alias}") };
+    let from = if alias.is_empty() {
+        name.clone()
+    } else {
+        format!("{name} AS {alias}")
+    };
     let mut pieces = vec![sql(&format!("SELECT {} FROM {from}", items.join(", ")))];
     if random.chance(75) {
         pieces.extend(filter(random, tables, &[(number, alias)]));
@@ -74,7 +91,7 @@ fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
                 }
                 label = "select, sorted by the proxy";
             }
-            let way = *random.pick(&["", "", " DESC", " ASC"]);
+            let way = random.pick(&["", "", " DESC", " ASC"]);
             keys.push(format!("{}{way}", qualified(alias, &column.name)));
             if !column.has_lookalikes() && by.len() + 1 == keys.len() {
                 by.extend(shown[index]);
@@ -82,7 +99,11 @@ fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
         }
         let total = random.chance(75) || keys.is_empty();
         if total {
-            keys.push(format!("{}{}", qualified(alias, "id"), random.pick(&["", " DESC"])));
+            keys.push(format!(
+                "{}{}",
+                qualified(alias, "id"),
+                random.pick(&["", " DESC"])
+            ));
             order = Order::Total;
         } else {
             order = Order::By(by);
@@ -93,7 +114,14 @@ fn rows(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     if random.chance(8) {
         pieces.push(sql(random.pick(&[" FOR UPDATE", " LOCK IN SHARE MODE"])));
     }
-    statement(label, pieces, Check { order, ..Check::default() })
+    statement(
+        label,
+        pieces,
+        Check {
+            order,
+            ..Check::default()
+        },
+    )
 }
 
 /// LIMIT in some cases; without a total order it is not certain which rows come.
@@ -121,13 +149,20 @@ fn some_columns(random: &mut Random, table: &Table) -> Vec<usize> {
 /// A column that fits, if any does; in a few cases any column.
 fn column(random: &mut Random, table: &Table, fits: impl Fn(&Column) -> bool) -> Option<usize> {
     let heedless = random.chance(5);
-    let all: Vec<usize> =
-        (0..table.columns.len()).filter(|&i| heedless || fits(&table.columns[i])).collect();
-    (!all.is_empty()).then(|| *random.pick(&all))
+    let all: Vec<usize> = (0..table.columns.len())
+        .filter(|&i| heedless || fits(&table.columns[i]))
+        .collect();
+    (!all.is_empty()).then(|| random.pick(&all))
 }
 
 /// An aggregate, and what is uncertain of it.
-fn aggregate(random: &mut Random, table: &Table, alias: &str, position: usize, check: &mut Check) -> String {
+fn aggregate(
+    random: &mut Random,
+    table: &Table,
+    alias: &str,
+    position: usize,
+    check: &mut Check,
+) -> String {
     let found = match random.below(7) {
         0 => None,
         1 => column(random, table, |_| true).map(|i| ("COUNT(", i)),
@@ -137,7 +172,9 @@ fn aggregate(random: &mut Random, table: &Table, alias: &str, position: usize, c
         5 => column(random, table, |c| c.ty.is_number()).map(|i| ("SUM(", i)),
         _ => column(random, table, |c| c.ty.is_number()).map(|i| ("AVG(", i)),
     };
-    let Some((call, index)) = found else { return "COUNT(*)".into() };
+    let Some((call, index)) = found else {
+        return "COUNT(*)".into();
+    };
     let column = &table.columns[index];
     match call {
         "MIN(" | "MAX(" if column.has_lookalikes() => check.lookalikes.push(position),
@@ -152,14 +189,25 @@ fn aggregate(random: &mut Random, table: &Table, alias: &str, position: usize, c
 /// `SELECT COUNT(*), SUM(a) FROM t WHERE …`
 fn aggregates(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     let table = &tables[number];
-    let mut check = Check { order: Order::Total, ..Check::default() };
+    let mut check = Check {
+        order: Order::Total,
+        ..Check::default()
+    };
     let items: Vec<String> = (0..1 + random.below(3))
         .map(|position| {
             let item = aggregate(random, table, "", position, &mut check);
-            if random.chance(15) { format!("{item} AS a{position}") } else { item }
+            if random.chance(15) {
+                format!("{item} AS a{position}")
+            } else {
+                item
+            }
         })
         .collect();
-    let mut pieces = vec![sql(&format!("SELECT {} FROM {}", items.join(", "), table.name))];
+    let mut pieces = vec![sql(&format!(
+        "SELECT {} FROM {}",
+        items.join(", "),
+        table.name
+    ))];
     if random.chance(60) {
         pieces.extend(filter(random, tables, &[(number, "")]));
     }
@@ -199,15 +247,25 @@ fn groups(random: &mut Random, tables: &[Table], number: usize) -> Statement {
             _ => "COUNT(*)".into(),
         });
     }
-    let mut pieces = vec![sql(&format!("SELECT {} FROM {}", items.join(", "), table.name))];
+    let mut pieces = vec![sql(&format!(
+        "SELECT {} FROM {}",
+        items.join(", "),
+        table.name
+    ))];
     if random.chance(40) {
         pieces.extend(filter(random, tables, &[(number, "")]));
     }
-    let names: Vec<&str> = keys.iter().map(|&i| table.columns[i].name.as_str()).collect();
+    let names: Vec<&str> = keys
+        .iter()
+        .map(|&i| table.columns[i].name.as_str())
+        .collect();
     pieces.push(sql(&format!(" GROUP BY {}", names.join(", "))));
     if random.chance(30) {
-        let operator = *random.pick(&[">", "<", "=", ">="]);
-        pieces.push(sql(&format!(" HAVING COUNT(*) {operator} {}", 1 + random.below(3))));
+        let operator = random.pick(&[">", "<", "=", ">="]);
+        pieces.push(sql(&format!(
+            " HAVING COUNT(*) {operator} {}",
+            1 + random.below(3)
+        )));
     }
     if random.chance(40) && keys.iter().all(|&i| table.columns[i].can_order()) {
         pieces.push(sql(&format!(" ORDER BY {}", names.join(", "))));
@@ -230,8 +288,15 @@ fn distinct(random: &mut Random, tables: &[Table], number: usize) -> Statement {
             check.lookalikes.push(position);
         }
     }
-    let names: Vec<&str> = chosen.iter().map(|&i| table.columns[i].name.as_str()).collect();
-    let mut pieces = vec![sql(&format!("SELECT DISTINCT {} FROM {}", names.join(", "), table.name))];
+    let names: Vec<&str> = chosen
+        .iter()
+        .map(|&i| table.columns[i].name.as_str())
+        .collect();
+    let mut pieces = vec![sql(&format!(
+        "SELECT DISTINCT {} FROM {}",
+        names.join(", "),
+        table.name
+    ))];
     if random.chance(40) {
         pieces.extend(filter(random, tables, &[(number, "")]));
     }
@@ -285,8 +350,11 @@ fn join(random: &mut Random, tables: &[Table], left: usize) -> Statement {
         items = vec!["*".into()];
     } else {
         for _ in 0..random.below(3) {
-            let (number, alias) = *random.pick(&sources);
-            items.push(qualified(alias, &random.pick(&tables[number].columns).name));
+            let (number, alias) = random.pick(&sources);
+            items.push(qualified(
+                alias,
+                &random.choose(&tables[number].columns).name,
+            ));
         }
     }
     let (ta, tb) = (&tables[left].name, &tables[right].name);
@@ -295,8 +363,12 @@ fn join(random: &mut Random, tables: &[Table], left: usize) -> Statement {
     let how = random.below(5);
     match how {
         0 => pieces.push(sql(&format!("{select} a, {tb} b WHERE a.{a} = b.{b}"))),
-        1 => pieces.push(sql(&format!("{select} AS a LEFT JOIN {tb} AS b ON a.{a} = b.{b}"))),
-        2 => pieces.push(sql(&format!("{select} a INNER JOIN {tb} b ON b.{b} = a.{a} AND a.id <> b.id"))),
+        1 => pieces.push(sql(&format!(
+            "{select} AS a LEFT JOIN {tb} AS b ON a.{a} = b.{b}"
+        ))),
+        2 => pieces.push(sql(&format!(
+            "{select} a INNER JOIN {tb} b ON b.{b} = a.{a} AND a.id <> b.id"
+        ))),
         _ => pieces.push(sql(&format!("{select} a JOIN {tb} b ON a.{a} = b.{b}"))),
     }
     if random.chance(50) {
@@ -309,32 +381,54 @@ fn join(random: &mut Random, tables: &[Table], left: usize) -> Statement {
     } else {
         order = Order::Any;
     }
-    statement("select join", pieces, Check { order, ..Check::default() })
+    statement(
+        "select join",
+        pieces,
+        Check {
+            order,
+            ..Check::default()
+        },
+    )
 }
 
 /// `IN (SELECT …)` and `EXISTS (SELECT …)`
 fn subquery(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     let table = &tables[number];
-    let inner = if random.chance(60) { number } else { random.below(tables.len()) };
+    let inner = if random.chance(60) {
+        number
+    } else {
+        random.below(tables.len())
+    };
     let index = match inner == number {
         true => column(random, table, Column::can_equal).unwrap_or(0),
         false => 0,
     };
     let name = &table.columns[index].name;
     let shown = some_columns(random, table);
-    let names: Vec<String> = shown.iter().map(|&i| format!("o.{}", table.columns[i].name)).collect();
-    let mut pieces = vec![sql(&format!("SELECT o.id, {} FROM {} o WHERE ", names.join(", "), table.name))];
+    let names: Vec<String> = shown
+        .iter()
+        .map(|&i| format!("o.{}", table.columns[i].name))
+        .collect();
+    let mut pieces = vec![sql(&format!(
+        "SELECT o.id, {} FROM {} o WHERE ",
+        names.join(", "),
+        table.name
+    ))];
     let not = if random.chance(30) { "NOT " } else { "" };
     let inner_name = &tables[inner].name;
     let label = if random.chance(50) {
-        pieces.push(sql(&format!("o.{name} {not}IN (SELECT i.{name} FROM {inner_name} i")));
+        pieces.push(sql(&format!(
+            "o.{name} {not}IN (SELECT i.{name} FROM {inner_name} i"
+        )));
         if random.chance(70) {
             pieces.extend(filter(random, tables, &[(inner, "i")]));
         }
         "select in subquery"
     } else {
-        let item = *random.pick(&["1", "*", "i.id"]);
-        pieces.push(sql(&format!("{not}EXISTS (SELECT {item} FROM {inner_name} i WHERE i.{name} = o.{name} AND ")));
+        let item = random.pick(&["1", "*", "i.id"]);
+        pieces.push(sql(&format!(
+            "{not}EXISTS (SELECT {item} FROM {inner_name} i WHERE i.{name} = o.{name} AND "
+        )));
         condition(random, tables, &[(inner, "i")], 1, &mut pieces);
         "select exists"
     };
@@ -344,5 +438,12 @@ fn subquery(random: &mut Random, tables: &[Table], number: usize) -> Statement {
         condition(random, tables, &[(number, "o")], 1, &mut pieces);
     }
     pieces.push(sql(" ORDER BY o.id"));
-    statement(label, pieces, Check { order: Order::Total, ..Check::default() })
+    statement(
+        label,
+        pieces,
+        Check {
+            order: Order::Total,
+            ..Check::default()
+        },
+    )
 }

@@ -39,7 +39,12 @@ impl Random {
     }
 
     /// One of them.
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// One of them, where it lies.
+    pub fn choose<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 

@@ -9,8 +9,15 @@ use std::fmt::Write;
 /// The types of the columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
-    Int { bytes: u32, unsigned: bool },
-    Decimal { digits: u32, scale: u32, unsigned: bool },
+    Int {
+        bytes: u32,
+        unsigned: bool,
+    },
+    Decimal {
+        digits: u32,
+        scale: u32,
+        unsigned: bool,
+    },
     Float,
     Double,
     Char(u32),
@@ -44,6 +51,8 @@ pub struct Column {
     pub on_update: bool,
     pub auto_increment: bool,
     pub protection: Option<Protection>,
+    /// Whether a key names it.
+    pub is_indexed: bool,
     /// Values that recur in rows and conditions, so that they meet.
     pub pool: Vec<Literal>,
 }
@@ -68,11 +77,6 @@ impl Type {
     /// Text with a character set.
     pub fn is_text(self) -> bool {
         matches!(self, Type::Char(_) | Type::VarChar(_) | Type::Text)
-    }
-
-    /// Bytes.
-    pub fn is_bytes(self) -> bool {
-        matches!(self, Type::Binary(_) | Type::VarBinary(_) | Type::Blob)
     }
 
     /// Numbers that can be added to.
@@ -105,7 +109,11 @@ impl Type {
                 };
                 format!("{name}{}", unsigned(u))
             }
-            Type::Decimal { digits, scale, unsigned: u } => {
+            Type::Decimal {
+                digits,
+                scale,
+                unsigned: u,
+            } => {
                 format!("DECIMAL({digits},{scale}){}", unsigned(u))
             }
             Type::Float => "FLOAT".into(),
@@ -125,24 +133,28 @@ impl Type {
     }
 
     fn random(random: &mut Random) -> Type {
-        let fraction = |random: &mut Random| *random.pick(&[0, 0, 1, 3, 6]);
+        let fraction = |random: &mut Random| random.pick(&[0, 0, 1, 3, 6]);
         match random.weighted(&[26, 8, 4, 4, 7, 14, 5, 4, 5, 3, 6, 5, 6, 5, 3]) {
             0 => Type::Int {
-                bytes: *random.pick(&[1, 2, 3, 4, 4, 8]),
+                bytes: random.pick(&[1, 2, 3, 4, 4, 8]),
                 unsigned: random.chance(35),
             },
             1 => {
-                let digits = *random.pick(&[1, 5, 9, 10, 18, 30, 65]);
+                let digits = random.pick(&[1, 5, 9, 10, 18, 30, 65]);
                 let scale = random.below(digits.min(30) as usize + 1) as u32;
-                Type::Decimal { digits, scale, unsigned: random.chance(20) }
+                Type::Decimal {
+                    digits,
+                    scale,
+                    unsigned: random.chance(20),
+                }
             }
             2 => Type::Float,
             3 => Type::Double,
-            4 => Type::Char(*random.pick(&[0, 1, 4, 8, 20, 100])),
-            5 => Type::VarChar(*random.pick(&[1, 4, 8, 16, 40, 255])),
+            4 => Type::Char(random.pick(&[0, 1, 4, 8, 20, 100])),
+            5 => Type::VarChar(random.pick(&[1, 4, 8, 16, 40, 255])),
             6 => Type::Text,
-            7 => Type::Binary(*random.pick(&[1, 4, 16, 20])),
-            8 => Type::VarBinary(*random.pick(&[1, 8, 15, 16, 64])),
+            7 => Type::Binary(random.pick(&[1, 4, 16, 20])),
+            8 => Type::VarBinary(random.pick(&[1, 8, 15, 16, 64])),
             9 => Type::Blob,
             10 => Type::Date,
             11 => Type::Time(fraction(random)),
@@ -196,13 +208,16 @@ impl Column {
 
     /// The server can compare it for equality.
     pub fn can_equal(&self) -> bool {
-        let searchable = |p: &Protection| p.eq || p.join.is_some() || (p.range && self.exact_order());
+        let searchable =
+            |p: &Protection| p.eq || p.join.is_some() || (p.range && self.exact_order());
         self.protection.as_ref().is_none_or(searchable)
     }
 
     /// The server can compare it by order.
     pub fn can_order(&self) -> bool {
-        self.protection.as_ref().is_none_or(|p| p.range && self.exact_order())
+        self.protection
+            .as_ref()
+            .is_none_or(|p| p.range && self.exact_order())
     }
 
     /// Whether an order key covers the whole value (docs/formats.md).
@@ -238,14 +253,25 @@ impl Table {
         elements.push("PRIMARY KEY (id)".into());
         for key in &self.keys {
             let unique = if key.unique { "UNIQUE " } else { "" };
-            elements.push(format!("{unique}KEY {} ({})", key.name, key.columns.join(", ")));
+            elements.push(format!(
+                "{unique}KEY {} ({})",
+                key.name,
+                key.columns.join(", ")
+            ));
         }
-        format!("CREATE TABLE {} (\n  {}\n){}", self.name, elements.join(",\n  "), self.options)
+        format!(
+            "CREATE TABLE {} (\n  {}\n){}",
+            self.name,
+            elements.join(",\n  "),
+            self.options
+        )
     }
 
     /// Whether a unique key besides the primary one names the column.
     pub fn is_unique(&self, column: &str) -> bool {
-        self.keys.iter().any(|k| k.unique && k.columns.iter().any(|c| c == column))
+        self.keys
+            .iter()
+            .any(|k| k.unique && k.columns.iter().any(|c| c == column))
     }
 
     /// A random table.
@@ -255,14 +281,16 @@ impl Table {
             columns.push(random_column(random, kind, n as usize));
         }
         if random.chance(15) {
-            let mut changed = plain_column("changed", Type::Timestamp(*random.pick(&[0, 3, 6])));
-            let Type::Timestamp(digits) = changed.ty else { unreachable!() };
+            let mut changed = plain_column("changed", Type::Timestamp(random.pick(&[0, 3, 6])));
+            let Type::Timestamp(digits) = changed.ty else {
+                unreachable!()
+            };
             changed.default = Some(format!("CURRENT_TIMESTAMP({digits})"));
             changed.on_update = true;
             changed.nullable = false;
             columns.push(changed);
         }
-        let mut keys = Vec::new();
+        let mut keys: Vec<Key> = Vec::new();
         for n in 0..random.below(4) {
             let may = |c: &&Column| {
                 c.name != "id"
@@ -282,26 +310,36 @@ impl Table {
                 columns: chosen.iter().map(|&i| candidates[i].name.clone()).collect(),
             });
         }
-        let options = *random.pick(&[
+        for column in &mut columns {
+            let name = &column.name;
+            column.is_indexed = keys.iter().any(|key| key.columns.contains(name));
+        }
+        let options = random.pick(&[
             "",
             "",
             " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci",
             " DEFAULT CHARSET=latin1",
             " COMMENT='it''s a table'",
         ]);
-        Table { name: format!("t{number}"), columns, keys, options }
+        Table {
+            name: format!("t{number}"),
+            columns,
+            keys,
+            options,
+        }
     }
 }
 
 /// A second table whose columns can be joined with those of the first.
 pub fn joinable(random: &mut Random, first: &mut Table, second: &mut Table) {
     let is_candidate = |c: &Column| c.name != "id" && c.name != "changed";
-    let candidates: Vec<usize> =
-        (0..first.columns.len()).filter(|&i| is_candidate(&first.columns[i])).collect();
+    let candidates: Vec<usize> = (0..first.columns.len())
+        .filter(|&i| is_candidate(&first.columns[i]))
+        .collect();
     if candidates.is_empty() {
         return;
     }
-    let chosen = *random.pick(&candidates);
+    let chosen = random.pick(&candidates);
     if let Some(protection) = &mut first.columns[chosen].protection {
         protection.join = Some("g");
     }
@@ -322,18 +360,28 @@ fn plain_column(name: &str, ty: Type) -> Column {
         on_update: false,
         auto_increment: false,
         protection: None,
+        is_indexed: false,
         pool: Vec::new(),
     }
 }
 
 fn id_column(random: &mut Random) -> Column {
-    let ty = Type::Int { bytes: *random.pick(&[4, 4, 8]), unsigned: random.chance(30) };
+    let ty = Type::Int {
+        bytes: random.pick(&[4, 4, 8]),
+        unsigned: random.chance(30),
+    };
     let mut id = plain_column("id", ty);
     id.nullable = false;
-    id.pool = (0..12).map(|_| Literal::number(&random.between(1, 40).to_string())).collect();
+    id.pool = (0..12)
+        .map(|_| Literal::number(&random.between(1, 40).to_string()))
+        .collect();
     id.auto_increment = random.chance(60);
     if !id.auto_increment && random.chance(30) {
-        id.protection = Some(Protection { eq: random.chance(50), range: true, join: None });
+        id.protection = Some(Protection {
+            eq: random.chance(50),
+            range: true,
+            join: None,
+        });
     }
     id
 }
@@ -355,8 +403,13 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     }
     column.nullable = random.chance(65);
     if random.chance(65) {
-        let (eq, range) = *random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
-        column.protection = Some(Protection { eq, range, join: None });
+        let (eq, range) =
+            random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
+        column.protection = Some(Protection {
+            eq,
+            range,
+            join: None,
+        });
     }
     column.pool = values::pool(random, &column);
     // MySQL's long types can have no default.
@@ -365,8 +418,14 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
         let candidates: Vec<&Literal> = column
             .pool
             .iter()
-            .filter(|l| l.sql != "NULL" && !l.sql.contains("0000-") && !l.sql.contains("-00"))
+            .filter(|l| {
+                !l.risky && l.sql != "NULL" && !l.sql.contains("0000-") && !l.sql.contains("-00")
+            })
             .filter(|l| !l.sql.starts_with('_') && !l.sql.contains('\0'))
+            // MySQL's information_schema shows characters beyond the basic plane as `?`.
+            .filter(|l| l.sql.chars().all(|c| u32::from(c) < 0x1_0000))
+            // MariaDB takes the default of a TEXT for text of the table's character set.
+            .filter(|l| ty != Type::Text || l.sql.is_ascii())
             .collect();
         if !candidates.is_empty() {
             column.default = Some(random.pick(&candidates).sql.clone());

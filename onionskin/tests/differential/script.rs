@@ -115,22 +115,27 @@ impl Statement {
 
     /// The text with its constants in it.
     pub fn text(&self) -> String {
-        self.pieces.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Sql(sql) => text + sql,
-            Piece::Constant(literal, _) => text + &literal.sql,
-        })
+        self.pieces
+            .iter()
+            .fold(String::new(), |text, piece| match piece {
+                Piece::Sql(sql) => text + sql,
+                Piece::Constant(literal, _) => text + &literal.sql,
+            })
     }
 
     /// The text with parameters, and what is bound to them.
     pub fn parameters(&self) -> (String, Vec<Value>) {
         let mut values = Vec::new();
-        let text = self.pieces.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Sql(sql) => text + sql,
-            Piece::Constant(literal, _) => {
-                values.push(literal.parameter.clone());
-                text + "?"
-            }
-        });
+        let text = self
+            .pieces
+            .iter()
+            .fold(String::new(), |text, piece| match piece {
+                Piece::Sql(sql) => text + sql,
+                Piece::Constant(literal, _) => {
+                    values.push(literal.parameter.clone());
+                    text + "?"
+                }
+            });
         (text, values)
     }
 }
@@ -171,8 +176,25 @@ impl Insert {
             ("INSERT IGNORE", _) => "insert ignore",
             _ => "insert",
         };
-        Statement { label, pieces, prepared: self.prepared, check: self.check.clone() }
+        Statement {
+            label,
+            pieces,
+            prepared: self.prepared,
+            check: self.check.clone(),
+        }
     }
+}
+
+/// A parameter with its type in the protocol.
+fn shown(value: &Value) -> String {
+    let kind = match value {
+        Value::NULL => "",
+        Value::Bytes(_) => "string ",
+        Value::Int(_) | Value::UInt(_) => "integer ",
+        Value::Float(_) | Value::Double(_) => "double ",
+        Value::Date(..) | Value::Time(..) => "temporal ",
+    };
+    format!("{kind}{}", value.as_sql(true))
 }
 
 impl Step {
@@ -190,7 +212,8 @@ impl Step {
         match self.statements().as_slice() {
             [one] if one.prepared => {
                 let (text, values) = one.parameters();
-                format!("{text};  -- prepared, with {values:?}")
+                let values: Vec<String> = values.iter().map(shown).collect();
+                format!("{text};  -- prepared, with {}", values.join(", "))
             }
             all => {
                 let texts: Vec<String> = all.iter().map(Statement::text).collect();

@@ -1,0 +1,170 @@
+//! A pair of addresses, and how a case runs on both.
+
+use super::answers::{self, Answer};
+use super::comparison::{self, Difference};
+use super::script::{Case, Statement, Step};
+use crate::support::direct_mode;
+use mysql::prelude::Queryable;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where the plain server and the proxy listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane {
+    pub plain: u16,
+    pub proxy: u16,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Statements that both sides ran.
+    pub compared: usize,
+    /// Refusals by code and kind of statement.
+    pub refused: BTreeMap<(String, &'static str), usize>,
+    /// Statements that both sides failed with different errors, either of which is right.
+    pub other_error: usize,
+    /// Statements that fail on both sides.
+    pub failed: usize,
+    /// The tables could not be made.
+    pub unusable: Option<String>,
+    pub differences: Vec<Difference>,
+}
+
+impl Report {
+    /// Number of refused statements.
+    pub fn refusals(&self) -> usize {
+        self.refused.values().sum()
+    }
+
+    /// Adds up the numbers.
+    pub fn add(&mut self, other: &Report) {
+        self.compared += other.compared;
+        self.other_error += other.other_error;
+        self.failed += other.failed;
+        for (key, count) in &other.refused {
+            *self.refused.entry(key.clone()).or_default() += count;
+        }
+    }
+}
+
+impl Lane {
+    /// Runs a case in a new database and new sessions.
+    pub fn run(self, case: &Case) -> Report {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let database = format!("d{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut plain = answers::connect(self.plain, case.found_rows);
+        let mut proxy = answers::connect(self.proxy, case.found_rows);
+        for conn in [&mut plain, &mut proxy] {
+            answers::must(
+                conn,
+                &format!("CREATE DATABASE {database} DEFAULT CHARSET utf8mb4"),
+            );
+            answers::must(conn, &format!("USE {database}"));
+        }
+        let mut report = Report::default();
+        run_in(&mut plain, &mut proxy, case, &mut report);
+        for (mut conn, port) in [(plain, self.plain), (proxy, self.proxy)] {
+            let drop = format!("DROP DATABASE {database}");
+            if conn.query_drop(&drop).is_err() {
+                // The case may have cost the connection.
+                answers::must(&mut answers::connect(port, false), &drop);
+            }
+        }
+
+        report
+    }
+}
+
+fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report: &mut Report) {
+    for table in &case.tables {
+        let create = |protected| [Statement::fixed("create table", table.create(protected))];
+        let proxied = answers::answer(proxy, &create(!direct_mode()));
+        if let Some(problem) = proxied.refusal() {
+            count(report, problem, "create table");
+            return;
+        }
+        let expected = answers::answer(plain, &create(false));
+        comparison::differences(&create(false), &expected, &proxied, &mut report.differences);
+        report.compared += 1;
+        if let Some(problem) = expected.problem {
+            report.unusable = Some(format!("{}\n→ {}", table.create(false), problem.message));
+        }
+        if proxied.problem.is_some() || report.unusable.is_some() {
+            return;
+        }
+    }
+    // What is said about the last statement is not comparable after a refusal, or after another error.
+    let mut incomparable = false;
+    for (number, step) in case.steps.iter().enumerate() {
+        let statements = step.statements();
+        if statements[0].check.follows && incomparable {
+            continue;
+        }
+        let proxied = answers::answer(proxy, &statements);
+        // A refused statement is not run on the plain server; what stands before it in the same text is.
+        let refusal = proxied.refusal();
+        incomparable = refusal.is_some();
+        let usable = match refusal {
+            None => statements.as_slice(),
+            Some(problem) => {
+                let done = proxied.sets.len().min(statements.len());
+                count(
+                    report,
+                    problem,
+                    statements.get(done).map_or("?", |s| s.label),
+                );
+                &statements[..done]
+            }
+        };
+        if usable.is_empty() {
+            continue;
+        }
+        let expected = answers::answer(plain, usable);
+        let heard = match refusal {
+            Some(_) => Answer {
+                problem: None,
+                ..proxied.clone()
+            },
+            None => proxied,
+        };
+        report.compared += usable.len();
+        if let (Some(p), Some(q)) = (&expected.problem, &heard.problem) {
+            report.failed += 1;
+            report.other_error += usize::from(p.code != q.code);
+            incomparable = p.code != q.code;
+        }
+        let uses_up_numbers = expected
+            .problem
+            .as_ref()
+            .is_some_and(|problem| uses_up_numbers(case, step, problem));
+        let known = report.differences.len();
+        comparison::differences(usable, &expected, &heard, &mut report.differences);
+        for difference in &mut report.differences[known..] {
+            difference.step = number;
+        }
+        if uses_up_numbers || report.differences[known..].iter().any(|d| d.diverged) {
+            return;
+        }
+    }
+}
+
+/// Whether a statement that failed may have taken numbers of AUTO_INCREMENT for its first rows, which it does not
+/// where the proxy finds the error before it sends anything. Gaps are nothing that an application may rely on, but
+/// all numbers that follow would be different.
+fn uses_up_numbers(case: &Case, step: &Step, problem: &answers::Problem) -> bool {
+    const DUPLICATE_KEY: u16 = 1062;
+    let Step::Insert(insert) = step else {
+        return false;
+    };
+    let counts = case
+        .tables
+        .get(insert.table)
+        .is_some_and(|t| t.columns[0].auto_increment);
+    counts && insert.rows.len() > 1 && problem.code != DUPLICATE_KEY
+}
+
+fn count(report: &mut Report, problem: &answers::Problem, label: &'static str) {
+    let code = problem.refusal_code().unwrap_or_default().to_owned();
+    *report.refused.entry((code, label)).or_default() += 1;
+}
