@@ -107,7 +107,7 @@ pub fn differences(
                     format!("plain: {p:?}\nproxy: {q:?}"),
                     true,
                 );
-            } else if !same && !(several && p.code != q.code) {
+            } else if !(same || (several && p.code != q.code)) {
                 let kind = format!(
                     "error {} ({}) instead of {} ({})",
                     q.code, q.state, p.code, p.state

@@ -102,10 +102,7 @@ impl Shrinker<'_> {
 
     fn drop_rows(&mut self, best: &mut Case) {
         for step in 0..best.steps.len() {
-            loop {
-                let Step::Insert(insert) = &best.steps[step] else {
-                    break;
-                };
+            while let Step::Insert(insert) = &best.steps[step] {
                 let count = insert.rows.len();
                 let mut chunk = count / 2;
                 let mut dropped = false;
