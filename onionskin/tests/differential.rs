@@ -12,6 +12,7 @@
 //! - `ONIONSKIN_STATEMENTS=n` is how many statements are run on each server.
 //! - `ONIONSKIN_CASE=n` runs a single case of the seed.
 //! - `ONIONSKIN_FINDINGS=n` is how many findings are made small and printed as scripts.
+//! - `ONIONSKIN_KNOWN=0` treats differences that are known (`differential/known.rs`) as the others.
 //! - `ONIONSKIN_TEST_DIRECT=1` compares a plain server with a plain server, which checks the test itself.
 
 mod support;

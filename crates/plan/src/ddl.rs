@@ -493,7 +493,32 @@ fn canonical(
         database: "",
         table: "",
     };
-    onionskin_schema::canonical_default(default, sql_type, &context).map_err(|e| schema_refusal(&e))
+    let printed = onionskin_schema::canonical_default(default, sql_type, &context)
+        .map_err(|e| schema_refusal(&e))?;
+    // six digits are printed of a FLOAT; a default that loses some of its own would be another
+    let payload = |default: &DefaultLiteral| {
+        let DefaultLiteral::Value(text) = default else {
+            return None;
+        };
+        let input = Input::Text {
+            bytes: text,
+            charset: Charset::Utf8mb4,
+        };
+        let mut out = Vec::new();
+        onionskin_value::store(sql_type, input, &context, &mut out, &mut Vec::new()).ok()?;
+        Some(out)
+    };
+    let real = matches!(
+        sql_type.kind,
+        onionskin_value::Kind::Float | onionskin_value::Kind::Double
+    );
+    if real && payload(default) != payload(&printed) {
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: a DEFAULT of more digits than are shown"),
+        );
+    }
+    Ok(printed)
 }
 
 /// What an element of a `CREATE TABLE` list or an `ADD` specification is.
