@@ -21,6 +21,7 @@ use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::open::Shown;
 
 /// How old what is known of a table may be.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -77,6 +78,8 @@ pub(crate) struct Prepared {
     /// One for each of the plan's columns.
     pub ciphers: Vec<Arc<ColumnCipher>>,
     pub generation: u64,
+    /// What the result's definitions were the last time.
+    pub shown: RwLock<Option<Arc<Shown>>>,
     entries: Vec<Arc<Entry>>,
 }
 
@@ -204,6 +207,7 @@ impl Account {
             plan,
             ciphers,
             generation,
+            shown: RwLock::default(),
             entries,
         }))
     }

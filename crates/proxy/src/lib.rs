@@ -42,6 +42,7 @@ pub(crate) struct Shared {
     pub config: Config,
     pub sessions: listener::Registry,
     pub accounts: catalog::Accounts,
+    pub cell_memory: row_update::CellMemory,
 }
 
 impl Shared {
@@ -50,6 +51,7 @@ impl Shared {
             config,
             sessions: listener::Registry::default(),
             accounts: catalog::Accounts::default(),
+            cell_memory: row_update::CellMemory::default(),
         })
     }
 }

@@ -41,11 +41,64 @@ struct OpenColumn {
     from: OpenFrom,
 }
 
+/// The definitions of a statement's result: as the server sent them, and as the client saw them. A
+/// statement that runs again gets the same, and need not check and translate them once more.
+pub(crate) struct Shown {
+    server: Vec<Vec<u8>>,
+    client: Vec<Vec<u8>>,
+    types: Vec<ParamType>,
+    results_collation: u16,
+    binary: bool,
+}
+
+impl Shown {
+    /// Whether the server's definitions, read under this state, are these.
+    fn holds(&self, server: &[Vec<u8>], state: &State, binary: bool) -> bool {
+        self.binary == binary
+            && self.results_collation == state.results_collation
+            && self.server == server
+    }
+
+    /// What the client is shown.
+    pub fn client(&self) -> &[Vec<u8>] {
+        &self.client
+    }
+}
+
 /// Whether a packet with a column definition names a sealed column or a companion.
 pub(crate) fn names_physical(definition: &[u8]) -> bool {
     memchr::memmem::find(definition, b"$enc").is_some()
         || memchr::memmem::find(definition, b"$ord_").is_some()
         || memchr::memmem::find(definition, b"$eq_").is_some()
+}
+
+/// Checks the definitions of a statement's result and makes them logical, or recalls them.
+pub(crate) fn shown(
+    prepared: &Prepared,
+    items: &[ResultItem],
+    server: &mut Vec<Vec<u8>>,
+    state: &State,
+    binary: bool,
+) -> Outcome<(Arc<Shown>, Opener)> {
+    let recalled = prepared.shown.read().clone();
+    if let Some(shown) = recalled.filter(|s| s.holds(server, state, binary)) {
+        let columns = items.iter().map(|item| {
+            let (index, from) = item.open?;
+            Some(OpenColumn::new(prepared, index, from))
+        });
+        let opener = Opener::new(columns.collect(), shown.types.clone(), binary);
+        return Ok((shown, opener));
+    }
+    let (client, opener) = definitions(prepared, items, server, state, binary)?;
+    let shown = Arc::new(Shown {
+        server: std::mem::take(server),
+        client,
+        types: opener.types.clone(),
+        results_collation: state.results_collation,
+        binary,
+    });
+    *prepared.shown.write() = Some(Arc::clone(&shown));
+    Ok((shown, opener))
 }
 
 /// Checks a result's definitions and makes them logical.
@@ -106,21 +159,9 @@ pub(crate) fn definitions_of(
             return Err(Failure::Stale);
         }
         shown.push(logical_definition(&definition, item, used, state)?);
-        columns.push(Some(OpenColumn {
-            used: used.clone(),
-            cipher: Arc::clone(&prepared.ciphers[index]),
-            others: Vec::new(),
-            from,
-        }));
+        columns.push(Some(OpenColumn::new(prepared, index, from)));
     }
-    let opener = Opener {
-        columns,
-        types,
-        binary,
-        payload: Vec::new(),
-        order: Vec::new(),
-    };
-    Ok((shown, opener))
+    Ok((shown, Opener::new(columns, types, binary)))
 }
 
 /// The definition that a server with the logical table would send.
@@ -214,6 +255,15 @@ pub(crate) fn format_context(state: &State) -> Outcome<FormatContext<'_>> {
 }
 
 impl OpenColumn {
+    fn new(prepared: &Prepared, index: usize, from: OpenFrom) -> Self {
+        OpenColumn {
+            used: prepared.plan.columns[index].clone(),
+            cipher: Arc::clone(&prepared.ciphers[index]),
+            others: Vec::new(),
+            from,
+        }
+    }
+
     /// Opens a cell; the payload is appended.
     fn open(
         &mut self,
@@ -262,6 +312,22 @@ impl OpenColumn {
 }
 
 impl Opener {
+    fn new(columns: Vec<Option<OpenColumn>>, types: Vec<ParamType>, binary: bool) -> Self {
+        Opener {
+            columns,
+            types,
+            binary,
+            payload: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Opens sealed cells of these columns of the plan, without a result of the server's.
+    pub fn of_sealed(prepared: &Prepared, columns: impl Iterator<Item = usize>) -> Opener {
+        let columns = columns.map(|index| Some(OpenColumn::new(prepared, index, OpenFrom::Sealed)));
+        Opener::new(columns.collect(), Vec::new(), false)
+    }
+
     /// Appends the row that the client gets.
     pub fn row(
         &mut self,

@@ -419,8 +419,8 @@ impl Session {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            Action::Server { text, .. } => text.clone(),
-            Action::Finish(finish) => finish.text.clone(),
+            Action::Server { text, .. } => text,
+            Action::Finish(finish) => &finish.text,
             _ => return Err(Failure::Stale),
         };
         let Some(server_id) = statement.server_id else {
@@ -441,7 +441,7 @@ impl Session {
         let mut body = Vec::new();
         let mut writer =
             ExecuteWriter::begin(&mut body, server_id, cursor, statement.server_params);
-        let bound = binder.params(&text, 1, &mut writer, &mut body);
+        let bound = binder.params(text, 1, &mut writer, &mut body);
         let bound = bound.and_then(|()| {
             writer
                 .finish()

@@ -931,14 +931,13 @@ impl Session {
                 _ => return Err(Failure::Stale),
             }
         }
-        let (shown, opener) =
-            open::definitions(prepared, items, &definitions, &self.state, binary)?;
+        let (shown, mut opener) =
+            open::shown(prepared, items, &mut definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         let mut head = Vec::new();
         onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
         // the first row is opened before anything is written: if it does not open, the table may
         // be another one than the snapshot says
-        let mut opener = opener;
         let mut behind = Vec::new();
         let mut step = self.server.step()?;
         if let Step::EofAfterColumns { .. } = step {
@@ -962,7 +961,7 @@ impl Session {
             return Err(self.server.error());
         }
         self.statements.wrote = true;
-        for packet in std::iter::once(&head).chain(&shown).chain(&behind) {
+        for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
             self.write(packet)?;
         }
         if let Step::EndOfRows { .. } = step {

@@ -1,0 +1,70 @@
+//! The literals by which rows are named that were read.
+
+use onionskin_plan::errors;
+use onionskin_value::Charset;
+use onionskin_wire::ColumnType;
+use onionskin_wire::messages::ColumnDefinition;
+
+use crate::bind::put_hex;
+use crate::error::{Failure, Outcome};
+
+/// How a key column's text becomes a literal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    Number,
+    Text,
+    Bytes,
+    Temporal,
+}
+
+/// The kind of the key column that a definition describes.
+pub(super) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
+    let definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+    Ok(match definition.column_type {
+        ColumnType::TINY
+        | ColumnType::SHORT
+        | ColumnType::INT24
+        | ColumnType::LONG
+        | ColumnType::LONGLONG
+        | ColumnType::NEWDECIMAL
+        | ColumnType::DECIMAL
+        | ColumnType::YEAR => KeyKind::Number,
+        ColumnType::DATE | ColumnType::DATETIME | ColumnType::TIMESTAMP | ColumnType::TIME => {
+            KeyKind::Temporal
+        }
+        ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR | ColumnType::BLOB => {
+            if definition.charset == 63 {
+                KeyKind::Bytes
+            } else {
+                KeyKind::Text
+            }
+        }
+        _ => return Err(Failure::refused(&errors::NEEDS_KEY, "a key of this type")),
+    })
+}
+
+/// Appends a key's cell as a literal.
+pub(super) fn key_literal(
+    cell: &[u8],
+    kind: KeyKind,
+    charset: Option<Charset>,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    match kind {
+        KeyKind::Number => out.extend_from_slice(cell),
+        KeyKind::Temporal => {
+            out.push(b'\'');
+            out.extend_from_slice(cell);
+            out.push(b'\'');
+        }
+        KeyKind::Bytes => put_hex(cell, out),
+        KeyKind::Text => {
+            let charset = charset
+                .filter(|&c| c != Charset::Binary)
+                .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, "character_set_results"))?;
+            out.extend_from_slice(format!("_{} ", charset.name()).as_bytes());
+            put_hex(cell, out);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Tier 2 for `UPDATE`: rows are read under locks, new values computed, what changed written.
+//!
+//! A row that the statement names by its primary key is read without a lock and written on the
+//! condition that it is still the same: a sealed cell never comes back once it was replaced, so
+//! equal bytes mean an untouched value. That is two statements instead of four, and one if the
+//! row's cells are still remembered from the last update ([`CellMemory`]). If the row has changed
+//! in between, or there may be several, rows are locked.
+//!
+//! Outside of a transaction of the client's the three steps are then one of ours. Statements that do
+//! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, the last
+//! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
+//! behind: the transaction is rolled back, or what the statement did up to a savepoint.
+
+mod key;
+mod memory;
+mod read;
+mod write;
+
+use onionskin_plan::{RowUpdate, Text};
+
+pub(crate) use self::memory::CellMemory;
+use self::read::Payload;
+use crate::bind::{Binder, Values};
+use crate::catalog::Prepared;
+use crate::error::Outcome;
+use crate::exchange::Done;
+use crate::session::Session;
+
+/// Rows written by one statement.
+const CHUNK: usize = 64;
+/// Bytes of rows kept between reading and writing.
+const BOUND: usize = 64 << 20;
+
+/// A row to be written.
+#[derive(Default)]
+struct Row {
+    /// `key = literal AND …`
+    condition: Vec<u8>,
+    /// The sealed cells that it was read with, as in a text row; only of a single row.
+    cells: Vec<u8>,
+    /// For each assignment the new value, or nothing when it stays.
+    values: Vec<Option<Payload>>,
+}
+
+impl Row {
+    /// Whether the statement may change the row.
+    fn changes(&self, update: &RowUpdate) -> bool {
+        !update.plain.is_empty() || self.values.iter().any(Option::is_some)
+    }
+
+    /// Bytes that it takes while it waits to be written.
+    fn size(&self) -> usize {
+        let values = self.values.iter().flatten().flatten();
+        self.condition.len() + self.cells.len() + values.map(Vec::len).sum::<usize>() + 64
+    }
+}
+
+impl Session {
+    /// Runs a tier 2 update and answers the client.
+    pub fn row_update(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+    ) -> Outcome<()> {
+        let own = !self.server.in_transaction() && !self.locked_tables;
+        let mut select = Vec::new();
+        {
+            let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            binder.text(&update.select, 1, &mut select)?;
+        }
+        let mut memory_key = None;
+        if let (Some(condition), Some(assign)) = (&update.single_row, update.assign.first()) {
+            let table = &prepared.plan.columns[assign.column].table;
+            let table = table.table_id.as_ref().map_or(&[][..], |id| id);
+            let key = self.shared.cell_memory.key(table, &select);
+            memory_key = Some(key);
+            let row = self.remembered_row(prepared, update, values, key);
+            if let Some(row) = row
+                && let Some(done) =
+                    self.write_if_unchanged(prepared, update, values, condition, &row, key)?
+            {
+                return self.write_done(&done);
+            }
+            if own
+                && let Some(done) =
+                    self.compare_and_set(prepared, update, values, condition, &select, key)?
+            {
+                return self.write_done(&done);
+            }
+        }
+        select.extend_from_slice(b" FOR UPDATE");
+        if own {
+            self.server.put_query(b"BEGIN")?;
+        }
+        self.server.put_query(&select)?;
+        self.server.flush()?;
+        if own {
+            self.server.read_ok()?;
+        }
+        let done = self.read_and_write(prepared, update, values, own, memory_key);
+        match done {
+            Ok(done) => self.write_done(&done),
+            Err(failure) => {
+                if own && !failure.is_fatal() {
+                    self.server.drain()?;
+                    self.server.put_query(b"ROLLBACK")?;
+                    self.server.flush()?;
+                    self.server.read_ok()?;
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Reads one row without a lock and writes it if it is still the same. `None`: it is not.
+    fn compare_and_set(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+        condition: &Text,
+        select: &[u8],
+        memory_key: u64,
+    ) -> Outcome<Option<Done>> {
+        self.server.put_query(select)?;
+        self.server.flush()?;
+        let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
+        match rows.as_slice() {
+            [row] => self.write_if_unchanged(prepared, update, values, condition, row, memory_key),
+            _ if found > 1 => Ok(None),
+            _ => Ok(Some(self.update_done(found, 0, 0))),
+        }
+    }
+
+    /// Writes one row if it still has the cells that it was read with. `None`: it has not.
+    fn write_if_unchanged(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+        condition: &Text,
+        row: &Row,
+        memory_key: u64,
+    ) -> Outcome<Option<Done>> {
+        let write = self.guarded_write(prepared, update, values, condition, row)?;
+        self.server.put_query(&write.sql)?;
+        self.server.flush()?;
+        let done = self.server.read_ok()?;
+        let matched = matched_rows(&done.info).unwrap_or(done.affected_rows);
+        let memory = &self.shared.cell_memory;
+        if matched == 0 {
+            memory.forget(memory_key);
+            return Ok(None);
+        }
+        memory.keep(memory_key, &write.cells);
+        let changed = done.affected_rows.min(1);
+        Ok(Some(self.update_done(1, changed, done.warnings)))
+    }
+
+    fn update_done(&self, found: u64, changed: u64, warnings: u16) -> Done {
+        let affected_rows = if self.state.found_rows {
+            found
+        } else {
+            changed
+        };
+        let info = format!("Rows matched: {found}  Changed: {changed}  Warnings: {warnings}");
+        Done {
+            affected_rows,
+            last_insert_id: 0,
+            warnings,
+            info: info.into_bytes(),
+        }
+    }
+
+    fn read_and_write(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+        own: bool,
+        memory_key: Option<u64>,
+    ) -> Outcome<Done> {
+        let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
+        let mut changed = 0;
+        let mut warnings = 0;
+        if rows.is_empty() {
+            if own {
+                self.server.put_query(b"COMMIT")?;
+                self.server.flush()?;
+                self.server.read_ok()?;
+            }
+        } else {
+            let chunks: Vec<&[Row]> = rows.chunks(CHUNK).collect();
+            let savepoint = !own && chunks.len() > 1;
+            if savepoint {
+                self.server.put_query(b"SAVEPOINT `onionskin$update`")?;
+                self.server.flush()?;
+                self.server.read_ok()?;
+            }
+            let last = chunks.len() - 1;
+            for chunk in chunks {
+                let write = self.locked_write(prepared, update, values, chunk)?;
+                self.server.put_query(&write.sql)?;
+                // what earlier chunks did must not be committed with a last one that fails
+                let commit = own && last == 0;
+                if commit {
+                    self.server.put_query(b"COMMIT")?;
+                }
+                self.server.flush()?;
+                let done = self.server.read_ok();
+                if commit {
+                    self.server.read_ok()?;
+                }
+                match done {
+                    Ok(done) => {
+                        changed += done.affected_rows;
+                        warnings += done.warnings;
+                        if let (Some(key), [_]) = (memory_key, chunk) {
+                            self.shared.cell_memory.keep(key, &write.cells);
+                        }
+                    }
+                    Err(failure) => {
+                        if savepoint && !failure.is_fatal() {
+                            self.server.put_query(b"ROLLBACK TO `onionskin$update`")?;
+                            self.server.flush()?;
+                            // a deadlock has rolled everything back, the savepoint included
+                            let _ = self.server.read_ok();
+                        }
+                        return Err(failure);
+                    }
+                }
+            }
+            if own && last > 0 {
+                self.server.put_query(b"COMMIT")?;
+                self.server.flush()?;
+                self.server.read_ok()?;
+            }
+            if savepoint {
+                self.server
+                    .put_query(b"RELEASE SAVEPOINT `onionskin$update`")?;
+                self.server.flush()?;
+                self.server.read_ok()?;
+            }
+        }
+        Ok(self.update_done(found, changed, warnings))
+    }
+}
+
+/// `Rows matched: 1  Changed: 0  Warnings: 0`
+fn matched_rows(info: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(info).ok()?;
+    text.strip_prefix("Rows matched: ")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}

@@ -1,0 +1,262 @@
+//! The reading half: rows with their old values, and what the new ones will be.
+
+use std::sync::Arc;
+
+use onionskin_plan::{NewValue, OpenFrom, ResultItem, RowUpdate, Source, errors};
+use onionskin_value::{Context, Operator, Stored, add_sub};
+use onionskin_wire::Step;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::TextRow;
+
+use super::key::{key_kind, key_literal};
+use super::{BOUND, Row};
+use crate::bind::{Binder, Values};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::session::Session;
+
+/// A value of a protected column: its payload, or `None` for NULL.
+pub(super) type Payload = Option<Vec<u8>>;
+
+impl Session {
+    /// Reads the rows and computes their new values. Returns those to be written, and how many
+    /// there were.
+    pub(super) fn read_rows_to_update(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+    ) -> Outcome<(Vec<Row>, u64)> {
+        self.server.begin(Command::Query)?;
+        let count = match self.server.step()? {
+            Step::ColumnCount(count) => usize::from(count),
+            Step::Err => return Err(self.server.error()),
+            _ => return Err(Failure::Stale),
+        };
+        if count != update.key.len() + update.assign.len() {
+            return Err(Failure::Stale);
+        }
+        let mut definitions = Vec::new();
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(self.server.error());
+            }
+            definitions.push(self.server.payload().to_vec());
+        }
+        let item = |open| ResultItem {
+            open,
+            name: None,
+            computed: false,
+        };
+        let keys = update.key.iter().map(|_| item(None));
+        let cells = update
+            .assign
+            .iter()
+            .map(|a| item(Some((a.column, OpenFrom::Sealed))));
+        let items: Vec<ResultItem> = keys.chain(cells).collect();
+        let key_kinds = definitions[..update.key.len()]
+            .iter()
+            .map(|p| key_kind(p))
+            .collect::<Outcome<Vec<_>>>()?;
+        // keys may be tokens, which are physical names by intent
+        let (_, mut opener) =
+            open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
+        // what is wrong with a constant matters only if there is a row
+        let mut constants = self.constants(prepared, update, values);
+        let charset = self.state.results_charset;
+        let shared = Arc::clone(&self.shared);
+        let mut rows = Vec::new();
+        let mut size = 0usize;
+        let mut found = 0u64;
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Row => {}
+                Step::Err => return Err(self.server.error()),
+                _ => continue,
+            }
+            found += 1;
+            let constants = match &mut constants {
+                Ok(constants) => constants,
+                Err(_) => return Err(constants.err().unwrap_or(Failure::Stale)),
+            };
+            let mut row = Row::default();
+            let mut old: Vec<Payload> = Vec::new();
+            let key_columns = update.key.len();
+            let packet = self.server.payload();
+            opener.cells(packet, &shared.config.keys, |n, cell| {
+                if n < key_columns {
+                    if n > 0 {
+                        row.condition.extend_from_slice(b" AND ");
+                    }
+                    row.condition.extend_from_slice(update.key[n].as_bytes());
+                    row.condition.extend_from_slice(b" = ");
+                    let Some(cell) = cell else {
+                        return Err(Failure::refused(&errors::NEEDS_KEY, ""));
+                    };
+                    key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
+                } else {
+                    old.push(cell.map(<[u8]>::to_vec));
+                }
+                Ok(())
+            })?;
+            if update.single_row.is_some() {
+                let mut cells = TextRow::new(packet);
+                cells.raw_cells(key_columns).map_err(Failure::Backend)?;
+                row.cells.extend_from_slice(cells.raw_rest());
+            }
+            row.values = self.new_values(prepared, update, values, constants, &old, found)?;
+            if row.changes(update) {
+                size += row.size();
+                if size > BOUND {
+                    return Err(Failure::refused(&errors::MEMORY, ""));
+                }
+                rows.push(row);
+            }
+        }
+        Ok((rows, found))
+    }
+
+    /// A row as it is remembered to be, with its new values. `None`: not remembered, or only the
+    /// real row can tell what will happen.
+    pub(super) fn remembered_row(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+        memory_key: u64,
+    ) -> Option<Row> {
+        let mut row = Row::default();
+        let shared = Arc::clone(&self.shared);
+        if !shared.cell_memory.recall(memory_key, &mut row.cells) {
+            return None;
+        }
+        let columns = update.assign.iter().map(|a| a.column);
+        let mut opener = open::Opener::of_sealed(prepared, columns);
+        let mut old: Vec<Payload> = Vec::with_capacity(update.assign.len());
+        let opened = opener.cells(&row.cells, &shared.config.keys, |_, cell| {
+            old.push(cell.map(<[u8]>::to_vec));
+            Ok(())
+        });
+        if opened.is_err() || old.len() != update.assign.len() {
+            shared.cell_memory.forget(memory_key);
+            return None;
+        }
+        let constants = self.constants(prepared, update, values).ok()?;
+        row.values = self
+            .new_values(prepared, update, values, &constants, &old, 1)
+            .ok()?;
+        row.changes(update).then_some(row)
+    }
+
+    /// What each assignment makes of the old values; nothing where that is what they are.
+    fn new_values(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+        constants: &[Payload],
+        old: &[Payload],
+        row: u64,
+    ) -> Outcome<Vec<Option<Payload>>> {
+        let mut new_values = Vec::with_capacity(update.assign.len());
+        for (i, assign) in update.assign.iter().enumerate() {
+            let new = match assign.value {
+                NewValue::Constant(_) => constants[i].clone(),
+                NewValue::Arithmetic { operator, operand } => self.computed(
+                    prepared,
+                    assign.column,
+                    operator,
+                    operand,
+                    old[i].as_deref(),
+                    values,
+                    row,
+                )?,
+            };
+            new_values.push((new != old[i]).then_some(new));
+        }
+        Ok(new_values)
+    }
+
+    /// The payloads of constant assignments.
+    fn constants(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+    ) -> Outcome<Vec<Payload>> {
+        let mut constants = Vec::with_capacity(update.assign.len());
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.lenient_nulls = true;
+        for assign in &update.assign {
+            constants.push(match assign.value {
+                NewValue::Constant(source) => binder
+                    .stored_payload(assign.column, source)?
+                    .map(<[u8]>::to_vec),
+                NewValue::Arithmetic { .. } => None,
+            });
+        }
+        self.statements.own_warnings = binder.warnings;
+        Ok(constants)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the pieces of one row's one assignment
+    fn computed(
+        &mut self,
+        prepared: &Prepared,
+        column: usize,
+        operator: u8,
+        operand: Source,
+        old: Option<&[u8]>,
+        values: Values,
+        row: u64,
+    ) -> Outcome<Option<Vec<u8>>> {
+        let Some(old) = old else { return Ok(None) };
+        let used = &prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let mut scratch = Vec::new();
+        let input = match operand {
+            Source::Literal { index, negative } => {
+                values.input(index, negative, &self.state, &mut scratch, &used.path())?
+            }
+            Source::Null => return Ok(None),
+            Source::Bool(b) => onionskin_value::Input::Bool(b),
+            Source::Default => return Err(Failure::refused(&errors::NOT_CONSTANT, used.path())),
+        };
+        let operator = match operator {
+            b'+' => Operator::Add,
+            b'-' => Operator::Subtract,
+            _ => Operator::Multiply,
+        };
+        let ctx = Context {
+            sql_mode: self.state.sql_mode,
+            time_zone: &self.state.time_zone,
+            family: self.state.family,
+            ignore: false,
+            row,
+            column: &used.column().name,
+            database: &used.table.database,
+            table: &used.table.name,
+        };
+        let mut out = Vec::new();
+        let stored = add_sub(
+            ty,
+            old,
+            operator,
+            input,
+            &ctx,
+            &mut out,
+            &mut self.statements.own_warnings,
+        )
+        .map_err(|e| Failure::store(e, &used.path()))?;
+        match stored {
+            Stored::Null if !used.column().nullable => {
+                Err(Failure::refused(&errors::VALUE, used.path()))
+            }
+            Stored::Null => Ok(None),
+            Stored::Value => Ok(Some(out)),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Updates that need the old value: `SET k = k + 1`, and assignments whose effect only the old value tells.
+//!
+//! The proxy remembers the cells that it wrote and computes from them, so that a row that is updated again costs
+//! one statement. What it remembers may be wrong at any time: another proxy, a rollback, a replaced row. These tests make
+//! it wrong on purpose; the answers must be those of a plain server.
+
+mod support;
+use support::*;
+
+on_both_servers!(
+    a_row_that_is_updated_again_is_not_read_again,
+    what_is_remembered_is_never_trusted,
+    many_sessions_count_in_one_row,
+);
+
+const PROTECT: &str = r#"
+[protect."app.*"]
+k = ["eq", "range"]
+c = []
+"#;
+
+struct Stage {
+    server: Server,
+    first: Proxy,
+    second: Proxy,
+}
+
+/// Two proxies with the same keys, and a table.
+fn stage(kind: Kind) -> Option<Stage> {
+    let server = Server::start(kind, ServerOptions::default())?;
+    let first = Proxy::start(&server, PROTECT);
+    let second = Proxy::start_with(
+        &server,
+        ProxyOptions {
+            tables: PROTECT.into(),
+            keys: (!direct_mode()).then(|| first.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    server.connect().must("CREATE DATABASE app");
+    let mut session = first.connect_to("app");
+    session.must(
+        "CREATE TABLE t (id INT PRIMARY KEY, k TINYINT, c VARCHAR(300), plain INT DEFAULT 0)",
+    );
+    session.must("INSERT INTO t (id, k, c) VALUES (1, 1, 'one'), (2, 2, 'two'), (3, NULL, NULL)");
+    Some(Stage {
+        server,
+        first,
+        second,
+    })
+}
+
+/// How many SELECTs and UPDATEs the server has run.
+fn counters(server: &Server) -> (u64, u64) {
+    let mut admin = server.connect();
+    let mut counter = |name: &str| -> u64 {
+        let line = admin
+            .text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+            .unwrap();
+        line.split('\t').nth(1).unwrap().parse().unwrap()
+    };
+    (counter("Com_select"), counter("Com_update"))
+}
+
+fn a_row_that_is_updated_again_is_not_read_again(kind: Kind) {
+    let Some(Stage { server, first, .. }) = stage(kind) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let mut one = first.connect_to("app");
+    let mut other = first.connect_to("app");
+    let affected = |outcome: Outcome| outcome.affected;
+    // the first update of each row reads it
+    one.must("UPDATE t SET k = k + 1 WHERE id = 1");
+    one.must("UPDATE t SET c = 'x' WHERE id = 2");
+    // Tables are looked up again after a second; a run in which that happens is repeated.
+    let mut quiet = false;
+    for _ in 0..5 {
+        one.must("SELECT k FROM t WHERE id = 1");
+        let before = counters(&server);
+        for _ in 0..5 {
+            assert_eq!(affected(one.must("UPDATE t SET k = k + 1 WHERE id = 1")), 1);
+            assert_eq!(
+                affected(other.must("UPDATE t SET k = k - 1, plain = plain + 1 WHERE id = 1")),
+                1
+            );
+            let prepared = other.execute("UPDATE t SET k = k + ? WHERE id = ?", (1, 1));
+            assert_eq!(affected(prepared.unwrap()), 1);
+            one.must("BEGIN");
+            assert_eq!(affected(one.must("UPDATE t SET k = k - 1 WHERE id = 1")), 1);
+            one.must("COMMIT");
+        }
+        let after = counters(&server);
+        assert_eq!(after.1 - before.1, 20);
+        quiet |= after.0 == before.0;
+    }
+    assert!(quiet, "rows were read before they were updated");
+    assert_eq!(
+        one.text("SELECT k, plain FROM t WHERE id = 1").unwrap(),
+        "2\t25"
+    );
+    // nothing to do is noticed without a write, in the row as it is
+    for expected in [0, 0] {
+        assert_eq!(
+            affected(one.must("UPDATE t SET c = 'x' WHERE id = 2")),
+            expected
+        );
+    }
+    assert_eq!(affected(one.must("UPDATE t SET c = 'y' WHERE id = 2")), 1);
+}
+
+fn what_is_remembered_is_never_trusted(kind: Kind) {
+    let Some(Stage {
+        server,
+        first,
+        second,
+    }) = stage(kind)
+    else {
+        return;
+    };
+    let (mut here, mut there) = (first.connect_to("app"), second.connect_to("app"));
+    let increment = "UPDATE t SET k = k + 1 WHERE id = 1";
+    let k = |session: &mut Session, id: u32| {
+        session
+            .text(&format!("SELECT k FROM t WHERE id = {id}"))
+            .unwrap()
+    };
+
+    // another proxy
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(there.must("UPDATE t SET k = 100 WHERE id = 1").affected, 1);
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(k(&mut here, 1), "101");
+    assert_eq!(k(&mut there, 1), "101");
+
+    // a rollback, of one's own and of another session's
+    here.must("BEGIN");
+    here.must(increment);
+    here.must(increment);
+    assert_eq!(k(&mut here, 1), "103");
+    here.must("ROLLBACK");
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(k(&mut here, 1), "102");
+    let mut neighbour = first.connect_to("app");
+    neighbour.must("BEGIN");
+    neighbour.must("UPDATE t SET k = 50 WHERE id = 1");
+    neighbour.must("ROLLBACK");
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(k(&mut here, 1), "103");
+
+    // an error that the remembered value would raise and the real one does not, and the other way round
+    here.must("UPDATE t SET k = 126 WHERE id = 2");
+    here.must("UPDATE t SET k = k + 1 WHERE id = 2");
+    assert_eq!(k(&mut here, 2), "127");
+    assert_eq!(there.must("UPDATE t SET k = 5 WHERE id = 2").affected, 1);
+    assert_eq!(
+        here.must("UPDATE t SET k = k + 1 WHERE id = 2").affected,
+        1,
+        "127 + 1 is out of range, 5 + 1 is not"
+    );
+    assert_eq!(k(&mut there, 2), "6");
+    assert_eq!(there.must("UPDATE t SET k = 127 WHERE id = 2").affected, 1);
+    assert_eq!(here.must_fail("UPDATE t SET k = k + 1 WHERE id = 2"), 1264);
+    assert_eq!(k(&mut here, 2), "127");
+
+    // NULL, and from NULL
+    assert_eq!(here.must("UPDATE t SET k = k + 1 WHERE id = 3").affected, 0);
+    assert_eq!(
+        here.must("UPDATE t SET k = 7, c = 'c' WHERE id = 3")
+            .affected,
+        1
+    );
+    assert_eq!(
+        here.must("UPDATE t SET k = NULL, c = NULL WHERE id = 3")
+            .affected,
+        1
+    );
+    assert_eq!(
+        there
+            .must("UPDATE t SET k = 7, c = 'c' WHERE id = 3")
+            .affected,
+        1
+    );
+    assert_eq!(
+        here.must("UPDATE t SET k = NULL, c = NULL WHERE id = 3")
+            .affected,
+        1
+    );
+    assert_eq!(
+        here.text("SELECT k, c FROM t WHERE id = 3").unwrap(),
+        "NULL\tNULL"
+    );
+
+    // another row under the same key, a row that is gone, another table under the same name
+    there.must("DELETE FROM t WHERE id = 1");
+    assert_eq!(here.must(increment).affected, 0);
+    there.must("INSERT INTO t (id, k, c) VALUES (1, 9, 'nine')");
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(k(&mut there, 1), "10");
+    there.must("DROP TABLE t");
+    there.must("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(300))");
+    there.must("INSERT INTO t VALUES (1, 1000, 'thousand')");
+    assert_eq!(here.must(increment).affected, 1);
+    assert_eq!(k(&mut here, 1), "1001");
+
+    // conditions besides the key are those of the row as it is
+    assert_eq!(there.must("UPDATE t SET k = 2000 WHERE id = 1").affected, 1);
+    assert_eq!(
+        here.must("UPDATE t SET k = k + 1 WHERE id = 1 AND k < 1500")
+            .affected,
+        0
+    );
+    assert_eq!(
+        here.must("UPDATE t SET k = k + 1 WHERE id = 1 AND k = 2000")
+            .affected,
+        1
+    );
+
+    // long cells are not remembered, nor is what they replaced
+    let long = "z".repeat(300);
+    here.must("UPDATE t SET c = 'short' WHERE id = 1");
+    here.must(&format!("UPDATE t SET c = '{long}' WHERE id = 1"));
+    assert_eq!(
+        here.must("UPDATE t SET c = 'short' WHERE id = 1").affected,
+        1
+    );
+    assert_eq!(
+        here.must("UPDATE t SET c = 'short' WHERE id = 1").affected,
+        0
+    );
+
+    // a cell that somebody exchanged at the server is an error, whatever is remembered
+    if !direct_mode() {
+        here.must(increment);
+        let mut admin = server.connect();
+        admin.must("UPDATE app.t SET `k$enc` = CONCAT(SUBSTR(`k$enc`, 1, 7), REPEAT('x', LENGTH(`k$enc`) - 7))");
+        let failure = here.run(increment).expect_err("the cell is not authentic");
+        assert!(failure.message.contains("OS1102"), "{failure}");
+    }
+}
+
+fn many_sessions_count_in_one_row(kind: Kind) {
+    const SESSIONS: usize = 8;
+    const EACH: usize = 40;
+    let Some(Stage {
+        server: _server,
+        first,
+        second,
+    }) = stage(kind)
+    else {
+        return;
+    };
+    let mut session = first.connect_to("app");
+    session.must("CREATE TABLE counter (id INT PRIMARY KEY, k INT)");
+    session.must("INSERT INTO counter VALUES (1, 0)");
+    std::thread::scope(|scope| {
+        for number in 0..SESSIONS {
+            let proxy = if number % 2 == 0 { &first } else { &second };
+            scope.spawn(move || {
+                let mut session = proxy.connect_to("app");
+                for round in 0..EACH {
+                    let transaction = (number + round) % 3 == 0;
+                    if transaction {
+                        session.must("BEGIN");
+                    }
+                    let done = session.must("UPDATE counter SET k = k + 1 WHERE id = 1");
+                    assert_eq!(done.affected, 1);
+                    if transaction {
+                        session.must("COMMIT");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(
+        session.text("SELECT k FROM counter WHERE id = 1").unwrap(),
+        (SESSIONS * EACH).to_string()
+    );
+}
