@@ -4,6 +4,8 @@
 //! weigh other than one after the other (contractions) found none, so a text's weights are the weights of its
 //! characters in a row.
 
+use std::sync::OnceLock;
+
 use crate::charset::Charset;
 use crate::weight::WeightError;
 
@@ -11,7 +13,14 @@ use crate::weight::WeightError;
 #[derive(Clone, Copy)]
 pub(crate) struct Table {
     bytes: &'static [u8],
+    ascii: &'static OnceLock<Ascii>,
 }
+
+/// The weights of ASCII characters, which most texts consist of: a length and as many bytes, or [`LONGER`].
+type Ascii = [(u8, [u8; 2]); 128];
+
+/// Has more than one weight: found in the table.
+const LONGER: u8 = u8::MAX;
 
 static LATIN1_SWEDISH: &[u8; 256] = include_bytes!("../weights/latin1_swedish_ci.bin");
 static GENERAL_CI: &[u8] = include_bytes!("../weights/utf8mb4_general_ci.bin");
@@ -25,18 +34,28 @@ pub(crate) fn latin1_swedish() -> &'static [u8; 256] {
 
 /// utf8mb4_general_ci: one weight for each character.
 pub(crate) fn general_ci() -> Table {
-    Table { bytes: GENERAL_CI }
+    static ASCII: OnceLock<Ascii> = OnceLock::new();
+    Table {
+        bytes: GENERAL_CI,
+        ascii: &ASCII,
+    }
 }
 
 /// utf8mb4_unicode_ci: primary weights of UCA 4.0.0.
 pub(crate) fn unicode_ci() -> Table {
-    Table { bytes: UNICODE_CI }
+    static ASCII: OnceLock<Ascii> = OnceLock::new();
+    Table {
+        bytes: UNICODE_CI,
+        ascii: &ASCII,
+    }
 }
 
 /// utf8mb4_0900_ai_ci: primary weights of UCA 9.0.0.
 pub(crate) fn uca_0900_ai_ci() -> Table {
+    static ASCII: OnceLock<Ascii> = OnceLock::new();
     Table {
         bytes: UCA_0900_AI_CI,
+        ascii: &ASCII,
     }
 }
 
@@ -60,13 +79,35 @@ impl Table {
         out: &mut Vec<u8>,
     ) -> Result<(), WeightError> {
         let start = out.len();
+        let ascii = self.ascii();
         let mut at = 0;
         while at < text.len() && out.len() - start < enough {
+            if let Some((length @ 0..=2, weights)) = ascii.get(usize::from(text[at])) {
+                out.extend_from_slice(&weights[..usize::from(*length)]);
+                at += 1;
+                continue;
+            }
             let (weights, length) = self.first(&text[at..])?;
             out.extend_from_slice(weights.bytes());
             at += length;
         }
         Ok(())
+    }
+
+    fn ascii(self) -> &'static Ascii {
+        self.ascii.get_or_init(|| {
+            let mut all = [(LONGER, [0; 2]); 128];
+            for (code, entry) in (0..).zip(&mut all) {
+                let mut weights = CharacterWeights::default();
+                self.character(code, &mut weights);
+                match *weights.bytes() {
+                    [] => *entry = (0, [0; 2]),
+                    [high, low] => *entry = (2, [high, low]),
+                    _ => {}
+                }
+            }
+            all
+        })
     }
 
     /// The weights of the first character of a text that is not empty, and the character's length.
@@ -166,6 +207,20 @@ mod tests {
                 ignorable <= ignorable_at_most,
                 "{ignorable} characters without weight"
             );
+        }
+    }
+
+    #[test]
+    fn ascii_weighs_what_the_table_says() {
+        for table in [general_ci(), unicode_ci(), uca_0900_ai_ci()] {
+            for code in 0..128u8 {
+                let mut weights = Vec::new();
+                table
+                    .append(&[code], usize::MAX, &mut weights)
+                    .expect("a character");
+                let (expected, length) = table.first(&[code]).expect("a character");
+                assert_eq!((&*weights, length), (expected.bytes(), 1));
+            }
         }
     }
 
