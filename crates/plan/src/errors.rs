@@ -138,6 +138,9 @@ table! {
     TOO_BIG = "OS1206", 1153, "08S01",
         "A packet is larger than the proxy accepts.",
         "Send the value in smaller pieces.";
+    LOGIN = "OS1207", 1251, "08004",
+        "The login cannot be relayed safely or at all.",
+        "Use TLS on both sides or on neither, and a login method of MySQL 4.1 or later.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -1,7 +1,7 @@
 //! What a proxy is told when it starts.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -40,13 +40,31 @@ impl FromStr for Backend {
             }
             return Ok(Backend::Unix(path.into()));
         }
-        match text.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() => {
-                let host = host.trim_matches(['[', ']']).to_string();
-                let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
-                Ok(Backend::Tcp { host, port })
+        let neither = || format!("{text:?} is neither host:port nor unix:/path");
+        let (host, port) = text.rsplit_once(':').ok_or_else(neither)?;
+        let host = match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+            Some(address) => {
+                if address.parse::<Ipv6Addr>().is_err() {
+                    return Err(format!("{address:?} is no IPv6 address"));
+                }
+                address
             }
-            _ => Err(format!("{text:?} is neither host:port nor unix:/path")),
+            None if host.contains(':') => {
+                return Err(format!(
+                    "{text:?} is ambiguous: an IPv6 address stands in brackets, [::1]:3306"
+                ));
+            }
+            None if host.is_empty() || host.contains(['/', '[', ']', ' ']) => {
+                return Err(neither());
+            }
+            None => host,
+        };
+        match port.parse() {
+            Ok(port) if port > 0 => Ok(Backend::Tcp {
+                host: host.to_string(),
+                port,
+            }),
+            _ => Err(format!("{port:?} is no port")),
         }
     }
 }
@@ -136,7 +154,22 @@ mod tests {
             "[::1]:3306".parse::<Backend>().map(|b| b.host()),
             Ok("::1".into())
         );
-        for bad in ["", "host", "host:", "host:x", "unix:", ":3306"] {
+        let bad = [
+            "",
+            "host",
+            "host:",
+            "host:x",
+            "host:0",
+            "host:65536",
+            "unix:",
+            ":3306",
+            "::1:3306",
+            "[host]:3306",
+            "[::1:3306",
+            "/run/mysqld.sock:3306",
+            "a b:3306",
+        ];
+        for bad in bad {
             assert!(bad.parse::<Backend>().is_err(), "{bad}");
         }
     }

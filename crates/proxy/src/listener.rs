@@ -18,8 +18,8 @@
 //!
 //! # Scheduling
 //!
-//! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt the one that runs, and on a
-//! machine that is busy this halves what a statement costs. `ONIONSKIN_SCHEDULER=normal` in the environment leaves
+//! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt the one that runs, which saves
+//! context switches on a busy machine (figures in ARCHITECTURE.md). `ONIONSKIN_SCHEDULER=normal` in the environment leaves
 //! the policy as it is, for those who measure.
 
 use std::cell::Cell;

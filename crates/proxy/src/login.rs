@@ -220,8 +220,8 @@ fn tell(client: &mut Connection, error: &LoginError) {
             of_table(&errors::BACKEND_REFUSED, SERVER_WITHOUT_TLS)
         }
         LoginError::Refused(BAD_HANDSHAKE) => of_table(&errors::MALFORMED, BAD_HANDSHAKE),
-        // ER_NOT_SUPPORTED_AUTH_MODE, which clients know.
-        LoginError::Refused(text) => ErrPacket::new(1251, *b"08004", text.as_bytes()),
+        // the number of ER_NOT_SUPPORTED_AUTH_MODE, which clients know
+        LoginError::Refused(text) => of_table(&errors::LOGIN, text),
     };
     if client.sequence() == 0 {
         // Nobody has agreed on protocol 4.1 yet: servers leave the state out here, and clients show it as text.
