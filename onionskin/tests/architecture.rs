@@ -192,3 +192,69 @@ fn every_crate_inherits_the_lints() {
         );
     }
 }
+
+/// Every package that the program is built from: reached from `onionskin` without dependencies of tests.
+fn built_from(metadata: &Metadata) -> Vec<&Package> {
+    let resolve = metadata.resolve.as_ref().expect("a resolved graph");
+    let program = ours(metadata)
+        .into_iter()
+        .find(|package| package.name.as_str() == "onionskin")
+        .expect("the program");
+    let mut found = BTreeSet::new();
+    let mut open = vec![&program.id];
+    while let Some(id) = open.pop() {
+        if !found.insert(id) {
+            continue;
+        }
+        let node = resolve.nodes.iter().find(|node| node.id == *id);
+        for dependency in &node.expect("a node for each package").deps {
+            let is_built = dependency
+                .dep_kinds
+                .iter()
+                .any(|kind| kind.kind != DependencyKind::Development);
+            if is_built {
+                open.push(&dependency.pkg);
+            }
+        }
+    }
+    found.into_iter().map(|id| &metadata[id]).collect()
+}
+
+// What `cargo deny check licenses sources` would say, without its download of advisories.
+#[test]
+fn the_program_is_built_from_permissive_crates_of_the_registry() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join("deny.toml"),
+    )
+    .expect("deny.toml");
+    let rules: toml::Table = text.parse().expect("deny.toml is TOML");
+    let allowed: Vec<spdx::Licensee> = rules["licenses"]["allow"]
+        .as_array()
+        .expect("a list of licences")
+        .iter()
+        .map(|name| {
+            spdx::Licensee::parse(name.as_str().expect("a string")).expect("an SPDX identifier")
+        })
+        .collect();
+    let metadata = metadata();
+    let members = ours(&metadata);
+    let mut wrong = Vec::new();
+    for package in built_from(&metadata) {
+        let licence = package.license.as_deref().unwrap_or_default();
+        let permissive = spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX)
+            .is_ok_and(|e| e.evaluate(|needed| allowed.iter().any(|l| l.satisfies(needed))));
+        if !permissive {
+            wrong.push(format!("{} is under {licence:?}", package.name));
+        }
+        let from_registry = package
+            .source
+            .as_ref()
+            .is_some_and(|source| source.repr.starts_with("registry+"));
+        if !from_registry && !members.iter().any(|member| member.id == package.id) {
+            wrong.push(format!("{} is not from the registry", package.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
