@@ -32,7 +32,7 @@ trait Words: Copy {
     /// The processor has the instructions of this type.
     unsafe fn splat(word: u32) -> Self;
 
-    /// Sixteen or more bytes a register, from memory.
+    /// `BYTES` from memory, at any alignment.
     ///
     /// # Safety
     ///
@@ -46,6 +46,8 @@ trait Words: Copy {
     /// The processor has the instructions of this type, and `from` may be read for `len` bytes.
     unsafe fn load_part(from: *const u8, len: usize) -> Self;
 
+    /// Writes `BYTES`, at any alignment.
+    ///
     /// # Safety
     ///
     /// `to` may be written for `BYTES`.
