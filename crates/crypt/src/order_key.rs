@@ -66,7 +66,8 @@
 //! call. The first half of the derived key is for E_chain, the second for E_last.
 //!
 //! Measured, optimized, on a core with AES instructions: 0.11 µs for an INT, 0.22 µs for a BIGINT, 2 µs for 64 bytes; opening takes twice
-//! as long, because every block needs the digit before it. SM4 without instructions of its own: 2.8 µs for a BIGINT.
+//! as long, because every block needs the digit before it. SM4 with GFNI and AVX-512 takes 0.24 µs for a BIGINT, because its sixteen
+//! blocks go through together; opening goes one by one and takes 1.9 µs.
 
 use zeroize::Zeroize;
 
