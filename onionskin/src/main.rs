@@ -3,10 +3,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `init`, `serve`, `explain`, `demo` | the commands |
+//! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
+//! | `seal`, `open`, `verify` | the commands of sealed streams |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
+//! | `stream_keys`, `stream_io`, `meter` | what those share: keys, files and pipes, progress |
 //! | `tls` | TLS on both sides, from the configuration |
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
@@ -18,11 +20,17 @@ mod explain;
 mod home;
 mod init;
 mod logging;
+mod meter;
+mod open;
 mod private;
+mod seal;
 mod serve;
+mod stream_io;
+mod stream_keys;
 mod termination;
 mod tied;
 mod tls;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -41,6 +49,9 @@ enum Command {
     Serve(serve::Serve),
     Explain(explain::Explain),
     Demo(demo::Demo),
+    Seal(seal::Seal),
+    Open(open::Open),
+    Verify(verify::Verify),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -51,6 +62,9 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Seal(seal) => seal.run(),
+        Command::Open(open) => open.run(),
+        Command::Verify(verify) => verify.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {
