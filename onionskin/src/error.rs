@@ -6,7 +6,7 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use onionskin_backup::StreamError;
+use onionskin_backup::{StreamError, restore::RestoreError};
 use onionskin_keys::KeyError;
 
 use crate::{config_file::ConfigError, private::PrivateError};
@@ -90,6 +90,14 @@ pub enum CommandError {
         /// What went wrong.
         source: StreamError,
     },
+    /// A backup could not be restored.
+    #[error("{name}: {source}")]
+    Restore {
+        /// The file.
+        name: String,
+        /// What went wrong.
+        source: RestoreError,
+    },
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -113,16 +121,25 @@ impl CommandError {
             | Self::BackendAddress(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
-            Self::Stream { source, .. } => match source {
-                StreamError::Key(_) | StreamError::WrongKey(_) | StreamError::OtherKeySource(_) => {
-                    ExitCode::from(2)
-                }
-                StreamError::Source(_) => ExitCode::from(4),
-                damage if damage.is_damage() => ExitCode::from(3),
+            Self::Stream { source, .. } => of_stream(source),
+            Self::Restore { source, .. } => match source {
+                RestoreError::NotEmpty(_) | RestoreError::OtherSource(_) => ExitCode::from(2),
+                RestoreError::Stream(source) => of_stream(source),
                 _ => ExitCode::FAILURE,
             },
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
+    }
+}
+
+fn of_stream(error: &StreamError) -> ExitCode {
+    match error {
+        StreamError::Key(_) | StreamError::WrongKey(_) | StreamError::OtherKeySource(_) => {
+            ExitCode::from(2)
+        }
+        StreamError::Source(_) => ExitCode::from(4),
+        damage if damage.is_damage() => ExitCode::from(3),
+        _ => ExitCode::FAILURE,
     }
 }

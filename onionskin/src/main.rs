@@ -4,7 +4,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
-//! | `seal`, `open`, `verify` | the commands of sealed streams |
+//! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -13,6 +13,7 @@
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
+mod backup;
 mod config_file;
 mod demo;
 mod error;
@@ -23,6 +24,7 @@ mod logging;
 mod meter;
 mod open;
 mod private;
+mod restore;
 mod seal;
 mod serve;
 mod stream_io;
@@ -52,6 +54,8 @@ enum Command {
     Seal(seal::Seal),
     Open(open::Open),
     Verify(verify::Verify),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -65,6 +69,8 @@ fn main() -> ExitCode {
         Command::Seal(seal) => seal.run(),
         Command::Open(open) => open.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -61,8 +61,8 @@ impl Seal {
             };
             self.seal(key, Suite::Aes)
         } else {
-            let (keys, suite) = self.keys.load()?;
-            self.seal(SealKey::KeySet(&keys), suite)
+            let loaded = self.keys.load()?;
+            self.seal(SealKey::KeySet(&loaded.keys), loaded.suite)
         }
     }
 
@@ -103,7 +103,8 @@ impl Seal {
     }
 }
 
-fn finish(
+/// Makes the output whole if the sealing has succeeded.
+pub fn finish(
     name: &str,
     sealed: Result<Sealed, StreamError>,
     output: Output,
@@ -126,7 +127,8 @@ pub fn parse_threads(text: &str) -> Result<usize, String> {
     }
 }
 
-fn parse_level(text: &str) -> Result<Level, String> {
+/// 0 to 19.
+pub fn parse_level(text: &str) -> Result<Level, String> {
     let level = text.parse().ok().and_then(Level::new);
     level.ok_or_else(|| "a number from 0 to 19".into())
 }

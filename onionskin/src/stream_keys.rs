@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError};
 use onionskin_keys::{KeySet, StreamKey, Suite};
+use onionskin_proxy::Backend;
 
 use crate::{config_file::ConfigFile, error::CommandError, home};
 
@@ -25,13 +26,17 @@ impl KeyArguments {
         self.config.is_some() || self.keys.is_some()
     }
 
-    /// The keys, and the suite that the configuration prefers.
-    pub fn load(&self) -> Result<(KeySet, Suite), CommandError> {
+    /// Reads them.
+    pub fn load(&self) -> Result<Loaded, CommandError> {
         let passphrase = home::passphrase();
         if let Some(keys) = &self.keys {
             let locator = format!("file:{}", keys.display());
             let keys = KeySet::load(&locator, Path::new(""), passphrase.as_deref())?;
-            return Ok((keys, Suite::Aes));
+            return Ok(Loaded {
+                keys,
+                suite: Suite::Aes,
+                backend: None,
+            });
         }
         let config = self.config.clone().unwrap_or_else(home::default_config);
         if self.config.is_none() && !config.exists() {
@@ -43,15 +48,19 @@ impl KeyArguments {
         }
         let file = ConfigFile::read(&config)?;
         let keys = KeySet::load(&file.keys, file.folder(), passphrase.as_deref())?;
-        Ok((keys, file.suite))
+        Ok(Loaded {
+            keys,
+            suite: file.suite,
+            backend: Some(file.backend),
+        })
     }
 
     /// The key that a stream's header asks for.
     pub fn key_for(&self, header: &Header) -> Result<StreamKey, StreamKeyError> {
         match header.key_source {
             KeySource::KeyFile(_) => {
-                let (keys, _) = self.load().map_err(StreamKeyError::Command)?;
-                header.key(&keys).map_err(StreamKeyError::Stream)
+                let loaded = self.load().map_err(StreamKeyError::Command)?;
+                header.key(&loaded.keys).map_err(StreamKeyError::Stream)
             }
             KeySource::Passphrase(_) => {
                 let passphrase = needed_passphrase().map_err(StreamKeyError::Command)?;
@@ -60,6 +69,16 @@ impl KeyArguments {
             }
         }
     }
+}
+
+/// What was loaded.
+pub struct Loaded {
+    /// The keys.
+    pub keys: KeySet,
+    /// The suite that the configuration prefers.
+    pub suite: Suite,
+    /// The server that the configuration names, if there is one.
+    pub backend: Option<Backend>,
 }
 
 /// Why there is no key for a stream.

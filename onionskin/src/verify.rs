@@ -1,10 +1,13 @@
 //! `onionskin verify`: is this backup what was written? It says what was looked at, and what was not.
 
-use std::path::PathBuf;
+use std::{cell::RefCell, path::PathBuf};
 
 use chrono::DateTime;
 use clap::Args;
-use onionskin_backup::{KeySource, Manifest, StreamError, Verified, default_threads, verify};
+use onionskin_backup::{
+    Header, KeySource, Manifest, StreamError, Verified, default_threads, verify,
+};
+use onionskin_keys::StreamKey;
 
 use crate::{
     error::CommandError,
@@ -48,21 +51,14 @@ impl Verify {
             .deep
             .then(|| self.threads.unwrap_or_else(default_threads));
         let meter = Meter::start("verifying", Some(len), self.quiet || !self.deep);
-        // Kept aside, because an error about keys is no error of the stream.
-        let mut no_keys = None;
-        let key = |header: &_| {
-            self.keys.key_for(header).map_err(|error| match error {
-                StreamKeyError::Stream(error) => error,
-                StreamKeyError::Command(error) => {
-                    no_keys = Some(error);
-                    StreamError::WrongKey("key")
-                }
-            })
-        };
-        let verified = verify(input.file, key, threads, meter.progress());
-        if let Some(error) = no_keys {
-            return Err(error);
-        }
+        let finder = KeyFinder::new(&self.keys);
+        let verified = verify(
+            input.file,
+            |header| finder.find(header),
+            threads,
+            meter.progress(),
+        );
+        let verified = finder.settle(verified)?;
         let verified = verified.map_err(|source| CommandError::Stream {
             name: input.name.clone(),
             source,
@@ -70,6 +66,44 @@ impl Verify {
         drop(meter);
         print(&input.name, &verified);
         Ok(())
+    }
+}
+
+/// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the stream.
+pub struct KeyFinder<'a> {
+    keys: &'a KeyArguments,
+    failed: RefCell<Option<CommandError>>,
+}
+
+impl<'a> KeyFinder<'a> {
+    /// Looks where `keys` say.
+    pub fn new(keys: &'a KeyArguments) -> Self {
+        Self {
+            keys,
+            failed: RefCell::default(),
+        }
+    }
+
+    /// The key that a header asks for. Without one the result must go through [`KeyFinder::settle`].
+    pub fn find(&self, header: &Header) -> Result<StreamKey, StreamError> {
+        self.keys.key_for(header).map_err(|error| match error {
+            StreamKeyError::Stream(error) => error,
+            StreamKeyError::Command(error) => {
+                self.failed.replace(Some(error));
+                StreamError::WrongKey("key")
+            }
+        })
+    }
+
+    /// The error about keys, if there was one, else what came of it.
+    pub fn settle<T>(
+        &self,
+        result: Result<T, StreamError>,
+    ) -> Result<Result<T, StreamError>, CommandError> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(result),
+        }
     }
 }
 
@@ -107,7 +141,8 @@ fn print(name: &str, verified: &Verified) {
     print_manifest(&footer.manifest);
 }
 
-fn print_manifest(manifest: &Manifest) {
+/// What is known of a backup's content.
+pub fn print_manifest(manifest: &Manifest) {
     let created = i64::try_from(manifest.created)
         .ok()
         .and_then(|seconds| DateTime::from_timestamp(seconds, 0));

@@ -12,6 +12,7 @@
 //! | [`manifest`] | what the stream holds: server, positions, tables |
 //! | [`seal`](mod@seal), [`open`](mod@open), [`verify`](mod@verify) | the three things one does |
 //! | [`source`] | where the bytes come from, and how it tells that it has failed |
+//! | [`restore`] | from a sealed physical backup to a data directory |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
 //!
@@ -49,10 +50,12 @@ pub mod footer;
 pub mod frame;
 pub mod header;
 pub mod manifest;
+mod mbstream;
 pub mod open;
 pub mod openssl;
 mod pipeline;
 mod progress;
+pub mod restore;
 pub mod seal;
 pub mod source;
 #[cfg(test)]

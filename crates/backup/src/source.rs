@@ -10,7 +10,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use crate::Manifest;
+use crate::{Manifest, mbstream::Scanner};
 
 /// Something that gives bytes, and then says whether they were all.
 pub trait Source: Send + 'static {
@@ -65,8 +65,18 @@ pub struct Program {
 impl Program {
     /// Starts it. Its standard input and error are ours.
     pub fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Self> {
+        Self::start_with(program, arguments, None)
+    }
+
+    /// Starts it with something more in its environment.
+    pub fn start_with(
+        program: &OsString,
+        arguments: &[OsString],
+        variable: Option<(&str, OsString)>,
+    ) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(arguments)
+            .envs(variable)
             .stdout(Stdio::piped())
             .spawn()?;
         let output = child
@@ -105,5 +115,87 @@ impl Drop for Program {
         // After `finish` there is nothing left to kill; before, nobody will read what it writes.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A physical backup by mariadb-backup, whose stream is followed: a stream that lacks the end of a file is no backup,
+/// whatever the exit code says.
+pub struct MariadbBackup {
+    program: Program,
+    /// Taken at the end.
+    scanner: Option<Scanner>,
+}
+
+impl MariadbBackup {
+    /// The program, which must have been started with `--stream=mbstream`.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            scanner: Some(Scanner::new()),
+        }
+    }
+}
+
+impl Source for MariadbBackup {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.program.read(buf)?;
+        if let Some(scanner) = &mut self.scanner {
+            scanner.feed(&buf[..read]);
+        }
+        Ok(read)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        self.program.finish()?;
+        match self.scanner.take() {
+            Some(scanner) => scanner
+                .finish(Manifest::new("mariadb-backup"))
+                .map_err(|reason| format!("{}: {reason}", self.program.name)),
+            None => Err("it was asked twice".into()),
+        }
+    }
+}
+
+/// A logical dump by mariadb-dump or mysqldump. Both end a whole dump with a comment that says so.
+pub struct Dump {
+    program: Program,
+    /// The last bytes that came.
+    tail: Vec<u8>,
+}
+
+impl Dump {
+    const DONE: &[u8] = b"-- Dump completed";
+    const TAIL_LEN: usize = 256;
+
+    /// The program, which must write comments.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            tail: Vec::new(),
+        }
+    }
+}
+
+impl Source for Dump {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.program.read(buf)?;
+        let new = &buf[..read];
+        self.tail
+            .extend_from_slice(&new[new.len().saturating_sub(Self::TAIL_LEN)..]);
+        let surplus = self.tail.len().saturating_sub(Self::TAIL_LEN);
+        self.tail.drain(..surplus);
+        Ok(read)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        self.program.finish()?;
+        let mut ends = self.tail.windows(Self::DONE.len());
+        match ends.any(|end| end == Self::DONE) {
+            true => Ok(Manifest::new("dump")),
+            false => Err(format!(
+                "{} did not write that its dump is complete",
+                self.program.name
+            )),
+        }
     }
 }
