@@ -20,7 +20,7 @@ use crate::{
     error::CommandError,
     meter::Meter,
     seal::{finish, parse_level, parse_threads},
-    stream_io::{Input, Output, Secret, widen},
+    stream_io::{Input, Output, Secret, start_source},
     stream_keys::{KeyArguments, Loaded},
 };
 
@@ -179,12 +179,7 @@ impl Backup {
     fn start(&self, program: &str, arguments: &[OsString]) -> Result<Program, CommandError> {
         // In the environment, because everybody can read the arguments of a process.
         let password = std::env::var_os(&self.password_env).map(|password| ("MYSQL_PWD", password));
-        let started = Program::start_with(&program.into(), arguments, password);
-        let program = started.map_err(|error| {
-            CommandError::Arguments(format!("{program} cannot be started: {error}"))
-        })?;
-        widen(program.output());
-        Ok(program)
+        start_source(program.as_ref(), arguments, password)
     }
 }
 

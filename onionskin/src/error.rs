@@ -98,6 +98,16 @@ pub enum CommandError {
         /// What went wrong.
         source: RestoreError,
     },
+    /// A backup is what was written, and was damaged before.
+    #[error(
+        "{name}: {pages} InnoDB pages were damaged when the backup was made: look for an older backup, and at the server's disks"
+    )]
+    DamagedPages {
+        /// The file.
+        name: String,
+        /// How many.
+        pages: u64,
+    },
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -121,6 +131,7 @@ impl CommandError {
             | Self::BackendAddress(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
+            Self::DamagedPages { .. } => ExitCode::from(3),
             Self::Stream { source, .. } => of_stream(source),
             Self::Restore { source, .. } => match source {
                 RestoreError::NotEmpty(_) | RestoreError::OtherSource(_) => ExitCode::from(2),

@@ -4,15 +4,14 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args;
 use onionskin_backup::{
-    Level, SealKey, SealOptions, Sealed, StreamError, default_threads,
-    source::{Plain, Program},
+    Level, SealKey, SealOptions, Sealed, StreamError, default_threads, source::Plain,
 };
 use onionskin_keys::{PassphraseCost, Suite};
 
 use crate::{
     error::CommandError,
     meter::Meter,
-    stream_io::{Input, Output, Secret, widen},
+    stream_io::{Input, Output, Secret, start_source},
     stream_keys::{KeyArguments, needed_passphrase},
 };
 
@@ -90,10 +89,7 @@ impl Seal {
             Some((program, arguments)) => {
                 let mut output = Output::create(output, Secret::Sealed)?;
                 let name = program.to_string_lossy();
-                let source = Program::start(program, arguments).map_err(|error| {
-                    CommandError::Arguments(format!("{name} cannot be started: {error}"))
-                })?;
-                widen(source.output());
+                let source = start_source(program, arguments, None)?;
                 let meter = Meter::start("sealing", None, self.quiet);
                 let sealed =
                     onionskin_backup::seal(source, &mut output, key, &options, meter.progress());

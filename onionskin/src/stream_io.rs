@@ -1,13 +1,15 @@
 //! Where streams come from and go to: files, pipes, terminals.
 
 use std::{
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, IsTerminal, Write},
     os::fd::AsFd,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use onionskin_backup::WholeFile;
+use onionskin_backup::{WholeFile, source::Program};
 
 use crate::{error::CommandError, termination::Termination};
 
@@ -129,6 +131,25 @@ impl Write for Output {
     }
 }
 
+/// Starts a program whose output is sealed. It gets our environment without our secrets, and `variable`.
+pub fn start_source(
+    program: &OsStr,
+    arguments: &[OsString],
+    variable: Option<(&str, OsString)>,
+) -> Result<Program, CommandError> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_remove("ONIONSKIN_PASSPHRASE")
+        .envs(variable);
+    let program = Program::start(command).map_err(|error| {
+        let program = program.to_string_lossy();
+        CommandError::Arguments(format!("{program} cannot be started: {error}"))
+    })?;
+    widen(program.output());
+    Ok(program)
+}
+
 /// An error about a file.
 pub fn file_error(path: &Path, source: io::Error) -> CommandError {
     CommandError::File {
@@ -138,7 +159,7 @@ pub fn file_error(path: &Path, source: io::Error) -> CommandError {
 }
 
 /// Makes a pipe larger, if it is one.
-pub fn widen(file: &impl AsFd) {
+fn widen(file: &impl AsFd) {
     // No pipe, or the user's pipes take too much memory already: it works as it is.
     let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE_LEN);
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::PathBuf};
 use chrono::DateTime;
 use clap::Args;
 use onionskin_backup::{
-    Header, KeySource, Manifest, StreamError, Verified, default_threads, verify,
+    Header, KeySource, Manifest, StreamError, Verified, default_threads, innodb::PageReport, verify,
 };
 use onionskin_keys::StreamKey;
 
@@ -65,7 +65,13 @@ impl Verify {
         })?;
         drop(meter);
         print(&input.name, &verified);
-        Ok(())
+        match verified.pages.map_or(0, |pages| pages.damaged_pages) {
+            0 => Ok(()),
+            pages => Err(CommandError::DamagedPages {
+                name: input.name,
+                pages,
+            }),
+        }
     }
 }
 
@@ -113,6 +119,7 @@ fn print(name: &str, verified: &Verified) {
         footer,
         stream_len,
         deep,
+        pages,
     } = verified;
     let key = match header.key_source {
         KeySource::KeyFile(id) => format!("data key {id}"),
@@ -138,7 +145,31 @@ fn print(name: &str, verified: &Verified) {
         ),
         false => println!("frames    NOT looked at: --deep opens them"),
     }
+    if let Some(pages) = pages {
+        print_pages(pages);
+    }
     print_manifest(&footer.manifest);
+}
+
+fn print_pages(report: &PageReport) {
+    println!(
+        "pages     {} InnoDB pages in {} tablespaces: {}",
+        report.pages,
+        report.tablespaces,
+        match report.damaged_pages {
+            0 => "all have their checksums".to_owned(),
+            damaged => format!("{damaged} DAMAGED"),
+        }
+    );
+    for (path, number) in &report.damaged {
+        println!("          damaged: {path}, page {number}");
+    }
+    if !report.unchecked.is_empty() {
+        println!(
+            "          NOT checked, in another format than full_crc32: {}",
+            report.unchecked.join(", ")
+        );
+    }
 }
 
 /// What is known of a backup's content.

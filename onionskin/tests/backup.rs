@@ -3,7 +3,6 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 use support::*;
 use tempfile::TempDir;
@@ -137,6 +136,11 @@ fn a_physical_backup_comes_back_as_a_server() {
     // What comes later is not in it.
     session.must("DELETE FROM app.one WHERE id > 100");
     let said = scenery.must(&["verify", "--deep", "aes.sealed"]);
+    assert!(
+        said.contains("tablespaces: all have their checksums"),
+        "{said}"
+    );
+    assert!(!said.contains("NOT checked"), "{said}");
     let position: Vec<&str> = position.split('\t').collect();
     for text in [
         "source    mariadb-backup".to_owned(),
@@ -205,10 +209,36 @@ fn restore_refuses_what_it_must_and_leaves_nothing() {
         scenery.files(),
         ["cut", "damaged", "full", "good", "sealed-text", "text"]
     );
-    // An empty directory that is there already, as a mount point is.
+    // An empty directory that is there already.
     fs::create_dir(path("data")).expect("made");
     scenery.must(&["restore", "good", "--to", "data"]);
-    assert!(Path::new(&path("data/ibdata1")).exists());
+    assert!(path("data/ibdata1").exists());
+
+    // A mount point cannot be replaced.
+    fs::create_dir(path("mounted")).expect("made");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=512m", "tmpfs"])
+        .arg(path("mounted"))
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        announce("restoring into a mount point ... skipped: no tmpfs can be mounted here");
+        return;
+    }
+    let refused = scenery.onionskin(&["restore", "damaged", "--to", "mounted"]);
+    let left = fs::read_dir(path("mounted")).expect("there").count();
+    let restored = scenery.onionskin(&["restore", "good", "--to", "mounted"]);
+    let names = |folder: &str| {
+        let entries = fs::read_dir(path(folder)).expect("there");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let same = names("mounted") == names("data");
+    let unmounted = Command::new("umount").arg(path("mounted")).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    assert_eq!(refused.status.code(), Some(3));
+    assert_eq!(left, 0, "something is left behind");
+    assert!(restored.status.success(), "{restored:?}");
+    assert!(same, "the same files in both");
 }
 
 #[test]

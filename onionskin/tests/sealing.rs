@@ -269,6 +269,18 @@ fn under_a_passphrase() {
         "wrong passphrase",
     );
     assert_fails(&home.run(&["open"], &sealed), 2, "ONIONSKIN_PASSPHRASE");
+    // A command that is sealed has no business with it.
+    let told = [
+        "seal",
+        "--passphrase",
+        "--",
+        "sh",
+        "-c",
+        "echo ${ONIONSKIN_PASSPHRASE-untold}",
+    ];
+    let sealed = home.run_with_passphrase("correct horse", &told, b"").stdout;
+    let opened = home.run_with_passphrase("correct horse", &["open"], &sealed);
+    assert_eq!(opened.stdout, b"untold\n");
     // The key file of the folder is not under a passphrase, so one that is set is a mistake.
     assert_fails(
         &home.run_with_passphrase("x", &["seal"], b""),

@@ -83,7 +83,9 @@ pub enum StreamError {
     #[error("the footer does not belong to the frames before it: {0}")]
     FooterDisagrees(&'static str),
     /// The bytes behind the footer are not what a writer puts there.
-    #[error("the end of the stream was changed, or bytes follow it")]
+    #[error(
+        "the stream does not end as it must: it was cut, its end was changed, or bytes follow it"
+    )]
     Trailer,
     /// Something follows the end of the stream.
     #[error("bytes follow the end of the stream")]

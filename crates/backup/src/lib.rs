@@ -11,6 +11,7 @@
 //! | [`footer`] | seek table, totals, digest, manifest |
 //! | [`manifest`] | what the stream holds: server, positions, tables |
 //! | [`seal`](mod@seal), [`open`](mod@open), [`verify`](mod@verify) | the three things one does |
+//! | [`innodb`] | page checksums of a physical backup, on the way |
 //! | [`source`] | where the bytes come from, and how it tells that it has failed |
 //! | [`restore`] | from a sealed physical backup to a data directory |
 //! | [`openssl`] | reading what `openssl enc` wrote |
@@ -49,6 +50,7 @@ mod error;
 pub mod footer;
 pub mod frame;
 pub mod header;
+pub mod innodb;
 pub mod manifest;
 mod mbstream;
 pub mod open;

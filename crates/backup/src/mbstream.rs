@@ -38,10 +38,19 @@ pub(crate) struct Scanner {
 enum State {
     /// Before a chunk, or in its head.
     Head,
-    /// In the content of a piece; `info` if it is kept.
-    Content { left: u64, info: bool },
+    /// In the content of a piece.
+    Content(Piece),
     /// Not understood any more.
     Lost,
+}
+
+struct Piece {
+    path: String,
+    /// Where in the file the next byte belongs.
+    offset: u64,
+    left: u64,
+    /// Whether the content is kept.
+    info: bool,
 }
 
 #[derive(Default)]
@@ -72,20 +81,28 @@ impl Scanner {
         }
     }
 
-    /// The next bytes of the stream.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
+    /// Whether all that came is a stream of mariadb-backup, so far.
+    pub(crate) fn is_mbstream(&self) -> bool {
+        !matches!(self.state, State::Lost) && !self.files.is_empty()
+    }
+
+    /// The next bytes of the stream. `content` gets those that are content, with path and offset in the file.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut content: impl FnMut(&str, u64, &[u8])) {
         while !bytes.is_empty() {
             match &mut self.state {
                 State::Lost => return,
-                State::Content { left, info } => {
-                    let len =
-                        usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                    if *info {
-                        self.info.extend_from_slice(&bytes[..len]);
+                State::Content(piece) => {
+                    let len = usize::try_from(piece.left)
+                        .map_or(bytes.len(), |left| left.min(bytes.len()));
+                    let (here, rest) = bytes.split_at(len);
+                    if piece.info {
+                        self.info.extend_from_slice(here);
                     }
-                    *left -= len as u64;
-                    bytes = &bytes[len..];
-                    if *left == 0 {
+                    content(&piece.path, piece.offset, here);
+                    piece.offset = piece.offset.saturating_add(len as u64);
+                    piece.left -= len as u64;
+                    bytes = rest;
+                    if piece.left == 0 {
                         self.state = State::Head;
                     }
                 }
@@ -107,11 +124,17 @@ impl Scanner {
         self.partial.clear();
         match chunk {
             Chunk::Piece { path, offset, len } => {
-                let info = INFO_FILES.contains(&path.as_str()) && offset + len <= MAX_INFO_LEN;
-                let file = self.files.entry(path).or_default();
-                file.size = file.size.max(offset.saturating_add(len));
+                let end = offset.saturating_add(len);
+                let info = INFO_FILES.contains(&path.as_str()) && end <= MAX_INFO_LEN;
+                let file = self.files.entry(path.clone()).or_default();
+                file.size = file.size.max(end);
                 if len > 0 {
-                    self.state = State::Content { left: len, info };
+                    self.state = State::Content(Piece {
+                        path,
+                        offset,
+                        left: len,
+                        info,
+                    });
                 }
             }
             Chunk::End { path } => self.files.entry(path).or_default().ended = true,
@@ -285,7 +308,9 @@ mod tests {
 
     fn scan(stream: &[u8], step: usize) -> Result<Manifest, String> {
         let mut scanner = Scanner::new();
-        stream.chunks(step).for_each(|chunk| scanner.feed(chunk));
+        stream
+            .chunks(step)
+            .for_each(|chunk| scanner.feed(chunk, |_, _, _| {}));
         scanner.finish(Manifest::new("mariadb-backup"))
     }
 

@@ -3,12 +3,15 @@
 //! Everything happens in a directory beside the wanted one, named `.NAME.RANDOM.partial`: `mbstream` unpacks what leaves the
 //! sealed stream, the files are compared with the manifest, `mariadb-backup --prepare` makes them consistent. Only then
 //! does the directory get its name. A directory that holds anything is never touched.
+//!
+//! Where the wanted directory is a mount point, nothing can take its place. Then the partial directory lies inside, and its
+//! content is moved up in the end, the system tablespace last: without it no server takes the directory for whole.
 
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -93,6 +96,8 @@ fn refuse_content(datadir: &Path) -> Result<(), RestoreError> {
 /// The directory while it is being filled. Removed with all its content unless it is finished.
 struct Partial {
     path: PathBuf,
+    /// Inside the wanted directory instead of beside it.
+    inside: bool,
     finished: bool,
 }
 
@@ -105,11 +110,16 @@ impl Partial {
         let mut partial = OsString::from(".");
         partial.push(name);
         partial.push(format!(".{:016x}{PARTIAL}", rand::rng().random::<u64>()));
-        let path = datadir.with_file_name(partial);
+        let inside = is_mount_point(datadir);
+        let path = match inside {
+            true => datadir.join(partial),
+            false => datadir.with_file_name(partial),
+        };
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|source| file_error(&path, source))?;
         Ok(Self {
             path,
+            inside,
             finished: false,
         })
     }
@@ -117,18 +127,55 @@ impl Partial {
     fn finish(mut self, datadir: &Path) -> Result<(), RestoreError> {
         let synced = File::open(&self.path).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
         synced.map_err(|source| file_error(&self.path, source))?;
-        // A directory takes the place of an empty one, and of nothing else.
-        fs::rename(&self.path, datadir).map_err(|source| match source.kind() {
-            io::ErrorKind::DirectoryNotEmpty => RestoreError::NotEmpty(datadir.to_owned()),
-            _ => file_error(datadir, source),
-        })?;
-        self.finished = true;
-        let parent = match datadir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
+        let synced = match self.inside {
+            true => {
+                self.move_up(datadir)
+                    .map_err(|source| file_error(datadir, source))?;
+                self.finished = true;
+                datadir
+            }
+            false => {
+                // A directory takes the place of an empty one, and of nothing else.
+                fs::rename(&self.path, datadir).map_err(|source| match source.kind() {
+                    io::ErrorKind::DirectoryNotEmpty => RestoreError::NotEmpty(datadir.to_owned()),
+                    _ => file_error(datadir, source),
+                })?;
+                self.finished = true;
+                parent_of(datadir)
+            }
         };
-        let synced = File::open(parent).and_then(|parent| parent.sync_all());
-        synced.map_err(|source| file_error(parent, source))
+        File::open(synced)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|source| file_error(synced, source))
+    }
+
+    fn move_up(&self, datadir: &Path) -> io::Result<()> {
+        const LAST: &str = "ibdata1";
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_name() != LAST {
+                fs::rename(entry.path(), datadir.join(entry.file_name()))?;
+            }
+        }
+        fs::rename(self.path.join(LAST), datadir.join(LAST))?;
+        fs::remove_dir(&self.path)
+    }
+}
+
+/// Whether a file system begins at this directory.
+fn is_mount_point(folder: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    match (device(folder), device(parent_of(folder))) {
+        (Ok(here), Ok(above)) => here != above,
+        // It does not exist.
+        _ => false,
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 

@@ -5,7 +5,6 @@
 //! fails, the stream never gets its last-frame mark.
 
 use std::{
-    ffi::OsString,
     io::{self, Read},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -64,27 +63,14 @@ pub struct Program {
 
 impl Program {
     /// Starts it. Its standard input and error are ours.
-    pub fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Self> {
-        Self::start_with(program, arguments, None)
-    }
-
-    /// Starts it with something more in its environment.
-    pub fn start_with(
-        program: &OsString,
-        arguments: &[OsString],
-        variable: Option<(&str, OsString)>,
-    ) -> io::Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .envs(variable)
-            .stdout(Stdio::piped())
-            .spawn()?;
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
         let output = child
             .stdout
             .take()
             .ok_or_else(|| io::Error::other("it has no standard output"))?;
         Ok(Self {
-            name: program.to_string_lossy().into_owned(),
+            name: command.get_program().to_string_lossy().into_owned(),
             child,
             output,
         })
@@ -140,7 +126,7 @@ impl Source for MariadbBackup {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.program.read(buf)?;
         if let Some(scanner) = &mut self.scanner {
-            scanner.feed(&buf[..read]);
+            scanner.feed(&buf[..read], |_, _, _| {});
         }
         Ok(read)
     }

@@ -6,8 +6,9 @@
 //! | the footer is what was written; the file has the length that it states | yes | yes |
 //! | the source ended in order, since otherwise there is no footer | yes | yes |
 //! | every frame is what was written, in its place, and decompresses | no | yes |
+//! | of a physical backup of MariaDB: every InnoDB page has its checksum | no | yes, see [`innodb`](crate::innodb) |
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 use onionskin_crypt::{FRAME_TAG_LEN, StreamKey};
 
@@ -16,6 +17,7 @@ use crate::{
     footer::{TRAILER_LEN, check_head, parse_trailer},
     frame::{FRAME_HEAD_LEN, FRAME_OVERHEAD, FrameHead},
     header::HEADER_LEN,
+    innodb::{PageReport, PhysicalContent},
     open::{Counted, read_header},
 };
 
@@ -30,6 +32,9 @@ pub struct Verified {
     pub stream_len: u64,
     /// Whether every frame was opened.
     pub deep: bool,
+    /// What was found in the pages, if every frame was opened and the content is a physical backup. The stream is what
+    /// was written all the same: pages are damaged where they were damaged when the backup was made.
+    pub pages: Option<PageReport>,
 }
 
 /// Verifies a stream in something that can be sought in; with `deep`, opens every frame on so many threads.
@@ -49,9 +54,13 @@ pub fn verify<R: Read + Seek + Send + 'static>(
     })?;
     let stream_key = key(&header)?;
     let footer = read_footer(&mut file, stream_len, &header, &stream_key)?;
+    let mut pages = None;
     if let Some(threads) = deep {
         file.rewind().map_err(StreamError::Read)?;
-        let opened = SealedStream::begin(file)?.open(stream_key, io::sink(), threads, progress)?;
+        let mut content = PhysicalContent::new();
+        let stream = SealedStream::begin(file)?;
+        let opened = stream.open(stream_key, &mut content, threads, progress)?;
+        pages = content.finish();
         if opened != footer {
             return Err(StreamError::FooterDisagrees(
                 "the file changes while it is read",
@@ -63,6 +72,7 @@ pub fn verify<R: Read + Seek + Send + 'static>(
         footer,
         stream_len,
         deep: deep.is_some(),
+        pages,
     })
 }
 

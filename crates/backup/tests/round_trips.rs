@@ -2,7 +2,10 @@
 
 mod support;
 
-use std::io::{self, Cursor, Read};
+use std::{
+    io::{self, Cursor, Read},
+    process::Command,
+};
 
 use onionskin_backup::{
     KeySource, Level, Manifest, Progress, SealKey, SealOptions, SealedStream, StreamError, seal,
@@ -272,7 +275,11 @@ fn a_failing_source_leaves_no_whole_stream() {
 fn a_program_must_end_well() {
     let keys = new_keys();
     let seal_output = |script: &str| {
-        let program = Program::start(&"sh".into(), &["-c".into(), script.into()]).unwrap();
+        let program = {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Program::start(command).unwrap()
+        };
         let mut stream = Vec::new();
         let options = small_frames(Suite::Aes, 3);
         let result = seal(
@@ -292,7 +299,7 @@ fn a_program_must_end_well() {
         assert!(matches!(result, Err(StreamError::Source(_))), "{script}");
         refused(&keys, &stream, b"dumped\n", SMALL, script);
     }
-    assert!(Program::start(&"/nowhere/at-all".into(), &[]).is_err());
+    assert!(Program::start(Command::new("/nowhere/at-all")).is_err());
 }
 
 /// Takes so many bytes and then refuses.
