@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz bench bench-quick nightly deps
+.PHONY: help demo test lint fuzz bench bench-backup bench-quick nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,11 @@ bench: ## speed and size against direct connections and HAProxy; BENCH="--quick"
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py $(BENCH)
+
+bench-backup: ## speed of sealed streams against zstd and openssl enc; BENCH="--size 256 --rounds 1" for a first impression
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench_backup.py $(BENCH)
 
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests

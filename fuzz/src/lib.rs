@@ -11,6 +11,7 @@ pub mod ciphertext;
 pub mod comments;
 pub mod packets;
 pub mod statements;
+pub mod streams;
 
 /// A fuzz target.
 pub struct Target {
@@ -48,5 +49,20 @@ pub const TARGETS: &[Target] = &[
         name: "comments",
         run: comments::run,
         seeds: comments::seeds,
+    },
+    Target {
+        name: "stream_header",
+        run: streams::header,
+        seeds: streams::header_seeds,
+    },
+    Target {
+        name: "stream_frames",
+        run: streams::frames,
+        seeds: streams::frame_seeds,
+    },
+    Target {
+        name: "stream_footer",
+        run: streams::footer,
+        seeds: streams::footer_seeds,
     },
 ];

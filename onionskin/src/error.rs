@@ -1,10 +1,12 @@
 //! What a command ends with when it cannot do its work: one sentence and the way out.
 //!
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are not right, so that
-//! trying again cannot help. (`clap` uses 2 for arguments, too.)
+//! trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed stream is damaged, cut, or none; 4 the source
+//! of a backup has failed.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use onionskin_backup::{StreamError, restore::RestoreError};
 use onionskin_keys::KeyError;
 
 use crate::{config_file::ConfigError, private::PrivateError};
@@ -80,6 +82,35 @@ pub enum CommandError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A stream could not be sealed, opened or verified.
+    #[error("{name}: {source}")]
+    Stream {
+        /// What was read.
+        name: String,
+        /// What went wrong.
+        source: StreamError,
+    },
+    /// A backup could not be restored.
+    #[error("{name}: {source}")]
+    Restore {
+        /// The file.
+        name: String,
+        /// What went wrong.
+        source: RestoreError,
+    },
+    /// A backup is what was written, and was damaged before.
+    #[error(
+        "{name}: {pages} InnoDB pages were damaged when the backup was made: look for an older backup, and at the server's disks"
+    )]
+    DamagedPages {
+        /// The file.
+        name: String,
+        /// How many.
+        pages: u64,
+    },
+    /// Arguments that `clap` cannot judge.
+    #[error("{0}")]
+    Arguments(String),
     /// The back end cannot be asked.
     #[error("{0}")]
     Explain(String),
@@ -99,8 +130,27 @@ impl CommandError {
             | Self::ListenAddress { .. }
             | Self::BackendAddress(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
+            Self::Arguments(_) => ExitCode::from(2),
+            Self::DamagedPages { .. } => ExitCode::from(3),
+            Self::Stream { source, .. } => of_stream(source),
+            Self::Restore { source, .. } => match source {
+                RestoreError::NotEmpty(_) | RestoreError::OtherSource(_) => ExitCode::from(2),
+                RestoreError::Stream(source) => of_stream(source),
+                _ => ExitCode::FAILURE,
+            },
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
+    }
+}
+
+fn of_stream(error: &StreamError) -> ExitCode {
+    match error {
+        StreamError::Key(_) | StreamError::WrongKey(_) | StreamError::OtherKeySource(_) => {
+            ExitCode::from(2)
+        }
+        StreamError::Source(_) => ExitCode::from(4),
+        damage if damage.is_damage() => ExitCode::from(3),
+        _ => ExitCode::FAILURE,
     }
 }

@@ -3,14 +3,17 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `init`, `serve`, `explain`, `demo` | the commands |
+//! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
+//! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
+//! | `stream_keys`, `stream_io`, `meter` | what those share: keys, files and pipes, progress |
 //! | `tls` | TLS on both sides, from the configuration |
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
+mod backup;
 mod config_file;
 mod demo;
 mod error;
@@ -18,11 +21,18 @@ mod explain;
 mod home;
 mod init;
 mod logging;
+mod meter;
+mod open;
 mod private;
+mod restore;
+mod seal;
 mod serve;
+mod stream_io;
+mod stream_keys;
 mod termination;
 mod tied;
 mod tls;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -41,6 +51,11 @@ enum Command {
     Serve(serve::Serve),
     Explain(explain::Explain),
     Demo(demo::Demo),
+    Seal(seal::Seal),
+    Open(open::Open),
+    Verify(verify::Verify),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -51,6 +66,11 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Seal(seal) => seal.run(),
+        Command::Open(open) => open.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -40,11 +40,35 @@ fn comments() {
 }
 
 #[test]
+fn stream_header() {
+    run("stream_header");
+}
+
+#[test]
+fn stream_frames() {
+    run("stream_frames");
+}
+
+#[test]
+fn stream_footer() {
+    run("stream_footer");
+}
+
+#[test]
 fn every_target_is_run() {
     let names: Vec<&str> = entries::TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(
         names,
-        ["packets", "splitter", "plans", "ciphertext", "comments"]
+        [
+            "packets",
+            "splitter",
+            "plans",
+            "ciphertext",
+            "comments",
+            "stream_header",
+            "stream_frames",
+            "stream_footer"
+        ]
     );
 }
 

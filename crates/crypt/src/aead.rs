@@ -1,6 +1,8 @@
-//! Authenticated encryption behind sealed cells: one cipher for each suite, one interface.
+//! Authenticated encryption behind sealed cells and streams: one interface over the suites' ciphers.
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{
+    AES_256_GCM, AES_256_GCM_SIV, Aad, Algorithm, LessSafeKey, Nonce, UnboundKey,
+};
 use onionskin_sm4::Sm4Gcm;
 use zeroize::Zeroize;
 
@@ -9,17 +11,25 @@ use crate::{OpenError, SealError, nonce::NONCE_LEN};
 pub(crate) const TAG_LEN: usize = 16;
 
 pub(crate) enum Aead {
-    AesGcmSiv(Box<LessSafeKey>),
+    Aes(Box<LessSafeKey>),
     Sm4Gcm(Box<Sm4Gcm>),
 }
 
 impl Aead {
     /// AES-256-GCM-SIV; wipes `key`.
     pub(crate) fn aes(key: &mut [u8; 32]) -> Self {
-        let unbound = UnboundKey::new(&AES_256_GCM_SIV, &key[..])
-            .expect("an AES-256-GCM-SIV key has 32 bytes");
+        Self::aes_with(&AES_256_GCM_SIV, key)
+    }
+
+    /// AES-256-GCM, for callers whose nonces cannot repeat; wipes `key`.
+    pub(crate) fn aes_gcm(key: &mut [u8; 32]) -> Self {
+        Self::aes_with(&AES_256_GCM, key)
+    }
+
+    fn aes_with(algorithm: &'static Algorithm, key: &mut [u8; 32]) -> Self {
+        let unbound = UnboundKey::new(algorithm, &key[..]).expect("the key has 32 bytes");
         key.zeroize();
-        Aead::AesGcmSiv(Box::new(LessSafeKey::new(unbound)))
+        Aead::Aes(Box::new(LessSafeKey::new(unbound)))
     }
 
     /// SM4-GCM; wipes `key`.
@@ -37,7 +47,7 @@ impl Aead {
         buf: &mut [u8],
     ) -> Result<[u8; TAG_LEN], SealError> {
         match self {
-            Aead::AesGcmSiv(key) => key
+            Aead::Aes(key) => key
                 .seal_in_place_separate_tag(
                     Nonce::assume_unique_for_key(*nonce),
                     Aad::from(aad),
@@ -60,7 +70,7 @@ impl Aead {
         tag: &[u8; TAG_LEN],
     ) -> Result<(), OpenError> {
         let verified = match self {
-            Aead::AesGcmSiv(key) => key
+            Aead::Aes(key) => key
                 .open_in_place_separate_tag(
                     Nonce::assume_unique_for_key(*nonce),
                     Aad::from(aad),

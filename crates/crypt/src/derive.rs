@@ -40,27 +40,57 @@ impl Purpose {
     }
 }
 
-/// The source of all keys that a data key gives to columns: the extracted HKDF secret.
-///
-/// Lives only while a [`ColumnCipher`](crate::ColumnCipher) is built.
-pub(crate) enum ColumnSecrets {
+/// An extracted HKDF secret, on the hash of its suite.
+pub(crate) enum Secret {
     Aes(hkdf::Prk),
     Sm(Box<Hmac<Sm3>>),
 }
 
+impl Secret {
+    /// HKDF-Extract. The salt separates families of keys: those of columns, those of sealed streams.
+    pub(crate) fn extract(suite: Suite, salt: &[u8], data_key: &DataKey) -> Self {
+        match suite {
+            Suite::Aes => {
+                Secret::Aes(hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(data_key.bytes()))
+            }
+            Suite::Sm => Secret::Sm(Box::new(extract_sm3(salt, data_key.bytes()))),
+        }
+    }
+
+    pub(crate) fn suite(&self) -> Suite {
+        match self {
+            Secret::Aes(_) => Suite::Aes,
+            Secret::Sm(_) => Suite::Sm,
+        }
+    }
+
+    /// HKDF-Expand over the parts of `info`, one behind the other.
+    pub(crate) fn expand<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
+        let mut okm = [0; N];
+        match self {
+            Secret::Aes(prk) => prk
+                .expand(info, OutputLen(N))
+                .and_then(|expanded| expanded.fill(&mut okm))
+                .expect("HKDF gives up to 255 hashes"),
+            Secret::Sm(prk) => expand_sm3(prk, info, &mut okm),
+        }
+        okm
+    }
+}
+
+/// The source of all keys that a data key gives to columns.
+///
+/// Lives only while a [`ColumnCipher`](crate::ColumnCipher) is built.
+pub(crate) struct ColumnSecrets(Secret);
+
 impl ColumnSecrets {
     pub(crate) fn new(suite: Suite, data_key: &DataKey) -> Self {
-        match suite {
-            Suite::Aes => ColumnSecrets::Aes(
-                hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(data_key.bytes()),
-            ),
-            Suite::Sm => ColumnSecrets::Sm(Box::new(extract_sm3(SALT, data_key.bytes()))),
-        }
+        Self(Secret::extract(suite, SALT, data_key))
     }
 
     /// A key that only this column has.
     pub(crate) fn column_key<const N: usize>(&self, purpose: Purpose, id: &ColumnId) -> [u8; N] {
-        self.expand(&[
+        self.0.expand(&[
             purpose.label(),
             &[self.suite_id(), 0],
             &id.table,
@@ -70,26 +100,12 @@ impl ColumnSecrets {
 
     /// A key that all columns of the join group have.
     pub(crate) fn group_key<const N: usize>(&self, purpose: Purpose, group: &str) -> [u8; N] {
-        self.expand(&[purpose.label(), &[self.suite_id(), 1], group.as_bytes()])
+        self.0
+            .expand(&[purpose.label(), &[self.suite_id(), 1], group.as_bytes()])
     }
 
     fn suite_id(&self) -> u8 {
-        match self {
-            ColumnSecrets::Aes(_) => Suite::Aes.id(),
-            ColumnSecrets::Sm(_) => Suite::Sm.id(),
-        }
-    }
-
-    fn expand<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
-        let mut okm = [0; N];
-        match self {
-            ColumnSecrets::Aes(prk) => prk
-                .expand(info, OutputLen(N))
-                .and_then(|expanded| expanded.fill(&mut okm))
-                .expect("HKDF gives up to 255 hashes"),
-            ColumnSecrets::Sm(prk) => expand_sm3(prk, info, &mut okm),
-        }
-        okm
+        self.0.suite().id()
     }
 }
 
@@ -117,7 +133,7 @@ fn extract_sm3(salt: &[u8], secret: &[u8]) -> Hmac<Sm3> {
 
 fn expand_sm3(prk: &Hmac<Sm3>, info: &[&[u8]], okm: &mut [u8]) {
     let mut previous = [0; SM3_LEN];
-    // Counters run from 1; the longest key that a column needs is two hashes long.
+    // Counters run from 1; the longest key that is asked for is two hashes long.
     for (counter, chunk) in (1u8..).zip(okm.chunks_mut(SM3_LEN)) {
         let mut mac = prk.clone();
         if counter > 1 {

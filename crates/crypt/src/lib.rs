@@ -24,6 +24,11 @@
 //! [`Suite::Aes`]: AES-256-GCM-SIV, HMAC-SHA-256, AES-256 blocks, HKDF-SHA-256, all from aws-lc-rs.
 //! [`Suite::Sm`]: SM4-GCM, HMAC-SM3, SM4 blocks, HKDF over HMAC-SM3.
 //!
+//! # Streams
+//!
+//! Backups are sealed in frames. [`StreamKey`] derives the ciphers of one stream from a data key: AES-256-GCM or SM4-GCM
+//! with counted nonces, because a stream's keys are its own. [`unauthenticated`] reads what `openssl enc` wrote.
+//!
 //! Every format is written down byte by byte in `docs/formats.md` and pinned by `tests/vectors`.
 
 mod aead;
@@ -38,7 +43,9 @@ mod mac;
 mod metadata;
 mod nonce;
 pub mod order_key;
+mod stream;
 mod suite;
+pub mod unauthenticated;
 
 #[cfg(test)]
 mod vectors;
@@ -52,6 +59,10 @@ pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
 pub use metadata::{METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;
+pub use stream::{
+    FRAME_NONCE_LEN, FRAME_TAG_LEN, FrameCipher, STREAM_COMMITMENT_LEN, STREAM_DIGEST_LEN,
+    StreamDigest, StreamKey,
+};
 pub use suite::{Suite, UnknownSuite};
 
 /// Number of a data key. It travels in every sealed cell, so that rotation never stops reads.

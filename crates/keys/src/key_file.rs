@@ -45,7 +45,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     KeyContext, KeyError, KeyProvider, KeyPurpose, WrappedKey,
     file_root::{FileRoot, ROOT_KEY_LEN, RootKey, generate_root_key},
-    passphrase::{self, Cost, SALT_LEN},
+    passphrase::{self, PassphraseCost, SALT_LEN},
 };
 
 /// The version of `keys.json` that this crate reads and writes.
@@ -124,7 +124,7 @@ pub(crate) struct UnwrappedKeys {
 /// Creates a key file with one data key. See [`KeySet::create_file`](crate::KeySet::create_file).
 pub(crate) fn create(
     path: &Path,
-    passphrase: Option<(&str, Cost)>,
+    passphrase: Option<(&str, PassphraseCost)>,
     rng: &mut impl CryptoRng,
 ) -> Result<(), KeyError> {
     let root_key = generate_root_key(rng);
@@ -244,7 +244,7 @@ fn open_root(root: &Root, passphrase: Option<&str>) -> Result<RootKey, KeyError>
         (Root::Passphrase(_), None) => Err(KeyError::PassphraseNeeded),
         (Root::Passphrase(root), Some(passphrase)) => {
             let Kdf::Argon2id = root.kdf;
-            let cost = Cost {
+            let cost = PassphraseCost {
                 memory_kib: root.memory_kib,
                 passes: root.passes,
                 lanes: root.lanes,

@@ -7,14 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, Suite};
+use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite};
 use parking_lot::RwLock;
 use rand::{CryptoRng, Rng};
 
 use crate::{
     KeyError,
     key_file::{self, UnwrappedKeys},
-    passphrase::Cost,
+    passphrase::PassphraseCost,
 };
 
 /// One column under one data key, and its ciphers by join group (in practice one).
@@ -41,7 +41,7 @@ impl KeySet {
     ) -> Result<(), KeyError> {
         key_file::create(
             path,
-            passphrase.map(|passphrase| (passphrase, Cost::DEFAULT)),
+            passphrase.map(|passphrase| (passphrase, PassphraseCost::DEFAULT)),
             rng,
         )
     }
@@ -109,6 +109,20 @@ impl KeySet {
             .or_default()
             .push((join.map(Box::from), Arc::clone(&cipher)));
         Ok(cipher)
+    }
+
+    /// The key of the sealed stream that `context` identifies (see [`StreamKey::new`]), under a data key.
+    pub fn stream_key(
+        &self,
+        suite: Suite,
+        key_id: KeyId,
+        context: &[u8],
+    ) -> Result<StreamKey, KeyError> {
+        let data_key = self
+            .data_keys
+            .get(&key_id)
+            .ok_or(KeyError::UnknownKey(key_id))?;
+        Ok(StreamKey::new(suite, data_key, context))
     }
 
     /// The key that authenticates schema comments.

@@ -21,6 +21,8 @@
 //! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived from no data key, so
 //! that a rotation of data keys leaves old comments valid.
 //!
+//! A **sealed stream** takes its keys from a data key, or from a passphrase alone ([`stream_key_from_passphrase`]).
+//!
 //! The format of `keys.json` is in [`key_file`] and in `docs/formats.md`.
 
 mod error;
@@ -35,7 +37,8 @@ mod tests;
 
 pub use error::KeyError;
 pub use key_set::KeySet;
+pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 
 // What the interface of a key set speaks of.
-pub use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, Suite};
+pub use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite};

@@ -1,4 +1,6 @@
-//! A root key under a passphrase: Argon2id (RFC 9106), then AES-256-GCM-SIV.
+//! Keys from a passphrase by Argon2id (RFC 9106): of a key file's root key, and of sealed streams without a key file.
+//!
+//! A root key is sealed under such a key with AES-256-GCM-SIV:
 //!
 //! ```text
 //! KEK    = Argon2id(passphrase, salt, memory, passes, lanes), 32 bytes, version 0x13
@@ -7,6 +9,7 @@
 //! ```
 
 use argon2::{Algorithm, Argon2, Params, Version};
+use onionskin_crypt::{StreamKey, Suite, dangerous_bytes};
 use rand::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -19,23 +22,33 @@ pub(crate) const SALT_LEN: usize = 16;
 
 /// What deriving a key from a passphrase costs, the attacker as well as us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub struct PassphraseCost {
+    /// Memory in KiB.
     pub memory_kib: u32,
+    /// How often the memory is passed over.
     pub passes: u32,
+    /// Lanes that could be computed in parallel.
     pub lanes: u32,
 }
 
-impl Cost {
+impl PassphraseCost {
     /// RFC 9106's second recommendation (64 MiB, three passes), with one lane, since we compute with one thread.
-    pub(crate) const DEFAULT: Cost = Cost {
+    pub const DEFAULT: Self = Self {
         memory_kib: 64 * 1024,
         passes: 3,
         lanes: 1,
     };
 
-    /// A file must not make us allocate whatever it likes: 1 GiB, 64 passes and 16 lanes are the limit.
+    /// Whether a file may ask for it. None must make us allocate whatever it likes: 1 GiB, 64 passes and 16 lanes are the limit.
+    pub fn is_acceptable(&self) -> bool {
+        self.memory_kib <= 1024 * 1024
+            && (1..=64).contains(&self.passes)
+            && (1..=16).contains(&self.lanes)
+            && self.memory_kib >= 8 * self.lanes
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        if self.memory_kib > 1024 * 1024 || self.passes > 64 || self.lanes > 16 {
+        if !self.is_acceptable() {
             return Err(KeyError::Malformed(
                 "passphrase cost parameters are out of range".to_owned(),
             ));
@@ -47,7 +60,7 @@ impl Cost {
 /// Seals `root` under `passphrase`.
 pub(crate) fn seal_root(
     passphrase: &str,
-    cost: Cost,
+    cost: PassphraseCost,
     salt: &[u8; SALT_LEN],
     root: &RootKey,
     rng: &mut impl CryptoRng,
@@ -59,7 +72,7 @@ pub(crate) fn seal_root(
 /// Opens what [`seal_root`] made.
 pub(crate) fn open_root(
     passphrase: &str,
-    cost: Cost,
+    cost: PassphraseCost,
     salt: &[u8; SALT_LEN],
     sealed: &[u8],
 ) -> Result<RootKey, KeyError> {
@@ -67,10 +80,28 @@ pub(crate) fn open_root(
     open_key(&box_key(&kek), sealed, &aad(cost, salt)).ok_or(KeyError::WrongPassphrase)
 }
 
+/// The key of a sealed stream from nothing but a passphrase. `context` is as in [`StreamKey::new`], `salt` random.
+///
+/// Takes the time and the memory that `cost` names; refuses a cost that is not
+/// [acceptable](PassphraseCost::is_acceptable), and an empty passphrase.
+pub fn stream_key_from_passphrase(
+    suite: Suite,
+    passphrase: &str,
+    cost: PassphraseCost,
+    salt: &[u8],
+    context: &[u8],
+) -> Result<StreamKey, KeyError> {
+    if passphrase.is_empty() {
+        return Err(KeyError::EmptyPassphrase);
+    }
+    let key = dangerous_bytes::data_key_from_bytes(*derive(passphrase, cost, salt)?);
+    Ok(StreamKey::new(suite, &key, context))
+}
+
 fn derive(
     passphrase: &str,
-    cost: Cost,
-    salt: &[u8; SALT_LEN],
+    cost: PassphraseCost,
+    salt: &[u8],
 ) -> Result<Zeroizing<[u8; 32]>, KeyError> {
     cost.check()?;
     let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, Some(32)).map_err(|_| {
@@ -83,7 +114,7 @@ fn derive(
     Ok(kek)
 }
 
-fn aad(cost: Cost, salt: &[u8; SALT_LEN]) -> Vec<u8> {
+fn aad(cost: PassphraseCost, salt: &[u8; SALT_LEN]) -> Vec<u8> {
     let mut aad = b"onionskin/1 root key".to_vec();
     for number in [cost.memory_kib, cost.passes, cost.lanes] {
         aad.extend_from_slice(&number.to_be_bytes());

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::passphrase::Cost;
+use crate::PassphraseCost;
 
 /// Argon2id at its cheapest: these tests are about files, not about cost.
-const CHEAP: Cost = Cost {
+const CHEAP: PassphraseCost = PassphraseCost {
     memory_kib: 64,
     passes: 1,
     lanes: 1,

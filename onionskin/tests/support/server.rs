@@ -222,6 +222,24 @@ impl Server {
         Some(server)
     }
 
+    /// Starts a server on a copy of a data directory that something else made; its accounts are added.
+    pub fn start_on(kind: Kind, options: ServerOptions, data: &Path) -> Server {
+        let folder = tempfile::Builder::new()
+            .prefix("os-")
+            .tempdir_in("/tmp")
+            .expect("a temporary folder");
+        copy(data, &folder.path().join("data"));
+        let mut server = Server {
+            kind,
+            options,
+            child: None,
+            port: 0,
+            folder,
+        };
+        server.launch();
+        server
+    }
+
     /// Which server it is.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -1,0 +1,317 @@
+//! The checksums of InnoDB's pages, computed while a physical backup goes by.
+//!
+//! A sealed stream shows that a backup is what was written. It does not show that the server's files were sound when it
+//! was written. Every InnoDB page carries a checksum of its own; this module computes them for tablespaces in the format
+//! `full_crc32`, MariaDB's default since 10.5: the last four bytes of a page are the CRC-32C of all before them, in
+//! encrypted tablespaces as well. A page of zeros has never been used. Tablespaces in older formats, or with compressed
+//! pages, are counted as not checked, and named.
+//!
+//! The first page of a tablespace tells its format, in the four bytes at offset 54: bit 4 is set in `full_crc32`, bits 0 to 3 are the page
+//! size (512 shifted left by them), bits 5 to 7 are set where pages are compressed.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use crate::mbstream::Scanner;
+
+/// Bytes of the first page that must be there to know the format.
+const FLAGS_END: usize = 58;
+const FULL_CRC32: u32 = 1 << 4;
+const COMPRESSED: u32 = 7 << 5;
+/// As many damaged pages are named, not more.
+const MAX_NAMED: usize = 100;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageReport {
+    /// Tablespaces whose pages were checked.
+    pub tablespaces: u64,
+    /// Pages in them.
+    pub pages: u64,
+    /// How many pages do not have their checksum.
+    pub damaged_pages: u64,
+    /// File and number of the first hundred of them.
+    pub damaged: Vec<(String, u64)>,
+    /// Tablespaces that were not checked, because their format is not understood.
+    pub unchecked: Vec<String>,
+}
+
+/// Takes the content of a stream, whatever it is.
+pub(crate) struct PhysicalContent {
+    scanner: Scanner,
+    checker: PageChecker,
+}
+
+impl PhysicalContent {
+    pub(crate) fn new() -> Self {
+        Self {
+            scanner: Scanner::new(),
+            checker: PageChecker::default(),
+        }
+    }
+
+    /// The report, if it was the stream of mariadb-backup to its end.
+    pub(crate) fn finish(self) -> Option<PageReport> {
+        self.scanner.is_mbstream().then(|| self.checker.finish())
+    }
+}
+
+impl Write for PhysicalContent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let checker = &mut self.checker;
+        self.scanner.feed(bytes, |path, offset, content| {
+            checker.feed(path, offset, content);
+        });
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a file is a tablespace that begins with its own description. (Of a system tablespace in several files, the
+/// others than the first do not.)
+fn is_tablespace(path: &str) -> bool {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    let undo = name
+        .strip_prefix("undo")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    name.ends_with(".ibd") || path == "ibdata1" || (undo && name == path)
+}
+
+#[derive(Default)]
+struct PageChecker {
+    spaces: BTreeMap<String, Tablespace>,
+    pages: u64,
+    damaged_pages: u64,
+    damaged: Vec<(String, u64)>,
+}
+
+/// A tablespace as far as it has come.
+struct Tablespace {
+    format: Format,
+    /// Where the next byte is expected; content that comes in another order is not checked.
+    next: u64,
+    /// A page that has not come in whole.
+    partial: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Not enough of the first page is there.
+    Pending,
+    /// `full_crc32` with pages of so many bytes.
+    FullCrc32(usize),
+    Unknown,
+}
+
+impl PageChecker {
+    fn feed(&mut self, path: &str, offset: u64, content: &[u8]) {
+        if !is_tablespace(path) {
+            return;
+        }
+        // Looked up first, so that no name is copied for every piece.
+        if !self.spaces.contains_key(path) {
+            self.spaces.insert(path.to_owned(), Tablespace::new());
+        }
+        let Some(space) = self.spaces.get_mut(path) else {
+            return;
+        };
+        let (pages, damaged, damaged_pages) =
+            (&mut self.pages, &mut self.damaged, &mut self.damaged_pages);
+        space.feed(offset, content, |number, page| {
+            *pages += 1;
+            if !is_sound(page) {
+                *damaged_pages += 1;
+                if damaged.len() < MAX_NAMED {
+                    damaged.push((path.to_owned(), number));
+                }
+            }
+        });
+    }
+
+    fn finish(self) -> PageReport {
+        let (mut tablespaces, mut unchecked) = (0, Vec::new());
+        for (path, space) in self.spaces {
+            match space.format {
+                // Half a page at the end is no page.
+                Format::FullCrc32(_) if space.partial.is_empty() => tablespaces += 1,
+                _ => unchecked.push(path),
+            }
+        }
+        PageReport {
+            tablespaces,
+            pages: self.pages,
+            damaged_pages: self.damaged_pages,
+            damaged: self.damaged,
+            unchecked,
+        }
+    }
+}
+
+impl Tablespace {
+    fn new() -> Self {
+        Self {
+            format: Format::Pending,
+            next: 0,
+            partial: Vec::new(),
+        }
+    }
+
+    fn feed(&mut self, offset: u64, mut content: &[u8], mut check: impl FnMut(u64, &[u8])) {
+        if offset != self.next {
+            self.format = Format::Unknown;
+        }
+        self.next = offset.saturating_add(content.len() as u64);
+        let mut at = offset.saturating_sub(self.partial.len() as u64);
+        if self.format == Format::Pending {
+            let missing = FLAGS_END.saturating_sub(self.partial.len());
+            let (head, rest) = content.split_at(missing.min(content.len()));
+            self.partial.extend_from_slice(head);
+            content = rest;
+            if self.partial.len() < FLAGS_END {
+                return;
+            }
+            self.format = format_of(&self.partial);
+        }
+        let Format::FullCrc32(size) = self.format else {
+            self.partial.clear();
+            return;
+        };
+        if !self.partial.is_empty() {
+            let (rest_of_page, rest) =
+                content.split_at((size - self.partial.len()).min(content.len()));
+            self.partial.extend_from_slice(rest_of_page);
+            content = rest;
+            if self.partial.len() < size {
+                return;
+            }
+            check(at / size as u64, &self.partial);
+            self.partial.clear();
+            at += size as u64;
+        }
+        let pages = content.chunks_exact(size);
+        self.partial.extend_from_slice(pages.remainder());
+        for page in pages {
+            check(at / size as u64, page);
+            at += size as u64;
+        }
+    }
+}
+
+fn format_of(first_page: &[u8]) -> Format {
+    let Some(flags) = first_page[..FLAGS_END].last_chunk() else {
+        return Format::Unknown;
+    };
+    let flags = u32::from_be_bytes(*flags);
+    let size_log2 = 9 + (flags & 0xf);
+    match (12..=16).contains(&size_log2) && flags & FULL_CRC32 != 0 && flags & COMPRESSED == 0 {
+        true => Format::FullCrc32(1 << size_log2),
+        false => Format::Unknown,
+    }
+}
+
+/// Whether a page of the format `full_crc32` has its checksum, or was never used.
+fn is_sound(page: &[u8]) -> bool {
+    let Some((content, checksum)) = page.split_last_chunk::<4>() else {
+        return false;
+    };
+    crc32c::crc32c(content) == u32::from_be_bytes(*checksum) || page.iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    fn page(number: u8) -> Vec<u8> {
+        let mut page = vec![number; PAGE];
+        if number == 0 {
+            page[54..58].copy_from_slice(&(FULL_CRC32 | 3).to_be_bytes());
+            page[0] = 1;
+        }
+        let checksum = crc32c::crc32c(&page[..PAGE - 4]);
+        page[PAGE - 4..].copy_from_slice(&checksum.to_be_bytes());
+        page
+    }
+
+    fn tablespace(pages: u8) -> Vec<u8> {
+        let mut space: Vec<u8> = (0..pages).flat_map(page).collect();
+        space.extend([0; PAGE]);
+        space
+    }
+
+    fn check(content: &[u8], step: usize) -> PageReport {
+        let mut checker = PageChecker::default();
+        for (number, piece) in content.chunks(step).enumerate() {
+            checker.feed("app/t.ibd", (number * step) as u64, piece);
+            checker.feed("app/t.frm", 0, piece);
+        }
+        checker.finish()
+    }
+
+    #[test]
+    fn sound_and_damaged_pages() {
+        let sound = tablespace(5);
+        for step in [1, 57, 59, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE, sound.len()] {
+            let report = check(&sound, step);
+            assert_eq!((report.tablespaces, report.pages), (1, 6), "step {step}");
+            assert_eq!(report.damaged_pages, 0, "step {step}");
+            assert!(report.unchecked.is_empty());
+            for number in 1..6 {
+                for at in [0, 2000, PAGE - 1] {
+                    let mut damaged = sound.clone();
+                    damaged[number * PAGE + at] ^= 1;
+                    let report = check(&damaged, step);
+                    assert_eq!(report.damaged, [("app/t.ibd".to_owned(), number as u64)]);
+                    assert_eq!(report.damaged_pages, 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        let sound = tablespace(2);
+        let mut old_format = sound.clone();
+        old_format[57] = 0;
+        let mut compressed = sound.clone();
+        compressed[57] |= 0x20;
+        for content in [
+            &old_format[..],
+            &compressed,
+            &sound[..PAGE + 1],
+            &sound[..50],
+        ] {
+            let report = check(content, 1000);
+            assert_eq!(report.unchecked, ["app/t.ibd"]);
+            assert_eq!(report.tablespaces, 0);
+        }
+        let mut checker = PageChecker::default();
+        checker.feed("ibdata1", 0, &sound[..PAGE]);
+        checker.feed("ibdata1", 2 * PAGE as u64, &sound[2 * PAGE..]);
+        assert_eq!(checker.finish().unchecked, ["ibdata1"]);
+    }
+
+    #[test]
+    fn which_files_are_tablespaces() {
+        for yes in ["ibdata1", "undo001", "a/b.ibd", "a/b#P#c.ibd"] {
+            assert!(is_tablespace(yes), "{yes}");
+        }
+        for no in [
+            "ibdata2",
+            "undo",
+            "undolog",
+            "a/undo001",
+            "a/ibdata1",
+            "a/b.frm",
+            "ib_logfile0",
+        ] {
+            assert!(!is_tablespace(no), "{no}");
+        }
+    }
+}

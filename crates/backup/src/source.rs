@@ -1,0 +1,187 @@
+//! Where the bytes of a backup come from.
+//!
+//! The end of a source's output says nothing of its success: a dump that failed half-way ends like one that did not. So a
+//! source has a second say, when everything was read and before the last frame is sealed: [`Source::finish`]. If that
+//! fails, the stream never gets its last-frame mark.
+
+use std::{
+    io::{self, Read},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use crate::{Manifest, mbstream::Scanner};
+
+/// Something that gives bytes, and then says whether they were all.
+pub trait Source: Send + 'static {
+    /// Like [`Read::read`]: 0 is the end.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Called once, at the end of the bytes: what they were, or in one sentence why they cannot be trusted.
+    fn finish(&mut self) -> Result<Manifest, String>;
+}
+
+/// Bytes whose end is trusted.
+pub struct Plain<R> {
+    input: R,
+    kind: &'static str,
+}
+
+impl<R: Read> Plain<R> {
+    /// Standard input, or whatever takes its place.
+    pub fn stdin(input: R) -> Self {
+        Self {
+            input,
+            kind: "stdin",
+        }
+    }
+
+    /// A file.
+    pub fn file(input: R) -> Self {
+        Self {
+            input,
+            kind: "file",
+        }
+    }
+}
+
+impl<R: Read + Send + 'static> Source for Plain<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.input.read(buf)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        Ok(Manifest::new(self.kind))
+    }
+}
+
+/// The standard output of a program, which must end with exit code 0.
+pub struct Program {
+    name: String,
+    child: Child,
+    output: ChildStdout,
+}
+
+impl Program {
+    /// Starts it. Its standard input and error are ours.
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| io::Error::other("it has no standard output"))?;
+        Ok(Self {
+            name: command.get_program().to_string_lossy().into_owned(),
+            child,
+            output,
+        })
+    }
+
+    /// The reading end of the pipe, for making it larger.
+    pub fn output(&self) -> &ChildStdout {
+        &self.output
+    }
+}
+
+impl Source for Program {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.output.read(buf)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        match self.child.wait() {
+            Ok(status) if status.success() => Ok(Manifest::new("command")),
+            Ok(status) => Err(format!("{} ended with {status}", self.name)),
+            Err(error) => Err(format!("waiting for {}: {error}", self.name)),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // After `finish` there is nothing left to kill; before, nobody will read what it writes.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A physical backup by mariadb-backup, whose stream is followed: a stream that lacks the end of a file is no backup,
+/// whatever the exit code says.
+pub struct MariadbBackup {
+    program: Program,
+    /// Taken at the end.
+    scanner: Option<Scanner>,
+}
+
+impl MariadbBackup {
+    /// The program, which must have been started with `--stream=mbstream`.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            scanner: Some(Scanner::new()),
+        }
+    }
+}
+
+impl Source for MariadbBackup {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.program.read(buf)?;
+        if let Some(scanner) = &mut self.scanner {
+            scanner.feed(&buf[..read], |_, _, _| {});
+        }
+        Ok(read)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        self.program.finish()?;
+        match self.scanner.take() {
+            Some(scanner) => scanner
+                .finish(Manifest::new("mariadb-backup"))
+                .map_err(|reason| format!("{}: {reason}", self.program.name)),
+            None => Err("it was asked twice".into()),
+        }
+    }
+}
+
+/// A logical dump by mariadb-dump or mysqldump. Both end a whole dump with a comment that says so.
+pub struct Dump {
+    program: Program,
+    /// The last bytes that came.
+    tail: Vec<u8>,
+}
+
+impl Dump {
+    const DONE: &[u8] = b"-- Dump completed";
+    const TAIL_LEN: usize = 256;
+
+    /// The program, which must write comments.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            tail: Vec::new(),
+        }
+    }
+}
+
+impl Source for Dump {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.program.read(buf)?;
+        let new = &buf[..read];
+        self.tail
+            .extend_from_slice(&new[new.len().saturating_sub(Self::TAIL_LEN)..]);
+        let surplus = self.tail.len().saturating_sub(Self::TAIL_LEN);
+        self.tail.drain(..surplus);
+        Ok(read)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        self.program.finish()?;
+        let mut ends = self.tail.windows(Self::DONE.len());
+        match ends.any(|end| end == Self::DONE) {
+            true => Ok(Manifest::new("dump")),
+            false => Err(format!(
+                "{} did not write that its dump is complete",
+                self.program.name
+            )),
+        }
+    }
+}

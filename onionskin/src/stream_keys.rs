@@ -1,0 +1,112 @@
+//! Which key a stream is sealed with, and how it is found again.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use onionskin_backup::{Header, KeySource, StreamError};
+use onionskin_keys::{KeySet, StreamKey, Suite};
+use onionskin_proxy::Backend;
+
+use crate::{config_file::ConfigFile, error::CommandError, home};
+
+/// Where keys come from.
+#[derive(Args)]
+pub struct KeyArguments {
+    /// The configuration that names the keys [default: onionskin.toml]
+    #[arg(short = 'c', value_name = "FILE", conflicts_with = "keys")]
+    config: Option<PathBuf>,
+    /// A key file, without a configuration
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+}
+
+impl KeyArguments {
+    /// Whether any was given.
+    pub fn are_given(&self) -> bool {
+        self.config.is_some() || self.keys.is_some()
+    }
+
+    /// Reads them.
+    pub fn load(&self) -> Result<Loaded, CommandError> {
+        let passphrase = home::passphrase();
+        if let Some(keys) = &self.keys {
+            let locator = format!("file:{}", keys.display());
+            let keys = KeySet::load(&locator, Path::new(""), passphrase.as_deref())?;
+            return Ok(Loaded {
+                keys,
+                suite: Suite::Aes,
+                backend: None,
+            });
+        }
+        let config = self.config.clone().unwrap_or_else(home::default_config);
+        if self.config.is_none() && !config.exists() {
+            return Err(CommandError::Arguments(format!(
+                "there is no {} here: name the configuration with -c or the key file with --keys, \
+                 or seal under a passphrase with --passphrase",
+                config.display()
+            )));
+        }
+        let file = ConfigFile::read(&config)?;
+        let keys = KeySet::load(&file.keys, file.folder(), passphrase.as_deref())?;
+        Ok(Loaded {
+            keys,
+            suite: file.suite,
+            backend: Some(file.backend),
+        })
+    }
+
+    /// The key that a stream's header asks for.
+    pub fn key_for(&self, header: &Header) -> Result<StreamKey, StreamKeyError> {
+        match header.key_source {
+            KeySource::KeyFile(_) => {
+                let loaded = self.load().map_err(StreamKeyError::Command)?;
+                header.key(&loaded.keys).map_err(StreamKeyError::Stream)
+            }
+            KeySource::Passphrase(_) => {
+                let passphrase = needed_passphrase().map_err(StreamKeyError::Command)?;
+                let key = header.key_from_passphrase(&passphrase);
+                key.map_err(StreamKeyError::Stream)
+            }
+        }
+    }
+}
+
+/// What was loaded.
+pub struct Loaded {
+    /// The keys.
+    pub keys: KeySet,
+    /// The suite that the configuration prefers.
+    pub suite: Suite,
+    /// The server that the configuration names, if there is one.
+    pub backend: Option<Backend>,
+}
+
+/// Why there is no key for a stream.
+pub enum StreamKeyError {
+    /// No keys at all.
+    Command(CommandError),
+    /// Not the stream's.
+    Stream(StreamError),
+}
+
+impl StreamKeyError {
+    /// As a command's error about the stream of this name.
+    pub fn of(self, name: &str) -> CommandError {
+        match self {
+            Self::Command(error) => error,
+            Self::Stream(source) => CommandError::Stream {
+                name: name.to_owned(),
+                source,
+            },
+        }
+    }
+}
+
+/// The passphrase, where there is no way without.
+pub fn needed_passphrase() -> Result<String, CommandError> {
+    home::passphrase().ok_or_else(|| {
+        CommandError::Arguments(
+            "a passphrase is needed: set the environment variable ONIONSKIN_PASSPHRASE".into(),
+        )
+    })
+}

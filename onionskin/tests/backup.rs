@@ -1,0 +1,285 @@
+//! `onionskin backup` and `restore`: a running server into a sealed file, and back into a server with the same rows.
+
+mod support;
+
+use std::fs;
+use std::process::{Command, Output};
+use support::*;
+use tempfile::TempDir;
+
+/// A server with rows in it, and a folder with keys and a configuration for it.
+struct Scenery {
+    server: Server,
+    home: TempDir,
+}
+
+const TABLES: [&str; 4] = ["app.one", "app.two", "app.parted", "`odd-name`.`t t`"];
+
+impl Scenery {
+    fn build() -> Self {
+        let options = ServerOptions {
+            binlog: Some(Binlog::Row),
+            ..ServerOptions::default()
+        };
+        let server = Server::start(Kind::MariaDb, options).expect("MariaDB is never skipped");
+        let mut session = server.connect();
+        session.must("CREATE DATABASE app");
+        session.must("CREATE DATABASE `odd-name`");
+        session.must("CREATE TABLE app.one (id INT PRIMARY KEY, c VARCHAR(200), KEY (c))");
+        session.must("CREATE TABLE app.two (id INT PRIMARY KEY, c TEXT) ENGINE=Aria");
+        session.must(
+            "CREATE TABLE app.parted (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 3",
+        );
+        session.must("CREATE TABLE `odd-name`.`t t` (id INT PRIMARY KEY, b BLOB)");
+        for table in TABLES {
+            let columns = session
+                .text(&format!("SHOW COLUMNS FROM {table}"))
+                .expect("columns");
+            let value = match columns.lines().count() {
+                1 => "seq",
+                _ => "seq, REPEAT(MD5(seq), 5)",
+            };
+            session.must(&format!(
+                "INSERT INTO {table} SELECT {value} FROM mysql.seq_1_to_5000"
+            ));
+        }
+        let home = tempfile::tempdir().expect("a folder");
+        let scenery = Scenery { server, home };
+        let backend = format!("unix:{}", scenery.server.socket().display());
+        let output = scenery.onionskin(&["init", "--backend", &backend]);
+        assert!(output.status.success(), "{output:?}");
+        scenery
+    }
+
+    fn onionskin(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_onionskin"))
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env_remove("ONIONSKIN_PASSPHRASE")
+            .output()
+            .expect("onionskin runs")
+    }
+
+    fn must(&self, arguments: &[&str]) -> String {
+        let output = self.onionskin(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32, text: &str) {
+        let output = self.onionskin(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(text), "{text:?} is not in: {said}");
+    }
+
+    /// Names in the folder besides keys and configuration.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.home.path()).expect("the folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("UTF-8")
+            })
+            .filter(|name| name != "keys.json" && name != "onionskin.toml")
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn checksums(session: &mut Session) -> Vec<String> {
+    TABLES
+        .iter()
+        .map(|table| {
+            session
+                .text(&format!("CHECKSUM TABLE {table}"))
+                .expect("a checksum")
+        })
+        .collect()
+}
+
+fn has_mariadb_backup() -> bool {
+    let found = Command::new("mariadb-backup")
+        .arg("--version")
+        .output()
+        .is_ok();
+    if !found {
+        announce(
+            "backup tests ... SKIPPED: mariadb-backup is not installed; run scripts/install-deps.sh tests",
+        );
+    }
+    found
+}
+
+#[test]
+fn a_physical_backup_comes_back_as_a_server() {
+    if !has_mariadb_backup() {
+        return;
+    }
+    let scenery = Scenery::build();
+    let mut session = scenery.server.connect();
+    let before = checksums(&mut session);
+    let position = session.text("SHOW MASTER STATUS").expect("a position");
+    let gtid = session
+        .text("SELECT @@gtid_binlog_pos")
+        .expect("a position");
+    for suite in ["aes", "sm"] {
+        let file = format!("{suite}.sealed");
+        let said = scenery.must(&["backup", "--suite", suite, "--to", &file]);
+        assert_eq!(said.trim(), file);
+    }
+    // What comes later is not in it.
+    session.must("DELETE FROM app.one WHERE id > 100");
+    let said = scenery.must(&["verify", "--deep", "aes.sealed"]);
+    assert!(
+        said.contains("tablespaces: all have their checksums"),
+        "{said}"
+    );
+    assert!(!said.contains("NOT checked"), "{said}");
+    let position: Vec<&str> = position.split('\t').collect();
+    for text in [
+        "source    mariadb-backup".to_owned(),
+        "server    mariadb 10.".to_owned(),
+        format!("binlog    {} at {}", position[0], position[1]),
+        format!("gtid      {gtid}"),
+    ] {
+        assert!(said.contains(&text), "{text:?} is not in: {said}");
+    }
+
+    for suite in ["aes", "sm"] {
+        let file = format!("{suite}.sealed");
+        scenery.must(&["restore", &file, "--to", suite]);
+        let options = ServerOptions {
+            tls: false,
+            ..ServerOptions::default()
+        };
+        let restored = Server::start_on(Kind::MariaDb, options, &scenery.home.path().join(suite));
+        let mut session = restored.connect();
+        assert_eq!(checksums(&mut session), before, "{suite}");
+        for table in TABLES {
+            let check = session
+                .text(&format!("CHECK TABLE {table}"))
+                .expect("checked");
+            assert!(check.ends_with("status\tOK"), "{check}");
+        }
+    }
+}
+
+#[test]
+fn restore_refuses_what_it_must_and_leaves_nothing() {
+    if !has_mariadb_backup() {
+        return;
+    }
+    let scenery = Scenery::build();
+    scenery.must(&["backup", "--level", "1", "--to", "good"]);
+    let path = |name: &str| scenery.home.path().join(name);
+    fs::create_dir(path("full")).expect("made");
+    fs::write(path("full/ibdata1"), "somebody's data").expect("written");
+    scenery.fails(&["restore", "good", "--to", "full"], 2, "not empty");
+    assert_eq!(
+        fs::read(path("full/ibdata1")).expect("there"),
+        b"somebody's data"
+    );
+
+    let good = fs::read(path("good")).expect("there");
+    let mut damaged = good.clone();
+    damaged[good.len() / 2] ^= 1;
+    fs::write(path("damaged"), damaged).expect("written");
+    scenery.fails(
+        &["restore", "damaged", "--to", "data"],
+        3,
+        "authentication fails",
+    );
+    fs::write(path("cut"), &good[..good.len() / 2]).expect("written");
+    scenery.fails(&["restore", "cut", "--to", "data"], 3, "");
+
+    fs::write(path("text"), "not a backup").expect("written");
+    scenery.must(&["seal", "text", "-o", "sealed-text"]);
+    scenery.fails(
+        &["restore", "sealed-text", "--to", "data"],
+        2,
+        "not a physical backup",
+    );
+    assert_eq!(
+        scenery.files(),
+        ["cut", "damaged", "full", "good", "sealed-text", "text"]
+    );
+    // An empty directory that is there already.
+    fs::create_dir(path("data")).expect("made");
+    scenery.must(&["restore", "good", "--to", "data"]);
+    assert!(path("data/ibdata1").exists());
+
+    // A mount point cannot be replaced.
+    fs::create_dir(path("mounted")).expect("made");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=512m", "tmpfs"])
+        .arg(path("mounted"))
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        announce("restoring into a mount point ... skipped: no tmpfs can be mounted here");
+        return;
+    }
+    let refused = scenery.onionskin(&["restore", "damaged", "--to", "mounted"]);
+    let left = fs::read_dir(path("mounted")).expect("there").count();
+    let restored = scenery.onionskin(&["restore", "good", "--to", "mounted"]);
+    let names = |folder: &str| {
+        let entries = fs::read_dir(path(folder)).expect("there");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let same = names("mounted") == names("data");
+    let unmounted = Command::new("umount").arg(path("mounted")).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    assert_eq!(refused.status.code(), Some(3));
+    assert_eq!(left, 0, "something is left behind");
+    assert!(restored.status.success(), "{restored:?}");
+    assert!(same, "the same files in both");
+}
+
+#[test]
+fn a_source_that_fails_leaves_no_file() {
+    if !has_mariadb_backup() {
+        return;
+    }
+    let scenery = Scenery::build();
+    for source in ["mariadb-backup", "dump"] {
+        let backup = [
+            "backup",
+            "--source",
+            source,
+            "--user",
+            "nobody-at-all",
+            "--to",
+            "file",
+        ];
+        scenery.fails(&backup, 4, "the source failed");
+    }
+    assert_eq!(scenery.files(), [""; 0]);
+}
+
+#[test]
+fn a_dump_comes_back() {
+    let scenery = Scenery::build();
+    let before = checksums(&mut scenery.server.connect());
+    fs::create_dir(scenery.home.path().join("backups")).expect("made");
+    let arguments = ["--databases", "app", "odd-name"];
+    let backup = ["backup", "--source", "dump", "--to", "backups", "--"];
+    let file = scenery.must(&[&backup[..], &arguments].concat());
+    assert!(file.trim().ends_with("-dump.sealed"), "{file}");
+    let sql = scenery.must(&["open", file.trim()]);
+    let other = Server::mariadb();
+    Cli::tcp(Kind::MariaDb, other.port(), "root", "")
+        .without_tls()
+        .must(&sql);
+    assert_eq!(checksums(&mut other.connect()), before);
+    scenery.fails(
+        &["restore", file.trim(), "--to", "data"],
+        2,
+        "not a physical backup",
+    );
+}
