@@ -406,9 +406,11 @@ pub(crate) fn quoted(name: &str) -> String {
 /// Everything that is not a token (comments, white space) becomes blank; string-like literals
 /// become `'xxx'` of the same length and numbers become ones, so that the parser never sees
 /// values, quotes, escapes or bytes beyond ASCII; double-quoted identifiers get back quotes; folded rows after the first become
-/// blank. Offsets in it are offsets in the statement.
+/// blank. Offsets in it are offsets in the statement. Long blanks are comments: the parser makes a
+/// token of each blank, and half a megabyte of folded rows would become a hundred megabytes.
 fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<String> {
     let mut out = vec![b' '; sql.len()];
+    let mut end = 0;
     for token in tokens {
         if let Some(rows) = template.rows
             && token.start >= rows.first.1
@@ -419,6 +421,8 @@ fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<Strin
         if token.is(b';') {
             continue;
         }
+        blank(out.get_mut(end..token.start)?);
+        end = token.end;
         let target = out.get_mut(token.start..token.end)?;
         match token.kind {
             TokenKind::Literal(
@@ -452,5 +456,64 @@ fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<Strin
             _ => target.copy_from_slice(token.text(sql)),
         }
     }
+    blank(out.get_mut(end..)?);
     String::from_utf8(out).ok()
+}
+
+/// Makes one token of many blanks.
+fn blank(gap: &mut [u8]) {
+    const LONG: usize = 16;
+    if gap.len() < LONG {
+        return;
+    }
+    if let [first, second, .., last_but_one, last] = gap {
+        (*first, *second) = (b'/', b'*');
+        (*last_but_one, *last) = (b'*', b'/');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lex::{LexMode, Lexer};
+
+    fn read(sql: &str) -> String {
+        let mode = LexMode::default();
+        let mut template = Template::default();
+        template.read(sql.as_bytes(), mode).expect("it can be read");
+        let mut lexer = Lexer::new(sql.as_bytes(), mode);
+        let mut tokens = Vec::new();
+        while let Some(token) = lexer.next_token().expect("a token") {
+            tokens.push(token);
+        }
+        let text = parse_text(sql.as_bytes(), &tokens, &template).expect("text for the parser");
+        assert_eq!(text.len(), sql.len(), "offsets stay");
+        text
+    }
+
+    #[test]
+    fn the_parser_sees_no_value() {
+        assert_eq!(
+            read("SELECT 'secret', 42 FROM t -- why"),
+            "SELECT 'xxxxxx', 11 FROM t       "
+        );
+    }
+
+    // The parser makes a token of each blank.
+    #[test]
+    fn many_blanks_are_one_comment() {
+        let rows = ", (22, 'two')".repeat(1000);
+        let text = read(&format!("INSERT INTO t VALUES (11, 'one'){rows}; "));
+        assert!(text.starts_with("INSERT INTO t VALUES (11, 'xxx')/* "));
+        assert!(text.ends_with(" */"));
+        assert_eq!(text.matches("/*").count(), 1);
+
+        let indented = format!("SELECT{}`a{}b` FROM t", " ".repeat(40), " ".repeat(40));
+        let text = read(&indented);
+        assert!(text.starts_with("SELECT/* "), "{text}");
+        assert!(
+            text.ends_with(&format!("*/`a{}b` FROM t", " ".repeat(40))),
+            "{text}"
+        );
+    }
 }
