@@ -92,6 +92,7 @@ impl Output {
         })?;
         termination.on_signal(move || {
             let _ = fs::remove_file(&partial);
+            eprintln!("onionskin: ended by a signal; the unfinished file was removed");
             std::process::exit(1);
         });
         Ok(Self::File(path.to_owned(), file))

@@ -166,7 +166,7 @@ fn print_pages(report: &PageReport) {
     }
     if !report.unchecked.is_empty() {
         println!(
-            "          NOT checked, in another format than full_crc32: {}",
+            "          NOT checked, in another format than full_crc32 or too new to have one: {}",
             report.unchecked.join(", ")
         );
     }

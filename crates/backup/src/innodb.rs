@@ -34,7 +34,7 @@ pub struct PageReport {
     pub damaged_pages: u64,
     /// File and number of the first hundred of them.
     pub damaged: Vec<(String, u64)>,
-    /// Tablespaces that were not checked, because their format is not understood.
+    /// Tablespaces that were not checked, because their format is not understood, or their first page was not written yet.
     pub unchecked: Vec<String>,
 }
 
@@ -79,7 +79,11 @@ fn is_tablespace(path: &str) -> bool {
     let undo = name
         .strip_prefix("undo")
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
-    name.ends_with(".ibd") || path == "ibdata1" || (undo && name == path)
+    // What mariadb-backup calls `.new` was created while it ran, or shortly before: a tablespace like others, if its first page
+    // has been written already.
+    [".ibd", ".new"].iter().any(|suffix| name.ends_with(suffix))
+        || path == "ibdata1"
+        || (undo && name == path)
 }
 
 #[derive(Default)]
@@ -299,7 +303,7 @@ mod tests {
 
     #[test]
     fn which_files_are_tablespaces() {
-        for yes in ["ibdata1", "undo001", "a/b.ibd", "a/b#P#c.ibd"] {
+        for yes in ["ibdata1", "undo001", "a/b.ibd", "a/b#P#c.ibd", "a/b.new"] {
             assert!(is_tablespace(yes), "{yes}");
         }
         for no in [
