@@ -1,12 +1,13 @@
 //! SQL text, a schema and the session's settings in; a [`Plan`] out.
 //!
 //! Planning is pure: no keys, no clock, no network, so that every decision can be tested from
-//! text to text. See `plan.rs` for what a plan is and `statement.rs` for how one is made.
+//! text to text. See `plan.rs` for what a plan is and `statement/` for how one is made.
 
 mod ddl;
 pub mod errors;
 pub mod lex;
 pub mod literal;
+mod places;
 mod plan;
 mod planner;
 mod predicate;
