@@ -211,7 +211,8 @@ impl Session {
             Step::Err => return Err(self.server.error()),
             _ => return Err(Failure::Stale),
         };
-        if count != update.key.len() + update.assign.len() {
+        let tested = update.filter.as_ref().map_or(0, |f| f.fetch.len());
+        if count != update.key.len() + update.assign.len() + tested {
             return Err(Failure::Stale);
         }
         let mut definitions = Vec::new();
@@ -236,6 +237,10 @@ impl Session {
                 computed: false,
             });
         }
+        if let Some(filter) = &update.filter {
+            items.extend(filter.fetch.iter().cloned());
+        }
+        let mut picker = self.picker(prepared, update.filter.as_ref(), values)?;
         let key_kinds = definitions[..update.key.len()]
             .iter()
             .map(|p| key_kind(p))
@@ -256,6 +261,12 @@ impl Session {
                 Step::Row => {}
                 Step::Err => return Err(self.server.error()),
                 _ => continue,
+            }
+            let skipped = update.key.len() + update.assign.len();
+            if let Some(picker) = &mut picker
+                && !picker.picks(self, &mut opener, skipped)?
+            {
+                continue;
             }
             found += 1;
             let constants = match &mut constants {
@@ -283,7 +294,7 @@ impl Session {
                             return Err(Failure::refused(&errors::NEEDS_KEY, ""));
                         };
                         key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
-                    } else {
+                    } else if n < key_columns + update.assign.len() {
                         old.push(cell.map(<[u8]>::to_vec));
                     }
                     Ok(())
@@ -513,14 +524,14 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
 
 /// How a key column's text becomes a literal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum KeyKind {
+pub(crate) enum KeyKind {
     Number,
     Text,
     Bytes,
     Temporal,
 }
 
-fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
+pub(crate) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
     let definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
     Ok(match definition.column_type {
         ColumnType::TINY
@@ -545,7 +556,7 @@ fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
     })
 }
 
-fn key_literal(
+pub(crate) fn key_literal(
     cell: &[u8],
     kind: KeyKind,
     charset: Option<Charset>,

@@ -16,6 +16,9 @@ pub(super) struct Clauses {
     pub(super) list: usize,
     /// One past the select list.
     pub(super) list_end: usize,
+    pub(super) filter: Option<usize>,
+    pub(super) group: Option<usize>,
+    pub(super) having: Option<usize>,
     pub(super) order: Option<usize>,
     pub(super) limit: Option<usize>,
     pub(super) lock: Option<usize>,
@@ -56,6 +59,9 @@ impl Planner<'_> {
             distinct,
             list,
             list_end: 0,
+            filter: None,
+            group: None,
+            having: None,
             order: None,
             limit: None,
             lock: None,
@@ -102,6 +108,16 @@ impl Planner<'_> {
                     found.end = at;
                     break;
                 }
+                let clause = match () {
+                    () if in_list => None,
+                    () if is("where") => Some(&mut found.filter),
+                    () if is("group") => Some(&mut found.group),
+                    () if is("having") => Some(&mut found.having),
+                    () => None,
+                };
+                if let Some(place) = clause {
+                    place.get_or_insert(at);
+                }
                 if is("order") {
                     found.order.get_or_insert(at);
                 } else if is("limit") {
@@ -121,20 +137,54 @@ impl Planner<'_> {
 
     /// The token ranges of the keys of `ORDER BY`.
     pub(super) fn order_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
-        let Some(order) = clauses.order else {
+        self.keys_behind(clauses, clauses.order, count, "ORDER BY")
+    }
+
+    /// The token ranges of the keys of `GROUP BY`.
+    pub(super) fn group_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
+        self.keys_behind(clauses, clauses.group, count, "GROUP BY")
+    }
+
+    fn keys_behind(
+        &self,
+        clauses: &Clauses,
+        at: Option<usize>,
+        count: usize,
+        what: &str,
+    ) -> Planned<Vec<Range<usize>>> {
+        let Some(at) = at else {
             return Ok(Vec::new());
         };
-        let stop = [clauses.limit, clauses.lock, Some(clauses.end)]
-            .into_iter()
-            .flatten()
-            .filter(|&i| i > order)
-            .min()
-            .unwrap_or(clauses.end);
-        let keys = self.split_commas(order + 2..stop);
+        let keys = self.split_commas(at + 2..clauses.end_of(at));
         if keys.len() == count {
             Ok(keys)
         } else {
-            refuse(&errors::NOT_UNDERSTOOD, "ORDER BY")
+            refuse(&errors::NOT_UNDERSTOOD, what)
         }
+    }
+}
+
+impl Clauses {
+    /// One past the clause that begins at this token.
+    pub(super) fn end_of(&self, at: usize) -> usize {
+        [
+            self.filter,
+            self.group,
+            self.having,
+            self.order,
+            self.limit,
+            self.lock,
+            Some(self.end),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|&i| i > at)
+        .min()
+        .unwrap_or(self.end)
+    }
+
+    /// The tokens behind a clause's word.
+    pub(super) fn behind(&self, at: Option<usize>) -> Range<usize> {
+        at.map_or(0..0, |at| at + 1..self.end_of(at))
     }
 }

@@ -1,290 +1,50 @@
-//! The select list at tier 2: asks for the cells, leaves aggregates, distinction, order and limit to
-//! the proxy.
+//! Selects at tier 2: what rows and groups have in common.
+//!
+//! The server's text is the client's with another select list, without DISTINCT, GROUP BY, HAVING
+//! and LIMIT, and with as much of ORDER BY as the server shall still do.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use sqlparser::ast::{Expr, SelectItem};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByExpr, OrderBySort, SelectItem,
+};
 
 use super::Given;
 use super::clauses::Clauses;
+use crate::candidates::goes_unnoticed;
 use crate::errors;
-use crate::places::bytes_of_expr;
-use crate::plan::{
-    Aggregate, ColumnUse, Finish, Limit, OpenFrom, Output, Piece, ResultItem, SortKey,
-};
-use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
+use crate::fetch::{Fetched, unnested};
+use crate::finishing::{Aggregate, Finish, Limit, Test};
+use crate::lex::{LiteralKind, TokenKind};
+use crate::plan::{Source, Text};
+use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use crate::scope::Scope;
 
-impl Planner<'_> {
-    /// Tier 2: asks for the cells, leaves aggregates, distinction, order and limit to the proxy.
-    pub(super) fn finish(
-        &mut self,
-        projection: &[SelectItem],
-        clauses: &Clauses,
-        scope: &Scope,
-        distinct: bool,
-        order: &[sqlparser::ast::OrderByExpr],
-        limit: Option<Limit>,
-    ) -> Planned<Given> {
-        let mut fetch = Vec::new();
-        let mut texts: Vec<crate::plan::Text> = Vec::new();
-        let mut output = Vec::new();
-        let is_aggregate = projection.iter().any(|i| match i {
-            SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
-                aggregate_of(e).is_some()
-            }
-            _ => false,
-        });
-        // which fetched column shows each protected column, for the sort
-        let mut fetched: Vec<(ColumnUse, usize)> = Vec::new();
-        for (item, tokens) in projection.iter().zip(&clauses.items) {
-            let (expr, alias) = match item {
-                SelectItem::UnnamedExpr(e) => (e, None),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
-                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if !is_aggregate => {
-                    let sources = self.wildcard_sources(item, scope)?;
-                    let items = self.wildcard(&sources)?;
-                    for found in items {
-                        if let Some((index, _)) = found.open {
-                            fetched.push((self.columns[index].clone(), fetch.len()));
-                        }
-                        output.push(Output::Cell { fetch: fetch.len() });
-                        fetch.push(found);
-                    }
-                    let bytes = self.bytes_of(tokens);
-                    texts.push(self.original(bytes));
-                    continue;
-                }
-                _ => return refuse(&errors::NOT_UNDERSTOOD, "an item of the select list"),
-            };
-            let bytes = self.bytes_of(tokens);
-            let typed = match expr {
-                Expr::Identifier(ident) => ident.value.clone(),
-                Expr::CompoundIdentifier(parts) => {
-                    parts.last().map(|p| p.value.clone()).unwrap_or_default()
-                }
-                _ => String::from_utf8_lossy(&self.sql()[bytes.clone()]).into_owned(),
-            };
-            let name = alias.map_or(typed, |a| a.value.clone());
-            if is_aggregate {
-                let Some((function, argument)) = aggregate_of(expr) else {
-                    return refuse(
-                        &errors::GROUPING,
-                        "an aggregate beside an item that is none",
-                    );
-                };
-                if let Expr::Function(f) = expr
-                    && let Some(ident) = f.name.0.last().and_then(|p| p.as_ident())
-                {
-                    self.judge(ident)?;
-                }
-                let Some(argument) = argument else {
-                    output.push(Output::Aggregate {
-                        function,
-                        fetch: None,
-                        name,
-                    });
-                    continue;
-                };
-                let Some((range, column)) = self.column_of(argument, scope)? else {
-                    return refuse(
-                        &errors::GROUPING,
-                        "aggregates of protected and other columns",
-                    );
-                };
-                let text = self.sealed_cell(argument, range, &column);
-                output.push(Output::Aggregate {
-                    function,
-                    fetch: Some(fetch.len()),
-                    name,
-                });
-                let index = self.column_index(&column);
-                fetch.push(ResultItem {
-                    open: Some((index, OpenFrom::Sealed)),
-                    name: None,
-                    computed: true,
-                });
-                texts.push(text);
-                continue;
-            }
-            output.push(Output::Cell { fetch: fetch.len() });
-            if let Some((range, column)) = self.column_of(expr, scope)? {
-                let text = self.sealed_cell(expr, range, &column);
-                let index = self.column_index(&column);
-                fetched.push((column, fetch.len()));
-                fetch.push(ResultItem {
-                    open: Some((index, OpenFrom::Sealed)),
-                    name: Some(name),
-                    computed: false,
-                });
-                texts.push(text);
-            } else {
-                self.scan(expr, scope)?;
-                let changed = self.edited(&bytes);
-                texts.push(self.render(bytes)?);
-                fetch.push(ResultItem {
-                    open: None,
-                    name: (changed && alias.is_none()).then_some(name),
-                    computed: false,
-                });
-            }
-        }
-
-        // ORDER BY: leading protected keys are sorted here, stably, on top of the server's order
-        let mut sort = Vec::new();
-        let mut server_keys: Vec<crate::plan::Text> = Vec::new();
-        let mut hidden = Vec::new();
-        let key_tokens = self.order_keys(clauses, order.len())?;
-        for (key, tokens) in order.iter().zip(key_tokens) {
-            let descending = match key.options.sort {
-                None | Some(sqlparser::ast::OrderBySort::Asc) => false,
-                Some(sqlparser::ast::OrderBySort::Desc) => true,
-                Some(sqlparser::ast::OrderBySort::Using(_)) => {
-                    return refuse(&errors::NOT_UNDERSTOOD, "ORDER BY … USING");
-                }
-            };
-            if key.options.nulls_first.is_some() || key.with_fill.is_some() {
-                return refuse(&errors::NOT_UNDERSTOOD, "a clause of ORDER BY");
-            }
-            match self.key_column(&key.expr, projection, scope, true)? {
-                Some((_, column)) => {
-                    if !server_keys.is_empty() {
-                        let about = format!("{} behind another sort key", column.path());
-                        return refuse(&errors::NO_RANGE, about);
-                    }
-                    let same = |(c, _): &&(ColumnUse, usize)| {
-                        Arc::ptr_eq(&c.table, &column.table) && c.index == column.index
-                    };
-                    let at = match fetched.iter().find(same) {
-                        Some((_, at)) => *at,
-                        None if distinct || is_aggregate => {
-                            return refuse(&errors::GROUPING, column.path());
-                        }
-                        None => {
-                            let index = self.column_index(&column);
-                            let name = column.sealed().to_string();
-                            hidden.push(vec![Piece::Sql(
-                                self.reference(&column, scope, &name).into_bytes(),
-                            )]);
-                            let at = fetch.len();
-                            fetch.push(ResultItem {
-                                open: Some((index, OpenFrom::Sealed)),
-                                name: None,
-                                computed: false,
-                            });
-                            fetched.push((column, at));
-                            at
-                        }
-                    };
-                    sort.push(SortKey {
-                        fetch: at,
-                        descending,
-                    });
-                }
-                None => {
-                    if is_aggregate {
-                        continue;
-                    }
-                    self.scan_key(&key.expr, scope)?;
-                    let bytes = self.bytes_of(&tokens);
-                    server_keys.push(self.render(bytes)?);
-                }
-            }
-        }
-        texts.extend(hidden);
-        if distinct && texts.len() != projection.len() {
-            return refuse(&errors::GROUPING, "DISTINCT");
-        }
-
-        self.check_judged()?;
-        let mut text = TextBuilder::default();
-        for (i, token) in self.tokens[..clauses.list].iter().enumerate() {
-            if Some(i) == clauses.distinct {
-                continue;
-            }
-            text.sql(token.text(self.sql()));
-            text.sql(b" ");
-        }
-        for (i, part) in texts.iter().enumerate() {
-            if i > 0 {
-                text.sql(b", ");
-            }
-            for piece in part {
-                text.piece(piece.clone());
-            }
-        }
-        let tail_start = self
-            .tokens
-            .get(clauses.list_end)
-            .map_or(self.sql().len(), |t| t.start);
-        let stops = [
-            clauses.order,
-            clauses.limit,
-            clauses.lock,
-            Some(clauses.end),
-        ];
-        let body_end = stops.iter().flatten().min().copied().unwrap_or(clauses.end);
-        let body_stop = self.tokens[..body_end].last().map_or(0, |t| t.end);
-        text.sql(b" ");
-        if tail_start < body_stop {
-            for piece in self.render(tail_start..body_stop)? {
-                text.piece(piece);
-            }
-        }
-        if !server_keys.is_empty() {
-            text.sql(b" ORDER BY ");
-            for (i, key) in server_keys.iter().enumerate() {
-                if i > 0 {
-                    text.sql(b", ");
-                }
-                for piece in key {
-                    text.piece(piece.clone());
-                }
-            }
-        }
-        if let Some(lock) = clauses.lock {
-            if clauses.order.is_some_and(|o| o > lock) || clauses.limit.is_some_and(|l| l > lock) {
-                return refuse(&errors::NOT_UNDERSTOOD, "the order of clauses");
-            }
-            text.sql(b" ");
-            let range = self.bytes_of(&(lock..clauses.end));
-            for piece in self.original(range) {
-                text.piece(piece);
-            }
-        }
-        if clauses.end < self.tokens.iter().filter(|t| !t.is(b';')).count() {
-            return refuse(&errors::NOT_UNDERSTOOD, "text behind the SELECT");
-        }
-        Ok(Given {
-            items: Vec::new(),
-            names: None,
-            finish: Some(Finish {
-                text: text.finish(),
-                fetch,
-                output,
-                distinct,
-                sort,
-                limit,
-            }),
-        })
-    }
-
-    /// The text that fetches a protected column's sealed cell, qualified as written.
-    fn sealed_cell(
-        &mut self,
-        expr: &Expr,
-        range: Range<usize>,
-        column: &ColumnUse,
-    ) -> crate::plan::Text {
-        let whole = bytes_of_expr(self, expr, &range);
-        let mut text = self.original(whole.start..range.start);
-        text.push(Piece::Sql(quoted(column.sealed()).into_bytes()));
-        text
-    }
+/// A select that the proxy finishes.
+pub(super) struct Finishing<'s> {
+    pub projection: &'s [SelectItem],
+    pub clauses: &'s Clauses,
+    pub scope: &'s Scope<'s>,
+    pub distinct: bool,
+    /// The condition, if the server can only narrow it; else it is planned already.
+    pub filter: Option<&'s Expr>,
+    /// `GROUP BY`
+    pub keys: &'s [Expr],
+    pub having: Option<&'s Expr>,
+    pub order: &'s [OrderByExpr],
+    pub limit: Option<Limit>,
 }
 
-fn aggregate_of(expr: &Expr) -> Option<(Aggregate, Option<&Expr>)> {
+/// An aggregate as it is written.
+pub(super) struct Call<'e> {
+    pub function: Aggregate,
+    /// `None` for `COUNT(*)`.
+    pub argument: Option<&'e Expr>,
+    pub distinct: bool,
+}
+
+/// The aggregate that an expression calls.
+pub(super) fn aggregate_of(expr: &Expr) -> Option<Call<'_>> {
     let Expr::Function(function) = expr else {
         return None;
     };
@@ -299,22 +59,311 @@ fn aggregate_of(expr: &Expr) -> Option<(Aggregate, Option<&Expr>)> {
     if function.over.is_some() || function.filter.is_some() {
         return None;
     }
-    match Planner::single_argument(function) {
-        Some((argument, false)) => Some((kind, Some(argument))),
-        Some((_, true)) => None,
-        None if kind == Aggregate::Count => match &function.args {
-            sqlparser::ast::FunctionArguments::List(list)
-                if matches!(
+    if let Some((argument, distinct)) = Planner::single_argument(function) {
+        // the least of different values is the least of all
+        let distinct = distinct && !matches!(kind, Aggregate::Min | Aggregate::Max);
+        return Some(Call {
+            function: kind,
+            argument: Some(argument),
+            distinct,
+        });
+    }
+    match &function.args {
+        FunctionArguments::List(list)
+            if kind == Aggregate::Count
+                && matches!(
                     list.args.as_slice(),
-                    [sqlparser::ast::FunctionArg::Unnamed(
-                        sqlparser::ast::FunctionArgExpr::Wildcard
-                    )]
+                    [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
                 ) =>
-            {
-                Some((kind, None))
+        {
+            Some(Call {
+                function: kind,
+                argument: None,
+                distinct: false,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The expression of an item of the select list, and its alias.
+pub(super) fn expression_of(item: &SelectItem) -> Option<(&Expr, Option<&sqlparser::ast::Ident>)> {
+    match item {
+        SelectItem::UnnamedExpr(e) => Some((e, None)),
+        SelectItem::ExprWithAlias { expr, alias } => Some((expr, Some(alias))),
+        _ => None,
+    }
+}
+
+/// What a key of GROUP BY or ORDER BY means.
+pub(super) struct KeyMeaning<'s> {
+    pub expr: &'s Expr,
+    /// The item of the select list, if the key names one.
+    pub item: Option<usize>,
+    /// The tokens of the expression, there or here.
+    pub place: Range<usize>,
+}
+
+/// Whether a key is sorted descending.
+pub(super) fn descending(key: &OrderByExpr) -> Planned<bool> {
+    if key.options.nulls_first.is_some() || key.with_fill.is_some() {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of ORDER BY");
+    }
+    match key.options.sort {
+        None | Some(OrderBySort::Asc) => Ok(false),
+        Some(OrderBySort::Desc) => Ok(true),
+        Some(OrderBySort::Using(_)) => refuse(&errors::NOT_UNDERSTOOD, "ORDER BY … USING"),
+    }
+}
+
+impl Planner<'_> {
+    /// The name that a column of the result gets: its alias, or what is written.
+    pub(super) fn shown_name(
+        &self,
+        expr: &Expr,
+        alias: Option<&sqlparser::ast::Ident>,
+        place: &Range<usize>,
+    ) -> String {
+        if let Some(alias) = alias {
+            return alias.value.clone();
+        }
+        match expr {
+            Expr::Identifier(ident) => ident.value.clone(),
+            Expr::CompoundIdentifier(parts) => {
+                parts.last().map(|p| p.value.clone()).unwrap_or_default()
             }
+            _ => String::from_utf8_lossy(&self.sql()[self.bytes_of(place)]).into_owned(),
+        }
+    }
+
+    /// An item's tokens without its alias.
+    pub(super) fn item_tokens(&self, f: &Finishing, item: usize) -> Planned<Range<usize>> {
+        let mut place = f.clauses.items[item].clone();
+        if let SelectItem::ExprWithAlias { alias, .. } = &f.projection[item] {
+            place.end = self.token_at(self.offset(alias.span))?;
+            if self
+                .tokens
+                .get(place.end.wrapping_sub(1))
+                .is_some_and(|t| t.is_word(self.sql(), "as"))
+            {
+                place.end -= 1;
+            }
+        }
+        Ok(place)
+    }
+
+    /// Whether two stretches of tokens are written alike. With constants in them they are not,
+    /// because the plan is for statements with other constants as well.
+    pub(super) fn same_words(&self, a: &Range<usize>, b: &Range<usize>) -> bool {
+        let texts = |place: &Range<usize>| {
+            let tokens = self.tokens.get(place.clone()).unwrap_or_default();
+            tokens.iter().map(|t| t.text(self.sql()))
+        };
+        let constants = self
+            .tokens
+            .get(a.clone())
+            .unwrap_or_default()
+            .iter()
+            .any(|t| matches!(t.kind, TokenKind::Literal(_)));
+        !a.is_empty() && !constants && texts(a).eq(texts(b))
+    }
+
+    /// Looks through aliases and positions. In ORDER BY an alias hides a column, in GROUP BY the
+    /// other way round.
+    pub(super) fn key_meaning<'s>(
+        &mut self,
+        f: &Finishing<'s>,
+        key: &'s Expr,
+        tokens: Range<usize>,
+        alias_first: bool,
+    ) -> Planned<KeyMeaning<'s>> {
+        let mut item = None;
+        if let Expr::Identifier(ident) = key {
+            let alias = f.projection.iter().position(|i| {
+                matches!(i, SelectItem::ExprWithAlias { alias, .. }
+                    if alias.value.eq_ignore_ascii_case(&ident.value))
+            });
+            if alias.is_some() && (alias_first || !self.is_known_column(ident, f.scope)) {
+                self.judge(ident)?;
+                item = alias;
+            }
+        } else if let Some((
+            _,
+            Source::Literal {
+                index,
+                negative: false,
+            },
+        )) = self.constant(key)
+            && self.request.template.literals[index].kind == LiteralKind::Integer
+        {
+            self.pin(index);
+            let text = self.request.template.literals[index].text(self.sql());
+            let position: usize = std::str::from_utf8(text)
+                .ok()
+                .and_then(|t| t.parse().ok())
+                .unwrap_or(0);
+            if f.projection.iter().any(|i| expression_of(i).is_none()) {
+                return refuse(&errors::NOT_UNDERSTOOD, "a position together with *");
+            }
+            item = position.checked_sub(1).filter(|&i| i < f.projection.len());
+            if item.is_none() {
+                return refuse(&errors::NOT_UNDERSTOOD, "a position beyond the select list");
+            }
+        }
+        let Some(at) = item else {
+            return Ok(KeyMeaning {
+                expr: key,
+                item: None,
+                place: tokens,
+            });
+        };
+        let Some((expr, _)) = expression_of(&f.projection[at]) else {
+            return refuse(&errors::INTERNAL, "an item");
+        };
+        Ok(KeyMeaning {
+            expr,
+            item,
+            place: self.item_tokens(f, at)?,
+        })
+    }
+
+    /// Plans an expression of the server's own. Beside a condition that it can only narrow, it is
+    /// computed for more rows than are meant, which nobody may notice.
+    pub(super) fn server_expression(&mut self, f: &Finishing, expr: &Expr) -> Planned<()> {
+        if f.filter.is_some() && !goes_unnoticed(expr) {
+            return refuse(
+                &errors::CANDIDATES,
+                "beside an expression that may warn, fail or act on rows that are not meant",
+            );
+        }
+        self.scan(expr, f.scope)
+    }
+
+    /// The text of a key of the server's own, for a rank.
+    pub(super) fn key_text(&mut self, f: &Finishing, key: &KeyMeaning) -> Planned<Text> {
+        if self.constant(key.expr).is_some() {
+            return refuse(&errors::NOT_UNDERSTOOD, "a constant as a key");
+        }
+        // a part of the select list has been planned with it
+        if key.item.is_none() {
+            self.server_expression(f, key.expr)?;
+        }
+        let range = self.bytes_of(&key.place);
+        self.render(range)
+    }
+
+    /// The tokens of a key without ASC and DESC.
+    pub(super) fn without_direction(&self, mut tokens: Range<usize>) -> Range<usize> {
+        if let Some(last) = tokens.end.checked_sub(1).and_then(|i| self.tokens.get(i))
+            && (last.is_word(self.sql(), "asc") || last.is_word(self.sql(), "desc"))
+            && tokens.len() > 1
+        {
+            tokens.end -= 1;
+        }
+        tokens
+    }
+
+    /// The test of a condition that the server can only narrow.
+    pub(super) fn finish_filter(
+        &mut self,
+        f: &Finishing,
+        fetched: &mut Fetched,
+    ) -> Planned<Option<Test>> {
+        match f.filter {
+            None => Ok(None),
+            Some(condition) => {
+                let tokens = f.clauses.behind(f.clauses.filter);
+                self.filter(condition, tokens, f.scope, fetched).map(Some)
+            }
+        }
+    }
+
+    /// Puts the server's text together, around what `finish` has decided.
+    pub(super) fn finished(
+        &mut self,
+        f: &Finishing,
+        fetched: Fetched,
+        order: &[Text],
+        mut finish: Finish,
+    ) -> Planned<Given> {
+        let clauses = f.clauses;
+        self.check_judged()?;
+        let mut text = TextBuilder::default();
+        for (i, token) in self.tokens[..clauses.list].iter().enumerate() {
+            if Some(i) == clauses.distinct {
+                continue;
+            }
+            text.sql(token.text(self.sql()));
+            text.sql(b" ");
+        }
+        fetched.list(&mut text);
+        let tail_start = self
+            .tokens
+            .get(clauses.list_end)
+            .map_or(self.sql().len(), |t| t.start);
+        let stops = [
+            clauses.group,
+            clauses.having,
+            clauses.order,
+            clauses.limit,
+            clauses.lock,
+            Some(clauses.end),
+        ];
+        let body_end = stops.iter().flatten().min().copied().unwrap_or(clauses.end);
+        let body_stop = self.tokens[..body_end].last().map_or(0, |t| t.end);
+        text.sql(b" ");
+        if tail_start < body_stop {
+            for piece in self.render(tail_start..body_stop)? {
+                text.piece(piece);
+            }
+        }
+        for (i, key) in order.iter().enumerate() {
+            text.sql(if i > 0 { b", " } else { b" ORDER BY " });
+            key.iter().for_each(|piece| text.piece(piece.clone()));
+        }
+        if let Some(lock) = clauses.lock {
+            if clauses.order.is_some_and(|o| o > lock) || clauses.limit.is_some_and(|l| l > lock) {
+                return refuse(&errors::NOT_UNDERSTOOD, "the order of clauses");
+            }
+            text.sql(b" ");
+            let range = self.bytes_of(&(lock..clauses.end));
+            for piece in self.original(range) {
+                text.piece(piece);
+            }
+        }
+        if clauses.end < self.tokens.iter().filter(|t| !t.is(b';')).count() {
+            return refuse(&errors::NOT_UNDERSTOOD, "text behind the SELECT");
+        }
+        finish.text = text.finish();
+        finish.fetch = fetched.items;
+        finish.limit = f.limit;
+        Ok(Given {
+            items: Vec::new(),
+            names: None,
+            finish: Some(finish),
+        })
+    }
+}
+
+/// Whether two expressions are the same plain column.
+pub(super) fn same_name(a: &Expr, b: &Expr) -> bool {
+    let parts = |e: &Expr| -> Option<(Option<String>, String)> {
+        match unnested(e) {
+            Expr::Identifier(i) => Some((None, i.value.to_ascii_lowercase())),
+            Expr::CompoundIdentifier(p) => match p.as_slice() {
+                [.., source, column] => Some((
+                    Some(source.value.to_ascii_lowercase()),
+                    column.value.to_ascii_lowercase(),
+                )),
+                _ => None,
+            },
             _ => None,
-        },
-        None => None,
+        }
+    };
+    match (parts(a), parts(b)) {
+        (Some((source_a, a)), Some((source_b, b))) => {
+            a == b && (source_a.is_none() || source_b.is_none() || source_a == source_b)
+        }
+        _ => false,
     }
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Function, GroupByExpr, Ident, SelectItem};
 
-use crate::errors::{self, Refusal};
+use crate::errors;
 use crate::lex::LiteralKind;
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, exact_order};
+use crate::predicate::{equality, exact_order, no_order};
 use crate::scope::Scope;
 
 impl Planner<'_> {
@@ -105,7 +105,7 @@ impl Planner<'_> {
         self.column_of(key, scope)
     }
 
-    fn is_known_column(&self, ident: &Ident, scope: &Scope) -> bool {
+    pub(super) fn is_known_column(&self, ident: &Ident, scope: &Scope) -> bool {
         scope.sources.iter().any(|s| {
             s.table
                 .as_ref()
@@ -153,7 +153,7 @@ impl Planner<'_> {
     ) -> Planned<()> {
         if let Some((range, column)) = self.key_column(key, projection, scope, true)? {
             let name = exact_order(&column)
-                .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                .ok_or_else(|| no_order(&column))?
                 .to_string();
             // a name that the statement qualified stays qualified
             let qualified = matches!(key, Expr::CompoundIdentifier(_));
@@ -169,7 +169,7 @@ impl Planner<'_> {
             && let Some((range, column)) = self.extremum(function, scope)?
         {
             let name = exact_order(&column)
-                .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                .ok_or_else(|| no_order(&column))?
                 .to_string();
             self.replace(range, &name);
             return Ok(());

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 
 use super::Given;
-use crate::errors::{self, Refusal};
+use crate::errors;
 use crate::places::bytes_of_expr;
 use crate::plan::{ColumnUse, OpenFrom, Piece, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, opening_order, same_tokens};
+use crate::predicate::{equality, no_order, opening_order, same_tokens};
 use crate::query::Mode;
 use crate::scope::{Scope, Source};
 
@@ -144,7 +144,7 @@ impl Planner<'_> {
                 return refuse(&errors::EXPORT, column.path());
             }
             let order = opening_order(&column)
-                .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                .ok_or_else(|| no_order(&column))?
                 .to_string();
             self.replace(range, &order);
             let index = self.column_index(&column);
@@ -157,7 +157,10 @@ impl Planner<'_> {
             return Ok(());
         }
         self.scan(expr, scope)?;
-        let name = if self.edited(&bytes) { name } else { None };
+        let name = name.filter(|_| self.edited(&bytes));
+        if name.is_some() {
+            self.pin_within(&bytes);
+        }
         given.items.push(ResultItem {
             open: None,
             name,

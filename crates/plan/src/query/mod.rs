@@ -3,20 +3,24 @@
 //! A query is planned in the order in which SQL gives it meaning: `from.rs` collects the tables
 //! that names are looked up in, conditions go through `predicate.rs`, `grouping.rs` reads the
 //! keys of GROUP BY and ORDER BY, `items.rs` the select list. `select.rs` runs these steps and
-//! decides whether the server can finish the rows on tokens; where it cannot, `finish.rs` asks
-//! for the sealed cells and leaves the rest to the proxy. `clauses.rs` finds the places.
+//! decides whether the server can finish the rows on tokens. Where it cannot, `finish.rs` asks for
+//! the sealed cells and leaves the rest to the proxy: of rows as they are in `rows.rs`, of groups
+//! and aggregates in `groups.rs`. `clauses.rs` finds the places.
 
 mod clauses;
 mod finish;
 mod from;
 mod grouping;
+mod groups;
 mod items;
+mod rows;
 mod select;
 
 use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr};
 
 use crate::errors::{self, Refusal};
-use crate::plan::{ColumnUse, Finish, Limit, ResultItem};
+use crate::finishing::{Finish, Limit};
+use crate::plan::{ColumnUse, ResultItem};
 use crate::planner::{Planned, Planner, refuse};
 use crate::scope::Scope;
 

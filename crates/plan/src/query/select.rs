@@ -5,8 +5,10 @@ use std::sync::Arc;
 use sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, SelectFlavor, SelectItem, TableFactor};
 
 use super::Given;
+use super::finish::{Call, Finishing, aggregate_of};
 use crate::errors;
-use crate::plan::{ColumnUse, Limit};
+use crate::finishing::{Aggregate, Limit};
+use crate::plan::ColumnUse;
 use crate::planner::{Planned, Planner, refuse};
 use crate::predicate::{exact_order, opening_order};
 use crate::query::Mode;
@@ -84,8 +86,12 @@ impl Planner<'_> {
         for item in from {
             merges |= self.joins(item, &scope)?;
         }
+        let mut narrowed = false;
         if let Some(condition) = selection {
-            self.scan(condition, &scope)?;
+            narrowed = matches!(mode, Mode::Top) && self.narrows(condition, &scope)?;
+            if !narrowed {
+                self.scan(condition, &scope)?;
+            }
         }
         for item in projection {
             if let SelectItem::ExprWithAlias { expr, alias } = item {
@@ -94,16 +100,22 @@ impl Planner<'_> {
                 scope.aliases.push((alias.value.clone(), column));
             }
         }
-        let grouped = self.group_by(group_by, projection, &scope)?;
-        let is_grouped = !matches!(group_by, GroupByExpr::Expressions(list, _) if list.is_empty());
-        if let Some(condition) = having {
-            self.having(condition, &scope)?;
-        }
-
-        let finish = self.needs_finish(projection, distinct, is_grouped, order, &scope)?;
-        if let Some(column) = finish {
-            if !matches!(mode, Mode::Top) || is_grouped || having.is_some() {
-                return refuse(&errors::GROUPING, column.path());
+        let GroupByExpr::Expressions(keys, modifiers) = group_by else {
+            return refuse(&errors::NOT_UNDERSTOOD, "GROUP BY ALL");
+        };
+        let unfinished = self.needs_finish(
+            projection,
+            distinct,
+            keys,
+            having.as_ref(),
+            order,
+            &scope,
+            matches!(mode, Mode::Top),
+        )?;
+        if narrowed || unfinished.is_some() {
+            let about = unfinished.map_or(String::new(), |column| column.path());
+            if !matches!(mode, Mode::Top) {
+                return refuse(&errors::GROUPING, about);
             }
             if select_modifiers
                 .as_ref()
@@ -122,7 +134,34 @@ impl Planner<'_> {
                     "an index hint on rows that the proxy finishes",
                 );
             }
-            return self.finish(projection, &clauses, &scope, distinct, order, limit);
+            let finishing = Finishing {
+                projection,
+                clauses: &clauses,
+                scope: &scope,
+                distinct,
+                filter: selection.as_ref().filter(|_| narrowed),
+                keys,
+                having: having.as_ref(),
+                order,
+                limit,
+            };
+            let aggregates = projection.iter().any(|item| match item {
+                SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
+                    aggregate_of(e).is_some()
+                }
+                _ => false,
+            });
+            if !aggregates && keys.is_empty() && having.is_none() {
+                return self.finish_rows(&finishing);
+            }
+            if distinct || !modifiers.is_empty() {
+                return refuse(&errors::GROUPING, "DISTINCT or WITH ROLLUP with groups");
+            }
+            return self.finish_groups(&finishing);
+        }
+        let grouped = self.group_by(group_by, projection, &scope)?;
+        if let Some(condition) = having {
+            self.having(condition, &scope)?;
         }
 
         let mut given = Given {
@@ -141,13 +180,16 @@ impl Planner<'_> {
     }
 
     /// Whether the proxy has to finish this select, because of which column.
+    #[allow(clippy::too_many_arguments)] // the clauses of one select
     fn needs_finish(
         &mut self,
         projection: &[SelectItem],
         distinct: bool,
-        grouped: bool,
+        keys: &[Expr],
+        having: Option<&Expr>,
         order: &[sqlparser::ast::OrderByExpr],
         scope: &Scope,
+        top: bool,
     ) -> Planned<Option<ColumnUse>> {
         for item in projection {
             match item {
@@ -156,18 +198,8 @@ impl Planner<'_> {
                         if distinct && opening_order(&column).is_none() {
                             return Ok(Some(column));
                         }
-                    } else if let Expr::Function(function) = expr {
-                        let name = Self::function_name(function);
-                        let sums = matches!(name.as_str(), "sum" | "avg");
-                        let extreme = matches!(name.as_str(), "min" | "max");
-                        if (sums || extreme)
-                            && function.over.is_none()
-                            && let Some((argument, _)) = Self::single_argument(function)
-                            && let Some((_, column)) = self.column_of(argument, scope)?
-                            && (sums || opening_order(&column).is_none())
-                        {
-                            return Ok(Some(column));
-                        }
+                    } else if let Some(column) = self.unfinished_aggregate(expr, scope)? {
+                        return Ok(Some(column));
                     }
                 }
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if distinct => {
@@ -185,16 +217,123 @@ impl Planner<'_> {
                 _ => {}
             }
         }
-        if !grouped {
-            for key in order {
-                let pinned = self.pinned.len();
-                let found = self.key_column(&key.expr, projection, scope, true)?;
-                self.pinned.truncate(pinned);
-                if let Some((_, column)) = found
-                    && exact_order(&column).is_none()
-                {
-                    return Ok(Some(column));
+        let pinned = self.pinned.len();
+        let found = self.unfinished_keys(projection, keys, having, order, scope, top);
+        // the keys are read again by the rule that plans them
+        self.pinned.truncate(pinned);
+        found
+    }
+
+    fn unfinished_keys(
+        &mut self,
+        projection: &[SelectItem],
+        keys: &[Expr],
+        having: Option<&Expr>,
+        order: &[sqlparser::ast::OrderByExpr],
+        scope: &Scope,
+        top: bool,
+    ) -> Planned<Option<ColumnUse>> {
+        for key in keys {
+            if let Some((_, column)) = self.key_column(key, projection, scope, false)?
+                && top
+                && column.column().equality_column().is_none()
+            {
+                return Ok(Some(column));
+            }
+        }
+        if let Some(condition) = having
+            && top
+            && let Some(column) = self.aggregate_within(condition, projection, scope)?
+        {
+            return Ok(Some(column));
+        }
+        for key in order {
+            if top && let Some(column) = self.unfinished_aggregate(&key.expr, scope)? {
+                return Ok(Some(column));
+            }
+            if !keys.is_empty() && !top {
+                continue;
+            }
+            if let Some((_, column)) = self.key_column(&key.expr, projection, scope, true)?
+                && exact_order(&column).is_none()
+            {
+                return Ok(Some(column));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The protected column of an aggregate that the server cannot compute.
+    fn unfinished_aggregate(&mut self, expr: &Expr, scope: &Scope) -> Planned<Option<ColumnUse>> {
+        let Some(Call {
+            function,
+            argument: Some(argument),
+            distinct,
+        }) = aggregate_of(expr)
+        else {
+            return Ok(None);
+        };
+        let Some((_, column)) = self.column_of(argument, scope)? else {
+            return Ok(None);
+        };
+        let server = match function {
+            Aggregate::Sum | Aggregate::Avg => false,
+            Aggregate::Min | Aggregate::Max => opening_order(&column).is_some(),
+            Aggregate::Count => !distinct || column.column().equality_column().is_some(),
+        };
+        Ok((!server).then_some(column))
+    }
+
+    /// The protected column of an aggregate in a condition that the server cannot decide. What
+    /// an alias stands for counts.
+    fn aggregate_within(
+        &mut self,
+        expr: &Expr,
+        projection: &[SelectItem],
+        scope: &Scope,
+    ) -> Planned<Option<ColumnUse>> {
+        let parts: Vec<&Expr> = match expr {
+            Expr::Nested(e)
+            | Expr::UnaryOp { expr: e, .. }
+            | Expr::IsNull(e)
+            | Expr::IsNotNull(e) => vec![e],
+            Expr::BinaryOp { left, right, .. } => vec![left, right],
+            Expr::Between {
+                expr, low, high, ..
+            } => vec![expr, low, high],
+            Expr::InList { expr, list, .. } => std::iter::once(expr.as_ref()).chain(list).collect(),
+            Expr::Identifier(ident) => {
+                let named = projection.iter().find_map(|item| match item {
+                    SelectItem::ExprWithAlias { expr, alias }
+                        if alias.value.eq_ignore_ascii_case(&ident.value) =>
+                    {
+                        Some(expr)
+                    }
+                    _ => None,
+                });
+                match named {
+                    Some(item @ Expr::Function(_)) => vec![item],
+                    _ => return Ok(None),
                 }
+            }
+            Expr::Function(_) => {
+                return match aggregate_of(expr) {
+                    Some(Call {
+                        function: Aggregate::Count,
+                        ..
+                    }) => self.unfinished_aggregate(expr, scope),
+                    Some(Call {
+                        argument: Some(argument),
+                        ..
+                    }) => Ok(self.column_of(argument, scope)?.map(|(_, column)| column)),
+                    _ => Ok(None),
+                };
+            }
+            _ => return Ok(None),
+        };
+        for part in parts {
+            if let Some(column) = self.aggregate_within(part, projection, scope)? {
+                return Ok(Some(column));
             }
         }
         Ok(None)

@@ -143,6 +143,7 @@ pub(super) fn explained<'a>(
         Action::Server { text: inner, .. } => text.extend(inner),
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),
+        Action::Delete(delete) => text.extend(delete.select),
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))

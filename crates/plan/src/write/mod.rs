@@ -21,9 +21,11 @@ use onionskin_schema::{Table, TokenKind};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr};
 
 use crate::errors::{self, Refusal};
+use crate::fetch::Fetched;
 use crate::lex::TokenKind as LexKind;
-use crate::plan::{ColumnUse, Piece, Purpose, Source, Text};
+use crate::plan::{ColumnUse, Piece, Purpose, RowFilter, Source, Text};
 use crate::planner::{Planned, Planner, quoted, refuse};
+use crate::predicate::no_order;
 use crate::scope::{Scope, position};
 
 /// A column of an `INSERT`'s list.
@@ -160,10 +162,87 @@ impl Planner<'_> {
         }
     }
 
+    /// The tokens of the statement's own WHERE.
+    fn where_tokens(&self) -> Range<usize> {
+        let sql = self.sql();
+        let mut depth = 0usize;
+        let mut from = None;
+        for (i, t) in self.tokens.iter().enumerate() {
+            if t.is(b'(') {
+                depth += 1;
+            } else if t.is(b')') {
+                depth = depth.saturating_sub(1);
+            } else if depth > 0 {
+                continue;
+            } else if let Some(from) = from {
+                if t.is(b';') || ["order", "limit"].iter().any(|w| t.is_word(sql, w)) {
+                    return from..i;
+                }
+            } else if t.is_word(sql, "where") {
+                from = Some(i + 1);
+            }
+        }
+        from.map_or(0..0, |from| from..self.tokens.len())
+    }
+
+    /// Plans the condition of an `UPDATE` or `DELETE`. Where the server can only narrow it, returns
+    /// what the proxy fetches and tests, with the texts of the fetched columns.
+    fn row_condition(
+        &mut self,
+        condition: Option<&Expr>,
+        scope: &Scope,
+        ordered: bool,
+    ) -> Planned<Option<(RowFilter, Vec<Text>)>> {
+        let Some(condition) = condition else {
+            return Ok(None);
+        };
+        if !self.narrows(condition, scope)? {
+            self.scan(condition, scope)?;
+            return Ok(None);
+        }
+        if ordered || scope.sources.len() != 1 {
+            return refuse(
+                &errors::CANDIDATES,
+                "with LIMIT, ORDER BY or several tables",
+            );
+        }
+        let mut fetched = Fetched::default();
+        let tokens = self.where_tokens();
+        let test = self.filter(condition, tokens, scope, &mut fetched)?;
+        let filter = RowFilter {
+            fetch: fetched.items,
+            test,
+        };
+        Ok(Some((filter, fetched.texts)))
+    }
+
+    /// The physical columns of the primary key, by which rows are found again.
+    fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
+        let mut key = Vec::new();
+        for column in table.primary_key() {
+            key.push(match &column.protection {
+                None => quoted(&column.name),
+                Some(_) => {
+                    let (name, _) = column
+                        .equality_column()
+                        .ok_or_else(|| Refusal::new(&errors::NEEDS_KEY, &table.name))?;
+                    quoted(name)
+                }
+            });
+        }
+        if key.is_empty() {
+            return refuse(
+                &errors::NEEDS_KEY,
+                format!("{}.{}", table.database, table.name),
+            );
+        }
+        Ok(key)
+    }
+
     fn order_by_key(&mut self, key: &Expr, scope: &Scope) -> Planned<()> {
         if let Some((range, column)) = self.column_of(key, scope)? {
             let name = crate::predicate::exact_order(&column)
-                .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                .ok_or_else(|| no_order(&column))?
                 .to_string();
             self.replace(range, &name);
             return Ok(());

@@ -1,13 +1,13 @@
 //! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed written.
 
 use std::ops::Range;
-use std::sync::Arc;
 
+use onionskin_schema::Table;
 use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
 use super::update::is_update_modifier;
-use crate::errors::{self, Refusal};
-use crate::plan::{Action, ColumnUse, NewValue, Piece, RowAssign, RowUpdate};
+use crate::errors;
+use crate::plan::{Action, ColumnUse, NewValue, Piece, RowAssign, RowFilter, RowUpdate, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
 
@@ -57,33 +57,18 @@ impl Planner<'_> {
             })
     }
 
+    #[allow(clippy::too_many_arguments)] // the parts of one UPDATE
     pub(super) fn row_update(
         &mut self,
         relation: &TableFactor,
+        table: &Table,
         protected: Vec<(ColumnUse, NewValue, usize)>,
         plain: &[usize],
         parts: &[Range<usize>],
         single: bool,
+        filter: Option<(RowFilter, Vec<Text>)>,
     ) -> Planned<Action> {
-        let table = Arc::clone(&protected[0].0.table);
-        let mut key = Vec::new();
-        for column in table.primary_key() {
-            key.push(match &column.protection {
-                None => quoted(&column.name),
-                Some(_) => {
-                    let (name, _) = column
-                        .equality_column()
-                        .ok_or_else(|| Refusal::new(&errors::NEEDS_KEY, &table.name))?;
-                    quoted(name)
-                }
-            });
-        }
-        if key.is_empty() {
-            return refuse(
-                &errors::NEEDS_KEY,
-                format!("{}.{}", table.database, table.name),
-            );
-        }
+        let key = self.key_columns(table)?;
         let is_key = |name: &str| {
             table
                 .primary_key()
@@ -139,6 +124,13 @@ impl Planner<'_> {
                 value: *value,
             });
         }
+        let filter = filter.map(|(filter, texts)| {
+            for text in texts {
+                select.sql(b",");
+                text.into_iter().for_each(|piece| select.piece(piece));
+            }
+            filter
+        });
         select.sql(format!(" FROM {target} ").as_bytes());
         let tail = parts.last().map_or(0, |p| p.end);
         let end = self
@@ -173,6 +165,7 @@ impl Planner<'_> {
             key,
             assign,
             plain: plain_text.finish(),
+            filter,
         })))
     }
 }

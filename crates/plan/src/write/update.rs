@@ -35,9 +35,8 @@ impl Planner<'_> {
             self.factor(&join.relation, &mut scope, None)?;
         }
         self.joins(table, &scope)?;
-        if let Some(condition) = selection {
-            self.scan(condition, &scope)?;
-        }
+        let ordered = !order_by.is_empty() || limit.is_some();
+        let filter = self.row_condition(selection.as_ref(), &scope, ordered)?;
         for key in order_by {
             self.order_by_key(&key.expr, &scope)?;
         }
@@ -79,6 +78,22 @@ impl Planner<'_> {
                     protected.push((column, value, i));
                 }
             }
+        }
+        if let Some(filter) = filter {
+            let relation = table;
+            let Some(table) = scope.sources.first().and_then(|s| s.table.clone()) else {
+                return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+            };
+            let filter = Some(filter);
+            return self.row_update(
+                &relation.relation,
+                &table,
+                protected,
+                &plain,
+                &parts,
+                false,
+                filter,
+            );
         }
         if protected.is_empty() {
             return Ok(Action::Server {
@@ -131,7 +146,9 @@ impl Planner<'_> {
             && selection
                 .as_ref()
                 .is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
-        self.row_update(&table.relation, protected, &plain, &parts, single)
+        let target = Arc::clone(&protected[0].0.table);
+        let relation = &table.relation;
+        self.row_update(relation, &target, protected, &plain, &parts, single, None)
     }
 
     /// `SELECT 1 FROM target WHERE … LIMIT 1`, or with the statement's own limit.
