@@ -288,10 +288,11 @@ impl Planner<'_> {
     /// warning: comparisons of columns with constants of their own kind, and tests for NULL.
     fn is_repeatable(&mut self, leaf: &Expr, scope: &Scope) -> Planned<bool> {
         if let Expr::IsNull(e) | Expr::IsNotNull(e) = leaf {
-            return Ok(matches!(
-                e.as_ref(),
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_)
-            ));
+            if self.column_of(e, scope)?.is_some() {
+                return Ok(true);
+            }
+            // in a condition, and only there, a zero date in a NOT NULL column IS NULL
+            return Ok(scope.plain_type(e).is_some_and(|ty| !ty.is_temporal()));
         }
         let Some(found) = Comparisons::of(leaf) else {
             return Ok(false);

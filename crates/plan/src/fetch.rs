@@ -36,7 +36,7 @@ impl Fetched {
             name: None,
             computed: false,
         };
-        self.push(item, text)
+        self.push(item, aliased(text))
     }
 
     /// Remembers that a fetched column shows a protected one.
@@ -98,6 +98,15 @@ impl Fetched {
             text.iter().for_each(|piece| out.piece(piece.clone()));
         }
     }
+}
+
+/// A text with a name of our own. Without one, MySQL calls what comes out of a temporary table by its
+/// text, in which physical names may stand.
+pub(crate) fn aliased(text: Text) -> Text {
+    let mut out = TextBuilder::default();
+    text.into_iter().for_each(|piece| out.piece(piece));
+    out.sql(b" AS `onionskin$`");
+    out.finish()
 }
 
 /// An expression without the parentheses around it.

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use onionskin_value::Kind;
+use onionskin_value::{Family, Kind};
 use sqlparser::ast::Expr;
 
 use super::Given;
@@ -15,7 +15,7 @@ use super::finish::{
     Call, Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name,
 };
 use crate::errors;
-use crate::fetch::Fetched;
+use crate::fetch::{Fetched, aliased};
 use crate::finishing::{
     Aggregate, AggregateCall, Compared, Finish, Groups, Operand, Output, SortBy, SortKey, Test,
 };
@@ -305,7 +305,11 @@ impl Planner<'_> {
         fetched: &mut Fetched,
     ) -> Planned<usize> {
         let distinct = aggregate_of(expr).is_some_and(|call| call.distinct);
-        if f.filter.is_some() || distinct || keys.iter().any(|key| key.text.is_empty()) {
+        let extreme = aggregate_of(expr)
+            .is_some_and(|call| matches!(call.function, Aggregate::Min | Aggregate::Max));
+        // MySQL widens the types of MIN and MAX as window functions
+        let widened = extreme && self.request.settings.family == Family::MySql;
+        if widened || f.filter.is_some() || distinct || keys.iter().any(|key| key.text.is_empty()) {
             return refuse(
                 &errors::GROUPING,
                 "aggregates of protected and other columns",
@@ -327,9 +331,9 @@ impl Planner<'_> {
         let item = ResultItem {
             open: None,
             name: Some(name),
-            computed: false,
+            computed: true,
         };
-        Ok(fetched.push(item, text.finish()))
+        Ok(fetched.push(item, aliased(text.finish())))
     }
 
     /// A leaf of HAVING: an aggregate beside constants, or a condition on keys, which the server

@@ -163,8 +163,8 @@ impl Planner<'_> {
         }
         given.items.push(ResultItem {
             open: None,
+            computed: name.is_some(),
             name,
-            computed: false,
         });
         Ok(())
     }

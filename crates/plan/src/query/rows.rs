@@ -11,7 +11,7 @@ use super::Given;
 use super::finish::{Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name};
 use crate::candidates::goes_unnoticed;
 use crate::errors;
-use crate::fetch::Fetched;
+use crate::fetch::{Fetched, aliased};
 use crate::finishing::{Finish, Output, SortBy, SortKey};
 use crate::plan::{OpenFrom, ResultItem, Text};
 use crate::planner::{Planned, Planner, refuse};
@@ -116,10 +116,11 @@ impl Planner<'_> {
             self.pin_within(&bytes);
         }
         let text = self.render(bytes)?;
+        let text = if name.is_some() { aliased(text) } else { text };
         let item = ResultItem {
             open: None,
+            computed: name.is_some(),
             name,
-            computed: false,
         };
         Ok(fetched.push(item, text))
     }
