@@ -25,6 +25,8 @@ mod cases;
 mod comparison;
 #[path = "differential/conditions.rs"]
 mod conditions;
+#[path = "differential/finishing.rs"]
+mod finishing;
 #[path = "differential/known.rs"]
 mod known;
 #[path = "differential/lane.rs"]

@@ -62,7 +62,7 @@ table! {
         "Qualify the column with its table.";
     GROUPING = "OS1011", 1235, "42000",
         "Grouping or distinction with a protected column in this form is not supported.",
-        "Group by a column that is ENCRYPTED FOR (eq) or (range), without SUM or AVG.";
+        "Select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
     INDEX = "OS1012", 1235, "42000",
         "An index names a protected column that has no capability to be searched.",
         "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
@@ -99,6 +99,9 @@ table! {
     UNKNOWN_COLUMN = "OS1023", 1054, "42S22",
         "Unknown column.",
         "Check the column's name.";
+    CANDIDATES = "OS1024", 1235, "42000",
+        "The order key of a long text covers its beginning only, and the proxy cannot finish this use of it.",
+        "Use the range in the WHERE clause of a plain SELECT, UPDATE or DELETE, or shorten the column to what docs/formats.md names.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

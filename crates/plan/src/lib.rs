@@ -1,12 +1,17 @@
 //! SQL text, a schema and the session's settings in; a [`Plan`] out.
 //!
 //! Planning is pure: no keys, no clock, no network, so that every decision can be tested from
-//! text to text. See `plan.rs` for what a plan is and `statement.rs` for how one is made.
+//! text to text. See `plan.rs` for what a plan is and `statement/` for how one is made.
 
+mod candidates;
 mod ddl;
 pub mod errors;
+mod fetch;
+mod finishing;
+mod formula;
 pub mod lex;
 pub mod literal;
+mod places;
 mod plan;
 mod planner;
 mod predicate;
@@ -18,10 +23,14 @@ mod write;
 
 pub use ddl::{Ddl, DdlPiece};
 pub use errors::Refusal;
+pub use finishing::{
+    Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,
+    SortKey, Test,
+};
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, Aggregate, ColumnUse, Finish, Limit, NewValue, OpenFrom, Output, Piece, Plan, Purpose,
-    ResultItem, RowAssign, RowUpdate, Show, Slot, SortKey, Source, Text,
+    Action, ColumnUse, NewValue, OpenFrom, Piece, Plan, Purpose, ResultItem, RowAssign, RowDelete,
+    RowFilter, RowUpdate, Show, Slot, Source, Text,
 };
 pub use planner::{Catalog, Known, Request, Settings};
 pub use statement::{COLLATION, Outcome, plan};

@@ -10,6 +10,7 @@ use onionskin_schema::{Column, Table};
 
 use crate::ddl::Ddl;
 use crate::errors::Refusal;
+use crate::finishing::{Finish, Test};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]
@@ -73,6 +74,9 @@ pub enum Purpose {
     CompareEquality,
     /// The order key of a constant that the column is compared with.
     CompareOrder,
+    /// The order key of a constant's beginning: rows whose keys stand like this one or are equal
+    /// to it are candidates, which the proxy looks at again.
+    CandidateOrder,
 }
 
 impl Purpose {
@@ -140,84 +144,6 @@ pub struct ResultItem {
     pub computed: bool,
 }
 
-/// Tier 2: rows are narrowed by the server, finished by the proxy.
-#[derive(Clone, Debug)]
-pub struct Finish {
-    /// What the server is asked for.
-    pub text: Text,
-    /// Its columns: which of them to open.
-    pub fetch: Vec<ResultItem>,
-    /// What the client gets.
-    pub output: Vec<Output>,
-    /// Drop rows whose output is equal to an earlier row's.
-    pub distinct: bool,
-    /// Sort by these.
-    pub sort: Vec<SortKey>,
-    /// Rows to skip and to return.
-    pub limit: Option<Limit>,
-}
-
-impl Finish {
-    /// Whether the output is one row of aggregates.
-    pub fn aggregates(&self) -> bool {
-        self.output
-            .iter()
-            .any(|o| !matches!(o, Output::Cell { .. }))
-    }
-}
-
-/// A column of a finished result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A fetched column.
-    Cell {
-        /// Which.
-        fetch: usize,
-    },
-    /// An aggregate over a fetched column, with the name that the client sees.
-    Aggregate {
-        /// Which function.
-        function: Aggregate,
-        /// Of which column; `None` for `COUNT(*)`.
-        fetch: Option<usize>,
-        /// The column's name in the result.
-        name: String,
-    },
-}
-
-/// The aggregates that the proxy computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aggregate {
-    /// `SUM`
-    Sum,
-    /// `AVG`
-    Avg,
-    /// `COUNT`
-    Count,
-    /// `MIN`
-    Min,
-    /// `MAX`
-    Max,
-}
-
-/// A key of a finishing sort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SortKey {
-    /// A fetched protected column.
-    pub fetch: usize,
-    /// `DESC`.
-    pub descending: bool,
-}
-
-/// `LIMIT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Rows to skip.
-    pub offset: Option<Source>,
-    /// Rows to return.
-    pub count: Source,
-}
-
 /// Tier 2 for `UPDATE`: read under row locks, compute, write what changed, in one transaction.
 #[derive(Clone, Debug)]
 pub struct RowUpdate {
@@ -234,6 +160,31 @@ pub struct RowUpdate {
     pub assign: Vec<RowAssign>,
     /// `a = b + 1, c = 5`: the assignments that the server does, or nothing.
     pub plain: Text,
+    /// Which of the rows are updated, if the server can only narrow them.
+    pub filter: Option<RowFilter>,
+}
+
+/// Tier 2 for `DELETE`: candidates are read under row locks, those that are meant are deleted by
+/// their keys, in one transaction.
+#[derive(Clone, Debug)]
+pub struct RowDelete {
+    /// The table as the statement for the server names it.
+    pub target: String,
+    /// `SELECT key…, cells… FROM …`, without `FOR UPDATE`.
+    pub select: Text,
+    /// The key's physical columns, quoted; the first columns of the select.
+    pub key: Vec<String>,
+    /// Which of the rows are deleted.
+    pub filter: RowFilter,
+}
+
+/// Which rows an `UPDATE` or `DELETE` means.
+#[derive(Clone, Debug)]
+pub struct RowFilter {
+    /// The last columns of the select, in this order.
+    pub fetch: Vec<ResultItem>,
+    /// Decides by them; its columns are counted from the first of them.
+    pub test: Test,
 }
 
 /// A protected column's new value.
@@ -291,6 +242,8 @@ pub enum Action {
     Finish(Box<Finish>),
     /// Tier 2, an update.
     Update(Box<RowUpdate>),
+    /// Tier 2, a deletion.
+    Delete(Box<RowDelete>),
     /// A definition of tables.
     Define(Box<Ddl>),
     /// Names of physical columns in the result become logical ones.
@@ -331,7 +284,7 @@ impl Plan {
         match &self.action {
             Action::Relay | Action::Refuse(_) => 0,
             Action::Server { .. } | Action::Define(_) | Action::Show { .. } => 1,
-            Action::Finish(_) | Action::Update(_) => 2,
+            Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
         }
     }
 }

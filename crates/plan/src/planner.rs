@@ -20,7 +20,7 @@ use sqlparser::tokenizer::Span;
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Text};
-use crate::template::Template;
+use crate::template::{Literal, Template};
 
 /// What the session's state contributes to a plan.
 #[derive(Clone, Debug)]
@@ -250,6 +250,17 @@ impl<'a> Planner<'a> {
         self.pinned.push((literal, text));
     }
 
+    /// The plan shows the client this text, with the constants in it.
+    pub fn pin_within(&mut self, range: &Range<usize>) {
+        let literals = &self.request.template.literals;
+        let inside = |l: &&Literal| range.start <= l.start && l.end <= range.end;
+        for index in 0..literals.len() {
+            if literals.get(index).filter(inside).is_some() {
+                self.pin(index);
+            }
+        }
+    }
+
     pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
         let column = self.column_index(column);
         Piece::Slot(Slot {
@@ -317,6 +328,14 @@ impl<'a> Planner<'a> {
         }
         self.copy(at..range.end, &mut out, 0);
         Ok(out.finish())
+    }
+
+    /// The text of a range, which shall come from elsewhere from now on: its edits are forgotten.
+    pub fn take_text(&mut self, range: Range<usize>) -> Planned<Text> {
+        let text = self.render(range.clone())?;
+        self.edits
+            .retain(|e| e.range.start < range.start || e.range.end > range.end);
+        Ok(text)
     }
 
     /// The whole statement with the edits applied, after the check that no rule was missed.

@@ -44,6 +44,15 @@ pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
     if exact { c.ord_name() } else { None }
 }
 
+/// Why a column cannot be compared by order where the server has to do it alone.
+pub(crate) fn no_order(column: &ColumnUse) -> Refusal {
+    let entry = match column.column().ord_name() {
+        Some(_) => &errors::CANDIDATES,
+        None => &errors::NO_RANGE,
+    };
+    Refusal::new(entry, column.path())
+}
+
 /// The order key column whose keys open again to the very value.
 pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
     let width = column.column().sql_type.as_ref()?.order_width()?;
@@ -186,7 +195,7 @@ impl Planner<'_> {
             } => match self.column_of(e, scope)? {
                 Some((range, column)) => {
                     let name = exact_order(&column)
-                        .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?
+                        .ok_or_else(|| no_order(&column))?
                         .to_string();
                     self.replace(range, &name);
                     self.compared(low, &column, Purpose::CompareOrder)?;
@@ -350,8 +359,8 @@ impl Planner<'_> {
                 let (x, y) = match need {
                     Need::Equality => (equality(&a)?.0, equality(&b)?.0),
                     Need::Order => (
-                        exact_order(&a).ok_or_else(|| Refusal::new(&errors::NO_RANGE, a.path()))?,
-                        exact_order(&b).ok_or_else(|| Refusal::new(&errors::NO_RANGE, b.path()))?,
+                        exact_order(&a).ok_or_else(|| no_order(&a))?,
+                        exact_order(&b).ok_or_else(|| no_order(&b))?,
                     ),
                 };
                 let (x, y) = (x.to_string(), y.to_string());
@@ -391,8 +400,7 @@ impl Planner<'_> {
                 (name, TokenKind::Equality) => (name, Purpose::CompareEquality),
             },
             Need::Order => {
-                let name = exact_order(&column)
-                    .ok_or_else(|| Refusal::new(&errors::NO_RANGE, column.path()))?;
+                let name = exact_order(&column).ok_or_else(|| no_order(&column))?;
                 (name, Purpose::CompareOrder)
             }
         };

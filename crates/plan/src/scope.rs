@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::Ident;
+use onionskin_value::SqlType;
+use sqlparser::ast::{Expr, Ident};
 
 use crate::errors;
+use crate::fetch::unnested;
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, refuse};
 
@@ -137,6 +139,48 @@ impl<'p> Scope<'p> {
             (Some(found), _) => Ok(found),
             (None, Some(parent)) => parent.resolve_in(database, table, column),
             (None, None) => Ok(Resolved::Unknown),
+        }
+    }
+
+    /// The name of the source that a protected column comes from: as it is qualified, or the only
+    /// one that has it.
+    pub fn source_of(&self, expr: &Expr, column: &ColumnUse) -> String {
+        match unnested(expr) {
+            Expr::CompoundIdentifier(parts) if parts.len() > 1 => {
+                parts[parts.len() - 2].value.clone()
+            }
+            _ => self
+                .sources
+                .iter()
+                .find(|s| {
+                    s.table
+                        .as_ref()
+                        .is_some_and(|t| Arc::ptr_eq(t, &column.table))
+                })
+                .map(|s| s.name.clone())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The type of a plain column of a table that is known.
+    pub fn plain_type(&self, expr: &Expr) -> Option<SqlType> {
+        let (source, column) = match unnested(expr) {
+            Expr::Identifier(column) => (None, column),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., source, column] => (Some(source), column),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let mut found = self
+            .sources
+            .iter()
+            .filter(|s| source.is_none_or(|n| n.value.eq_ignore_ascii_case(&s.name)))
+            .filter_map(|s| s.table.as_ref()?.column(&column.value))
+            .filter(|c| c.protection.is_none());
+        match (found.next(), found.next()) {
+            (Some(column), None) => column.sql_type,
+            _ => None,
         }
     }
 

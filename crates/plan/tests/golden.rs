@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Catalog, DdlPiece, Known, LexMode, Outcome, Output, Piece, Plan, Request, Settings,
-    Source, Template, Text, plan,
+    Action, Catalog, Compared, DdlPiece, Known, LexMode, Operand, Outcome, Output, Piece, Plan,
+    Request, Settings, SortBy, Source, Template, Test, Text, plan,
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
@@ -111,6 +111,18 @@ fn fixture() -> Fixture {
             ],
         ),
         table(
+            "texts",
+            vec![
+                column("id", "int(11)", None),
+                column("name", "varchar(40)", Some(("eq range", 0x88))),
+                column("body", "text", Some(("range", 0x99))),
+                column("short", "varchar(8)", Some(("range", 0xaa))),
+                column("city", "varchar(40)", None),
+                column("born", "date", None),
+                column("n", "int(11)", Some(("", 0xbb))),
+            ],
+        ),
+        table(
             "plain",
             vec![column("id", "int(11)", None), column("x", "int(11)", None)],
         ),
@@ -126,6 +138,34 @@ fn source(s: Source) -> String {
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),
+    }
+}
+
+/// A test in the form of a condition: `#0` is a fetched column, `@0` an aggregate.
+fn test(t: &Test) -> String {
+    let join = |tests: &[Test], word: &str| {
+        let tests: Vec<String> = tests.iter().map(test).collect();
+        format!("({})", tests.join(word))
+    };
+    match t {
+        Test::All(tests) => join(tests, " and "),
+        Test::Any(tests) => join(tests, " or "),
+        Test::Fetched(at) => format!("#{at}"),
+        Test::Compare {
+            left,
+            comparison,
+            right,
+        } => {
+            let left = match left {
+                Operand::Fetch(at) => format!("#{at}"),
+                Operand::Aggregate(at) => format!("@{at}"),
+            };
+            let right = match right {
+                Compared::Constant(s) => source(*s),
+                Compared::Fetch(at) => format!("#{at}"),
+            };
+            format!("{left} {comparison:?} {right}")
+        }
     }
 }
 
@@ -201,20 +241,42 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 .iter()
                 .map(|o| match o {
                     Output::Cell { fetch } => format!("{fetch}"),
-                    Output::Aggregate {
-                        function,
-                        fetch,
-                        name,
-                    } => {
-                        format!("{function:?}({fetch:?}) as {name}")
-                    }
+                    Output::Aggregate { call, name } => format!("@{call} as {name}"),
                 })
                 .collect();
             let sort: Vec<String> = f
                 .sort
                 .iter()
-                .map(|s| format!("{}{}", s.fetch, if s.descending { " desc" } else { "" }))
+                .map(|s| {
+                    let by = match s.by {
+                        SortBy::Cell(at) => format!("{at}"),
+                        SortBy::Rank(at) => format!("rank {at}"),
+                        SortBy::Aggregate(at) => format!("@{at}"),
+                    };
+                    format!("{by}{}", if s.descending { " desc" } else { "" })
+                })
                 .collect();
+            if let Some(filter) = &f.filter {
+                writeln!(out, "filter: {}", test(filter)).unwrap();
+            }
+            if let Some(groups) = &f.groups {
+                let calls: Vec<String> = groups
+                    .calls
+                    .iter()
+                    .map(|c| {
+                        let distinct = if c.distinct { " distinct" } else { "" };
+                        format!("{:?}{distinct}({:?})", c.function, c.fetch)
+                    })
+                    .collect();
+                writeln!(
+                    out,
+                    "groups: by {:?}; compute {}; having {}",
+                    groups.keys,
+                    calls.join(", "),
+                    groups.having.as_ref().map_or("-".into(), test)
+                )
+                .unwrap();
+            }
             writeln!(
                 out,
                 "finish: output {}; distinct {}; sort [{}]; limit {}",
@@ -248,6 +310,16 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 text(&u.plain, &plan)
             )
             .unwrap();
+            if let Some(filter) = &u.filter {
+                writeln!(out, "opens: {}", opens(&filter.fetch)).unwrap();
+                writeln!(out, "filter: {}", test(&filter.test)).unwrap();
+            }
+        }
+        Action::Delete(d) => {
+            writeln!(out, "2: {}", text(&d.select, &plan)).unwrap();
+            writeln!(out, "delete from {}: key {:?}", d.target, d.key).unwrap();
+            writeln!(out, "opens: {}", opens(&d.filter.fetch)).unwrap();
+            writeln!(out, "filter: {}", test(&d.filter.test)).unwrap();
         }
         Action::Define(d) => {
             let pieces: Vec<String> = d

@@ -31,7 +31,7 @@ pub(crate) struct Values<'a> {
 
 /// What a slot's value turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bound {
+pub(crate) enum Bound {
     Null,
     Exact,
     Between,
@@ -146,7 +146,7 @@ impl<'a> Binder<'a> {
                     filled.push(0);
                 }
             }
-            Purpose::StoreOrder | Purpose::CompareOrder => match bound {
+            Purpose::StoreOrder | Purpose::CompareOrder | Purpose::CandidateOrder => match bound {
                 // below every key, or above it; between two keys by one byte more than the lower
                 Bound::BelowAll => {}
                 Bound::AboveAll => {
@@ -156,7 +156,8 @@ impl<'a> Binder<'a> {
                 _ => {
                     order_bytes(ty, payload, weights).map_err(weighed)?;
                     cipher.order_key(weights, filled);
-                    if bound == Bound::Between {
+                    // behind the beginning that the key covers a candidate may still be greater
+                    if bound == Bound::Between && slot.purpose != Purpose::CandidateOrder {
                         filled.push(0);
                     }
                 }
@@ -310,6 +311,13 @@ impl<'a> Binder<'a> {
             Bound::Null => Ok(None),
             _ => Ok(Some(&self.scratch.payload)),
         }
+    }
+
+    /// A constant that tier 2 compares a column with: where it stands, and its payload.
+    pub fn compared(&mut self, column: usize, source: Source) -> Outcome<(Bound, Vec<u8>)> {
+        self.last = None;
+        let bound = self.coerce(column, source, false, 1)?;
+        Ok((bound, self.scratch.payload.clone()))
     }
 
     /// Fills slots with a payload that tier 2 computed.

@@ -114,6 +114,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "read under row locks, computed by the proxy, written where changed".into(),
             show(&update.select, plan, sql, template, &mut learns),
         ),
+        Action::Delete(delete) => (
+            "candidates read under row locks, picked by the proxy, deleted by key".into(),
+            show(&delete.select, plan, sql, template, &mut learns),
+        ),
         Action::Define(_) => ("a definition, made physical".into(), String::new()),
         Action::Show { text, .. } => (
             "shown logically".into(),
@@ -173,6 +177,10 @@ fn put(
                     Purpose::StoreOrder | Purpose::CompareOrder => {
                         ("order key", "which values are equal, and their order")
                     }
+                    Purpose::CandidateOrder => (
+                        "order key of the beginning",
+                        "which values begin alike, and the order of their beginnings",
+                    ),
                 };
                 out.push_str(&format!("<{name} of {path}>"));
                 learns.push(format!("{path}: {learned}"));

@@ -9,7 +9,7 @@
 //! | `catalog` | the snapshot of the schema, per account, and the plan cache |
 //! | `bind` | values into cells and tokens, text or parameters |
 //! | `open` | result metadata and cells back |
-//! | `finish`, `row_update` | tier 2 |
+//! | `finish`, `row_update`, `row_delete` | tier 2 |
 //! | `prepared` | prepared statements |
 //! | `define`, `show` | definitions of tables, and how they are shown |
 //! | `exchange` | statements of the proxy's own on the session's connection |
@@ -26,6 +26,7 @@ mod listener;
 mod login;
 mod open;
 mod prepared;
+mod row_delete;
 mod row_update;
 mod session;
 mod show;

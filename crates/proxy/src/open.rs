@@ -131,13 +131,17 @@ pub(crate) fn definitions_of(
         let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
         types.push(definition.param_type());
         let Some((index, from)) = item.open else {
-            if !tokens && names_physical(&definition.org_name) {
+            // MySQL calls what comes out of a temporary table by its text
+            if !tokens && !item.computed && names_physical(&definition.org_name) {
                 return Err(Failure::Stale);
             }
             match &item.name {
                 None => shown.push(packet.clone()),
                 Some(name) => {
                     definition.name = name.as_bytes().into();
+                    if item.computed && !definition.org_name.is_empty() {
+                        definition.org_name = name.as_bytes().into();
+                    }
                     let mut out = Vec::new();
                     definition.encode(&mut out);
                     shown.push(out);
@@ -151,11 +155,12 @@ pub(crate) fn definitions_of(
             OpenFrom::Sealed => used.sealed(),
             OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
         };
-        if !definition.org_name.is_empty()
-            && !definition
-                .org_name
-                .eq_ignore_ascii_case(expected.as_bytes())
-        {
+        let named = definition
+            .org_name
+            .eq_ignore_ascii_case(expected.as_bytes());
+        let around = item.computed
+            && memchr::memmem::find(&definition.org_name, expected.as_bytes()).is_some();
+        if !definition.org_name.is_empty() && !named && !around {
             return Err(Failure::Stale);
         }
         shown.push(logical_definition(&definition, item, used, state)?);

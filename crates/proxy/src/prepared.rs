@@ -143,7 +143,7 @@ impl Session {
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
-            Action::Update(_) | Action::Define(_) => None,
+            Action::Update(_) | Action::Delete(_) | Action::Define(_) => None,
             Action::Show { .. } => {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
             }
@@ -376,7 +376,7 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            Action::Update(_) | Action::Define(_) => return Ok(()),
+            Action::Update(_) | Action::Delete(_) | Action::Define(_) => return Ok(()),
             Action::Relay => {
                 let text = vec![Piece::Sql(statement.sql.clone())];
                 let (id, count, _) = self.prepare_at_server(statement, &text)?;
@@ -417,6 +417,7 @@ impl Session {
         let prepared = Arc::clone(&statement.prepared);
         let text = match &prepared.plan.action {
             Action::Update(update) => return self.row_update(&prepared, update, values),
+            Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => text,

@@ -587,6 +587,7 @@ impl Session {
                 let values = planned.values();
                 self.row_update(prepared, update, values)
             }
+            Action::Delete(delete) => self.row_delete(prepared, delete, planned.values()),
             Action::Define(ddl) => {
                 self.define(ddl, prepared)?;
                 self.after_relay(prepared)

@@ -43,7 +43,7 @@ pub use context::{
 pub use format::{FormatContext, FormatError, format_binary, format_text};
 pub use mode::SqlMode;
 pub use store::store;
-pub use sum::{Sum, SumError};
+pub use sum::{Sum, SumError, compare_numbers};
 pub use time_zone::TimeZone;
 pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError};
 pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};

@@ -1,5 +1,7 @@
 //! SUM and AVG over opened values, with the types and scales that the server's have.
 
+use std::cmp::Ordering;
+
 use crate::decimal::{self, Decimal, Wide};
 use crate::format::write_double;
 use crate::payload;
@@ -174,6 +176,26 @@ impl Sum {
     }
 }
 
+/// The order of two numbers in text form, such as the texts of two sums; `None` where one cannot be
+/// read exactly.
+pub fn compare_numbers(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    let read = |text: &[u8]| {
+        let parsed = decimal::parse(text).ok()?;
+        (parsed.end == text.len()).then_some(parsed.number)
+    };
+    let (left, right) = (read(left)?, read(right)?);
+    let scale = left.scale.max(right.scale);
+    let digits = |number: &Decimal| number.digits.scale_up(scale - number.scale);
+    let (a, b) = (digits(&left)?, digits(&right)?);
+    let is_negative = |number: &Decimal| number.negative && !number.digits.is_zero();
+    Some(match (is_negative(&left), is_negative(&right)) {
+        (false, false) => a.cmp(&b),
+        (true, true) => b.cmp(&a),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+    })
+}
+
 /// Precision and scale of an exact type; `None` for FLOAT and DOUBLE.
 fn numeric_shape(ty: &SqlType) -> Option<(u8, u8)> {
     Some(match ty.kind {
@@ -254,5 +276,27 @@ fn real_wire(length: u32) -> WireType {
         length,
         flags: FLAG_BINARY,
         decimals: 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_text_form_are_ordered_by_value() {
+        for (left, right, order) in [
+            ("1", "1.00", Ordering::Equal),
+            ("-0", "0", Ordering::Equal),
+            ("10", "9.99", Ordering::Greater),
+            ("-10", "-9.99", Ordering::Less),
+            ("-1", "1", Ordering::Less),
+            (".5", "0.49", Ordering::Greater),
+        ] {
+            let got = compare_numbers(left.as_bytes(), right.as_bytes());
+            assert_eq!(got, Some(order), "{left} {right}");
+        }
+        assert_eq!(compare_numbers(b"1x", b"1"), None);
+        assert_eq!(compare_numbers(b"", b"1"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Random cases: tables, rows to begin with, then statements of all kinds in a session that changes its settings.
 
+use super::finishing;
 use super::queries;
 use super::random::Random;
 use super::schema::{self, Table};
@@ -91,7 +92,10 @@ impl Generator<'_> {
     }
 
     fn query(&mut self) {
-        let statement = queries::query(self.random, self.tables);
+        let statement = match self.random.chance(22) {
+            true => finishing::query(self.random, self.tables),
+            false => queries::query(self.random, self.tables),
+        };
         self.push(statement);
         self.follow(4);
     }
@@ -109,14 +113,22 @@ impl Generator<'_> {
 
     fn update(&mut self) {
         let number = self.table();
-        let statement = writes::update(self.random, self.tables, number);
+        let narrowed = self.random.chance(15);
+        let statement = match finishing::update(self.random, self.tables, number) {
+            Some(statement) if narrowed => statement,
+            _ => writes::update(self.random, self.tables, number),
+        };
         self.push(statement);
         self.follow(20);
     }
 
     fn delete(&mut self) {
         let number = self.table();
-        let statement = writes::delete(self.random, self.tables, number);
+        let narrowed = self.random.chance(20);
+        let statement = match finishing::delete(self.random, self.tables, number) {
+            Some(statement) if narrowed => statement,
+            _ => writes::delete(self.random, self.tables, number),
+        };
         self.push(statement);
     }
 

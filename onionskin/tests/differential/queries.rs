@@ -238,7 +238,6 @@ fn groups(random: &mut Random, tables: &[Table], number: usize) -> Statement {
             items.push(table.columns[index].name.clone());
         }
     }
-    // SUM and AVG together with groups are refused; they shall not be most of what is generated.
     let count = 1 + usize::from(random.chance(20));
     for _ in 0..count {
         let position = items.len();

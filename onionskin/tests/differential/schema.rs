@@ -220,6 +220,11 @@ impl Column {
             .is_none_or(|p| p.range && self.exact_order())
     }
 
+    /// The server can narrow a range over it, and the proxy has to look again.
+    pub fn can_narrow(&self) -> bool {
+        self.protection.as_ref().is_some_and(|p| p.range) && !self.exact_order()
+    }
+
     /// Whether an order key covers the whole value (docs/formats.md).
     fn exact_order(&self) -> bool {
         let width = match (self.ty, self.collation) {

@@ -74,7 +74,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-const WORDS: [&str; 46] = [
+const WORDS: [&str; 50] = [
     "",
     "a",
     "A",
@@ -121,6 +121,11 @@ const WORDS: [&str; 46] = [
     "-1",
     "1e1",
     "NULL",
+    // alike as far as an order key reaches
+    "alphabetical order",
+    "alphabetical ORDER a",
+    "Alphabetical order B",
+    "alphabetical order b ",
 ];
 
 const WIDE_WORDS: [&str; 14] = [

@@ -10,7 +10,7 @@ use crate::error::{Failure, Outcome};
 
 /// How a key column's text becomes a literal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyKind {
+pub(crate) enum KeyKind {
     Number,
     Text,
     Bytes,
@@ -18,7 +18,7 @@ pub(super) enum KeyKind {
 }
 
 /// The kind of the key column that a definition describes.
-pub(super) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
+pub(crate) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
     let definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
     Ok(match definition.column_type {
         ColumnType::TINY
@@ -44,7 +44,7 @@ pub(super) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
 }
 
 /// Appends a key's cell as a literal.
-pub(super) fn key_literal(
+pub(crate) fn key_literal(
     cell: &[u8],
     kind: KeyKind,
     charset: Option<Charset>,

@@ -18,6 +18,7 @@ mod write;
 
 use onionskin_plan::{RowUpdate, Text};
 
+pub(crate) use self::key::{key_kind, key_literal};
 pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
 use crate::bind::{Binder, Values};
@@ -70,7 +71,12 @@ impl Session {
             binder.text(&update.select, 1, &mut select)?;
         }
         let mut memory_key = None;
-        if let (Some(condition), Some(assign)) = (&update.single_row, update.assign.first()) {
+        // a test that only the proxy can make is not repeated by a conditional write
+        let alone = update
+            .single_row
+            .as_ref()
+            .filter(|_| update.filter.is_none());
+        if let (Some(condition), Some(assign)) = (alone, update.assign.first()) {
             let table = &prepared.plan.columns[assign.column].table;
             let table = table.table_id.as_ref().map_or(&[][..], |id| id);
             let key = self.shared.cell_memory.key(table, &select);

@@ -34,7 +34,8 @@ impl Session {
             Step::Err => return Err(self.server.error()),
             _ => return Err(Failure::Stale),
         };
-        if count != update.key.len() + update.assign.len() {
+        let tested = update.filter.as_ref().map_or(0, |f| f.fetch.len());
+        if count != update.key.len() + update.assign.len() + tested {
             return Err(Failure::Stale);
         }
         let mut definitions = Vec::new();
@@ -54,7 +55,9 @@ impl Session {
             .assign
             .iter()
             .map(|a| item(Some((a.column, OpenFrom::Sealed))));
-        let items: Vec<ResultItem> = keys.chain(cells).collect();
+        let tested = update.filter.iter().flat_map(|f| f.fetch.iter().cloned());
+        let items: Vec<ResultItem> = keys.chain(cells).chain(tested).collect();
+        let mut picker = self.picker(prepared, update.filter.as_ref(), values)?;
         let key_kinds = definitions[..update.key.len()]
             .iter()
             .map(|p| key_kind(p))
@@ -74,6 +77,12 @@ impl Session {
                 Step::Row => {}
                 Step::Err => return Err(self.server.error()),
                 _ => continue,
+            }
+            let assigned = update.key.len() + update.assign.len();
+            if let Some(picker) = &mut picker
+                && !picker.picks(self, &mut opener, assigned)?
+            {
+                continue;
             }
             found += 1;
             let constants = match &mut constants {
@@ -95,7 +104,7 @@ impl Session {
                         return Err(Failure::refused(&errors::NEEDS_KEY, ""));
                     };
                     key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
-                } else {
+                } else if n < assigned {
                     old.push(cell.map(<[u8]>::to_vec));
                 }
                 Ok(())
@@ -103,7 +112,9 @@ impl Session {
             if update.single_row.is_some() {
                 let mut cells = TextRow::new(packet);
                 cells.raw_cells(key_columns).map_err(Failure::Backend)?;
-                row.cells.extend_from_slice(cells.raw_rest());
+                let cells = cells.raw_cells(update.assign.len());
+                row.cells
+                    .extend_from_slice(cells.map_err(Failure::Backend)?);
             }
             row.values = self.new_values(prepared, update, values, constants, &old, found)?;
             if row.changes(update) {

@@ -1,0 +1,346 @@
+//! Ranges over strings: the server narrows, the proxy decides.
+//!
+//! The order key of a long string covers the beginning of its weight string. Of two values that
+//! stand in an order, the keys stand in the same order or are equal, so
+//!
+//! ```text
+//! name <  'x'    is true of no row of which    name$ord <= key('x')    is not
+//! ```
+//!
+//! and so on for the other comparisons (`<>` holds for any value that is not NULL). The server
+//! returns these candidates with their sealed cells, and the proxy compares the values as the
+//! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
+//!
+//! Parts of the same condition that the server can decide alone are left to it: beside AND they
+//! narrow as they stand; beside OR or below NOT their truth is fetched with each row, provided
+//! that they may be computed twice without a second effect.
+
+use std::ops::Range;
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+};
+
+use crate::errors;
+use crate::fetch::Fetched;
+use crate::finishing::{Compared, Comparison, Operand, Test};
+use crate::formula::{Comparisons, parenthesized};
+use crate::lex::LiteralKind;
+use crate::plan::{ColumnUse, Piece, Purpose, Source, Text};
+use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
+use crate::predicate::{exact_order, same_tokens};
+use crate::scope::Scope;
+
+/// Whether the column's order keys make candidates only, and nothing else answers the comparison.
+fn only_narrows(column: &ColumnUse, comparison: Comparison) -> bool {
+    let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    column.column().ord_name().is_some()
+        && exact_order(column).is_none()
+        && !(equality && column.column().equality_column().is_some())
+}
+
+/// Functions that do nothing but return a value, whatever they are given.
+const PURE: [&str; 34] = [
+    "abs",
+    "char_length",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "curdate",
+    "current_date",
+    "current_timestamp",
+    "date",
+    "date_format",
+    "day",
+    "dayofweek",
+    "greatest",
+    "hex",
+    "hour",
+    "if",
+    "ifnull",
+    "least",
+    "left",
+    "length",
+    "lower",
+    "ltrim",
+    "minute",
+    "month",
+    "now",
+    "nullif",
+    "quarter",
+    "replace",
+    "right",
+    "round",
+    "rtrim",
+    "second",
+    "upper",
+    "year",
+];
+
+/// Whether an expression can be computed for candidates that are dropped later: nobody notices.
+/// Subqueries, assignments, conversions and functions that may fail, warn or act are noticed.
+pub(crate) fn goes_unnoticed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => true,
+        Expr::Nested(e) | Expr::IsNull(e) | Expr::IsNotNull(e) => goes_unnoticed(e),
+        Expr::UnaryOp { expr, .. } => goes_unnoticed(expr),
+        Expr::BinaryOp { left, op, right } => {
+            !matches!(op, BinaryOperator::Assignment)
+                && goes_unnoticed(left)
+                && goes_unnoticed(right)
+        }
+        Expr::Between {
+            expr, low, high, ..
+        } => goes_unnoticed(expr) && goes_unnoticed(low) && goes_unnoticed(high),
+        Expr::InList { expr, list, .. } => goes_unnoticed(expr) && list.iter().all(goes_unnoticed),
+        Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } => {
+            operand.iter().chain(else_result).all(|e| goes_unnoticed(e))
+                && conditions
+                    .iter()
+                    .all(|w| goes_unnoticed(&w.condition) && goes_unnoticed(&w.result))
+        }
+        Expr::Function(function) => {
+            let name = Planner::function_name(function);
+            let arguments = match &function.args {
+                FunctionArguments::None => true,
+                FunctionArguments::Subquery(_) => false,
+                FunctionArguments::List(list) => list.args.iter().all(|argument| {
+                    matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) if goes_unnoticed(e))
+                }),
+            };
+            arguments && PURE.binary_search(&name.as_str()).is_ok()
+        }
+        _ => false,
+    }
+}
+
+impl Planner<'_> {
+    /// Whether a condition has a comparison that the server can only narrow.
+    pub(crate) fn narrows(&mut self, expr: &Expr, scope: &Scope) -> Planned<bool> {
+        Ok(match expr {
+            Expr::Nested(inner)
+            | Expr::UnaryOp {
+                op: UnaryOperator::Not | UnaryOperator::BangNot,
+                expr: inner,
+            } => self.narrows(inner, scope)?,
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::And | BinaryOperator::Or,
+                right,
+            } => self.narrows(left, scope)? || self.narrows(right, scope)?,
+            leaf => self.narrowing(leaf, scope)?.is_some(),
+        })
+    }
+
+    /// A leaf that the server can only narrow, turned so that the column is its subject.
+    fn narrowing<'e>(&mut self, leaf: &'e Expr, scope: &Scope) -> Planned<Option<Comparisons<'e>>> {
+        let mut candidates = Vec::new();
+        candidates.extend(Comparisons::of(leaf));
+        candidates.extend(Comparisons::of(leaf).and_then(Comparisons::mirrored));
+        for found in candidates {
+            let Some((_, column)) = self.column_of(found.subject, scope)? else {
+                continue;
+            };
+            if !found.with.iter().any(|(c, _)| only_narrows(&column, *c)) {
+                continue;
+            }
+            let mut fits = true;
+            for (_, other) in &found.with {
+                fits &= match self.column_of(other, scope)? {
+                    Some((_, other)) => same_tokens(&column, &other),
+                    None => self.constant(other).is_some(),
+                };
+            }
+            if fits {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rewrites a condition so that the server finds candidates. Returns the test that decides.
+    pub(crate) fn filter(
+        &mut self,
+        condition: &Expr,
+        tokens: Range<usize>,
+        scope: &Scope,
+        fetched: &mut Fetched,
+    ) -> Planned<Test> {
+        let mut tests = Vec::new();
+        for (conjunct, place) in self.conjuncts(condition, tokens)? {
+            if !self.narrows(conjunct, scope)? {
+                self.scan(conjunct, scope)?;
+                continue;
+            }
+            let range = self.bytes_of(&place);
+            let (text, test) =
+                self.formula(conjunct, place, false, &mut |p, leaf, place, negated| {
+                    p.candidate(leaf, place, negated, scope, fetched)
+                })?;
+            self.edit(range, text);
+            tests.push(test);
+        }
+        Ok(match <[Test; 1]>::try_from(tests) {
+            Ok([one]) => one,
+            Err(several) => Test::All(several),
+        })
+    }
+
+    fn candidate(
+        &mut self,
+        leaf: &Expr,
+        place: Range<usize>,
+        negated: bool,
+        scope: &Scope,
+        fetched: &mut Fetched,
+    ) -> Planned<(Text, Test)> {
+        let Some(found) = self.narrowing(leaf, scope)? else {
+            return self.fetched_truth(leaf, place, negated, scope, fetched);
+        };
+        let found = if negated { found.negated() } else { found };
+        let Some((range, column)) = self.column_of(found.subject, scope)? else {
+            return refuse(&errors::INTERNAL, "a candidate");
+        };
+        let subject = found.subject;
+        let left = fetched.cell(self, subject, &range, &column, scope);
+        let mut text = TextBuilder::default();
+        let mut tests = Vec::new();
+        text.sql(b"(");
+        for (i, (comparison, other)) in found.with.iter().enumerate() {
+            if i > 0 {
+                text.sql(if found.any { b" OR " } else { b" AND " });
+            }
+            let physical = match comparison {
+                Comparison::NotEqual => column.sealed(),
+                _ => column.column().ord_name().unwrap_or_default(),
+            };
+            let named = self.physical(subject, &range, physical);
+            named.into_iter().for_each(|piece| text.piece(piece));
+            text.sql(match comparison {
+                Comparison::Less | Comparison::LessOrEqual => b" <= ",
+                Comparison::Greater | Comparison::GreaterOrEqual => b" >= ",
+                Comparison::Equal => b" = ",
+                Comparison::NotEqual => b" IS NOT NULL",
+            });
+            let not_equal = *comparison == Comparison::NotEqual;
+            let right = match self.column_of(other, scope)? {
+                Some((place, other_column)) => {
+                    if !not_equal {
+                        let ord = other_column.column().ord_name().unwrap_or_default();
+                        let named = self.physical(other, &place, ord);
+                        named.into_iter().for_each(|piece| text.piece(piece));
+                    }
+                    Compared::Fetch(fetched.cell(self, other, &place, &other_column, scope))
+                }
+                None => {
+                    let Some((_, source)) = self.constant(other) else {
+                        return refuse(&errors::INTERNAL, "a candidate");
+                    };
+                    if !not_equal {
+                        text.piece(self.slot(&column, Purpose::CandidateOrder, source));
+                    }
+                    Compared::Constant(source)
+                }
+            };
+            tests.push(Test::Compare {
+                left: Operand::Fetch(left),
+                comparison: *comparison,
+                right,
+            });
+        }
+        text.sql(b")");
+        let test = if found.any {
+            Test::Any(tests)
+        } else {
+            Test::All(tests)
+        };
+        Ok((text.finish(), test))
+    }
+
+    /// A leaf that the server decides, in the condition and once more as a fetched column.
+    pub(crate) fn fetched_truth(
+        &mut self,
+        leaf: &Expr,
+        place: Range<usize>,
+        negated: bool,
+        scope: &Scope,
+        fetched: &mut Fetched,
+    ) -> Planned<(Text, Test)> {
+        self.scan(leaf, scope)?;
+        if !self.is_repeatable(leaf, scope)? {
+            return refuse(
+                &errors::CANDIDATES,
+                "beside OR or NOT with a part that may not be computed twice",
+            );
+        }
+        let range = self.bytes_of(&place);
+        let text = parenthesized(self.take_text(range)?, negated);
+        let index = fetched.plain(text.clone());
+        Ok((text, Test::Fetched(index)))
+    }
+
+    /// Whether an expression can be computed twice, with the same outcome and without a second
+    /// warning: comparisons of columns with constants of their own kind, and tests for NULL.
+    fn is_repeatable(&mut self, leaf: &Expr, scope: &Scope) -> Planned<bool> {
+        if let Expr::IsNull(e) | Expr::IsNotNull(e) = leaf {
+            if self.column_of(e, scope)?.is_some() {
+                return Ok(true);
+            }
+            // in a condition, and only there, a zero date in a NOT NULL column IS NULL
+            return Ok(scope.plain_type(e).is_some_and(|ty| !ty.is_temporal()));
+        }
+        let Some(found) = Comparisons::of(leaf) else {
+            return Ok(false);
+        };
+        let found = match self.constant(found.subject) {
+            None => found,
+            Some(_) => match found.mirrored() {
+                Some(mirrored) => mirrored,
+                None => return Ok(false),
+            },
+        };
+        if self.column_of(found.subject, scope)?.is_some() {
+            // tokens are compared with tokens
+            return Ok(true);
+        }
+        let Some(ty) = scope.plain_type(found.subject) else {
+            return Ok(false);
+        };
+        Ok(found.with.iter().all(|(_, e)| match self.constant(e) {
+            Some((_, Source::Literal { index, .. })) => {
+                let kind = self.request.template.literals[index].kind;
+                match kind {
+                    LiteralKind::Integer | LiteralKind::Decimal => ty.is_numeric(),
+                    LiteralKind::String => ty.is_character(),
+                    LiteralKind::Parameter => ty.is_numeric() || ty.is_character(),
+                    _ => false,
+                }
+            }
+            Some(_) => true,
+            None => false,
+        }))
+    }
+
+    /// A physical column in the place of a name, qualified as written there.
+    pub(crate) fn physical(&self, name: &Expr, last: &Range<usize>, physical: &str) -> Text {
+        let whole = crate::places::bytes_of_expr(self, name, last);
+        let mut text = self.original(whole.start..last.start);
+        text.push(Piece::Sql(quoted(physical).into_bytes()));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pure_functions_are_sorted() {
+        assert!(PURE.windows(2).all(|w| w[0] < w[1]));
+    }
+}

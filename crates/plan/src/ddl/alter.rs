@@ -1,0 +1,276 @@
+//! `ALTER TABLE`: added, dropped and renamed columns, defaults, indexes, harmless options.
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use super::collation::default_of;
+use super::column::{canonical, column_definition, default_literal, take_encrypted};
+use super::index::{existing_lookup, is_key_element, key_element};
+use super::reader::Reader;
+use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
+use crate::errors::{self, Refusal};
+use crate::lex::{Token, TokenKind};
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Request, identifier, quoted, refuse};
+use crate::scope::position;
+
+pub(crate) fn alter_table<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
+    let mut r = Reader::over(request, &tokens, 0..end);
+    let bad = |about: &str| Refusal::new(&errors::ALTERATION, about.to_string());
+    r.eat("alter");
+    r.eat("table");
+    let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
+    let Some(database) = database else {
+        return Ok((Action::Relay, None));
+    };
+    let explicit = has_encrypted(sql, &tokens);
+    let concerned = request.policy.concerns(&database, &name);
+    let table = match request.catalog.table(&database, &name) {
+        Known::Table(t) => Some(t),
+        _ => None,
+    };
+    let target_near = near
+        .iter()
+        .any(|t| t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database));
+    if !explicit && !concerned && near.is_empty() {
+        return Ok((Action::Relay, None));
+    }
+    if near.len() > usize::from(target_near) {
+        return refuse(&errors::ALTERATION, "it names another protected table");
+    }
+    let Some(table) = table else {
+        return Ok((Action::Relay, None));
+    };
+    if let Some(reason) = &table.damaged {
+        return refuse(&errors::DAMAGED, format!("{database}.{name} ({reason})"));
+    }
+    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    let table_collation = default_of(request, &database, Some(&name));
+    let lookup = existing_lookup(&table);
+    let mut out = Pieces::default();
+    out.sql(r.text(0..r.at));
+    out.sql(b" ");
+    let mut new_columns = Vec::new();
+    let mut taken = Vec::new();
+    for (i, spec) in r.split(r.at..end).into_iter().enumerate() {
+        if i > 0 {
+            out.sql(b", ");
+        }
+        let mut s = Reader::over(request, &tokens, spec.clone());
+        let protected =
+            |name: &str| position(&table, name).filter(|&i| table.columns[i].protection.is_some());
+        if s.eat("add") {
+            if is_key_element(&s, &(s.at..spec.end)) {
+                out.sql(b"ADD ");
+                key_element(&s, s.at..spec.end, &lookup, &mut taken, &mut out)?;
+                continue;
+            }
+            s.eat("column");
+            if s.is("if") || s.token().is_some_and(|t| t.is(b'(')) {
+                return Err(bad("ADD (…) or IF NOT EXISTS"));
+            }
+            let start = s.at;
+            let column = s.name().ok_or_else(|| bad("ADD"))?;
+            // FIRST or AFTER at the end
+            let mut stop = spec.end;
+            let mut place = None;
+            if stop > start + 1 && tokens[stop - 1].is_word(sql, "first") {
+                place = Some(None);
+                stop -= 1;
+            } else if stop > start + 2 && tokens[stop - 2].is_word(sql, "after") {
+                place = Some(identifier(sql, &tokens[stop - 1]));
+                stop -= 2;
+            }
+            let auto = tokens[start..stop]
+                .iter()
+                .any(|t| t.is_word(sql, "auto_increment"));
+            let (capabilities, parts) = match take_encrypted(&s, start..stop)? {
+                Some((capabilities, before, after)) => (Some(capabilities), vec![before, after]),
+                None => (
+                    request
+                        .policy
+                        .capabilities(&database, &name, &column, auto)
+                        .map_err(|e| schema_refusal(&e))?,
+                    std::iter::once(start..stop).collect(),
+                ),
+            };
+            let Some(capabilities) = capabilities else {
+                for token in &tokens[start + 1..stop] {
+                    if identifier(sql, token).is_some_and(|n| protected(&n).is_some()) {
+                        return Err(bad("an expression over a protected column"));
+                    }
+                }
+                out.sql(b"ADD COLUMN ");
+                out.sql(s.text(start..stop));
+                match place {
+                    None => {}
+                    Some(None) => out.sql(b" FIRST"),
+                    Some(Some(after)) => out.sql(after_text(&table, &after).as_bytes()),
+                }
+                continue;
+            };
+            if auto {
+                return refuse(
+                    &errors::DEFINITION,
+                    format!("column {column}: AUTO_INCREMENT"),
+                );
+            }
+            let definition = column_definition(&s, &parts, capabilities, &table_collation)?;
+            if definition.key.is_some() {
+                return Err(bad("a key in the definition of an added column"));
+            }
+            onionskin_schema::check_protectable(&definition.column, request.settings.family)
+                .map_err(|e| schema_refusal(&e))?;
+            out.0.push(DdlPiece::Add {
+                column: new_columns.len(),
+                place,
+            });
+            new_columns.push(definition.column);
+        } else if s.eat("drop") {
+            const OTHERS: [&str; 7] = [
+                "index",
+                "key",
+                "primary",
+                "foreign",
+                "constraint",
+                "check",
+                "partition",
+            ];
+            if OTHERS.iter().any(|w| s.is(w)) {
+                let ours = tokens[spec.clone()]
+                    .iter()
+                    .filter_map(|t| identifier(sql, t))
+                    .any(|n| onionskin_schema::is_our_constraint(&n));
+                if ours {
+                    return Err(bad("a constraint that belongs to a protected column"));
+                }
+                out.sql(s.text(spec));
+                continue;
+            }
+            s.eat("column");
+            let column = s.name().ok_or_else(|| bad("DROP"))?;
+            match protected(&column) {
+                Some(index) if s.done() => {
+                    out.0.push(DdlPiece::Drop(index));
+                }
+                Some(_) => return Err(bad("DROP COLUMN with an option")),
+                None => out.sql(s.text(spec)),
+            }
+        } else if s.eat("rename") {
+            if s.eat("column") {
+                let old = s.name().ok_or_else(|| bad("RENAME COLUMN"))?;
+                s.eat("to");
+                let new = s.name().ok_or_else(|| bad("RENAME COLUMN"))?;
+                match protected(&old) {
+                    Some(index) => {
+                        out.0.push(DdlPiece::Rename(index, new));
+                    }
+                    None => out.sql(s.text(spec)),
+                }
+            } else {
+                out.sql(s.text(spec));
+            }
+        } else if s.eat("alter") {
+            s.eat("column");
+            let column = s.name().ok_or_else(|| bad("ALTER"))?;
+            match protected(&column) {
+                None => out.sql(s.text(spec)),
+                Some(index) => {
+                    let default = if s.eat("set") && s.eat("default") {
+                        let default = default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?;
+                        let sql_type = table.columns[index]
+                            .sql_type
+                            .ok_or_else(|| bad("SET DEFAULT"))?;
+                        Some(canonical(&default, &sql_type, &column, request)?)
+                    } else if s.eat("drop") && s.eat("default") {
+                        None
+                    } else {
+                        return Err(bad("ALTER COLUMN"));
+                    };
+                    if !s.done() {
+                        return Err(bad("ALTER COLUMN"));
+                    }
+                    out.0.push(DdlPiece::SetDefault(index, default));
+                }
+            }
+        } else if s.is("modify") || s.is("change") {
+            let change = s.eat("change");
+            if !change {
+                s.eat("modify");
+            }
+            s.eat("column");
+            let column = s.name().ok_or_else(|| bad("MODIFY"))?;
+            let mentions = tokens[spec.clone()]
+                .iter()
+                .filter_map(|t| identifier(sql, t))
+                .any(|n| protected(&n).is_some());
+            let by_policy = request
+                .policy
+                .capabilities(&database, &name, &column, false)
+                .is_ok_and(|c| c.is_some());
+            if mentions || has_encrypted(sql, &tokens[spec.clone()]) || (by_policy && target_near) {
+                return refuse(
+                    &errors::ALTERATION,
+                    format!("the definition of column {column}"),
+                );
+            }
+            out.sql(s.text(spec));
+        } else {
+            const FINE: [&str; 18] = [
+                "engine",
+                "row_format",
+                "auto_increment",
+                "comment",
+                "algorithm",
+                "lock",
+                "force",
+                "enable",
+                "disable",
+                "key_block_size",
+                "stats_persistent",
+                "stats_auto_recalc",
+                "stats_sample_pages",
+                "checksum",
+                "max_rows",
+                "min_rows",
+                "avg_row_length",
+                "compression",
+            ];
+            if !FINE.iter().any(|w| s.is(w)) {
+                let what = s.token().map_or(String::new(), |t| {
+                    String::from_utf8_lossy(t.text(sql)).into_owned()
+                });
+                return Err(bad(&what));
+            }
+            out.sql(s.text(spec));
+        }
+    }
+    let protected_table = table.table_id.is_some();
+    if new_columns.is_empty() && !protected_table {
+        return Ok((Action::Relay, None));
+    }
+    define(Ddl {
+        pieces: out.0,
+        new_columns,
+        table: Some(table),
+    })
+}
+
+fn after_text(table: &Table, after: &str) -> String {
+    let physical = table
+        .column(after)
+        .map_or(after, onionskin_schema::alter::last_physical_name);
+    format!(" AFTER {}", quoted(physical))
+}

@@ -1,0 +1,70 @@
+//! Which collation a new column gets where its definition names none.
+
+use std::ops::Range;
+
+use onionskin_value::Family;
+
+use super::reader::Reader;
+use crate::errors::{self, Refusal};
+use crate::lex::Token;
+use crate::planner::{Known, Planned, Request};
+use crate::statement::COLLATION;
+
+pub(super) fn default_collation(charset: &str, family: Family) -> Option<&'static str> {
+    Some(match (charset.to_ascii_lowercase().as_str(), family) {
+        ("utf8mb4", Family::MariaDb) => "utf8mb4_general_ci",
+        ("utf8mb4", Family::MySql) => "utf8mb4_0900_ai_ci",
+        ("utf8" | "utf8mb3", Family::MariaDb) => "utf8mb3_general_ci",
+        ("utf8" | "utf8mb3", Family::MySql) => "utf8mb3_general_ci",
+        ("latin1", _) => "latin1_swedish_ci",
+        ("ascii", _) => "ascii_general_ci",
+        ("binary", _) => "binary",
+        _ => return None,
+    })
+}
+
+/// The collation that a table's options name.
+pub(super) fn table_collation(
+    request: &Request,
+    tokens: &[Token],
+    options: Range<usize>,
+) -> Planned<Option<String>> {
+    let mut r = Reader::over(request, tokens, options);
+    let (mut charset, mut collation) = (None, None);
+    while !r.done() {
+        if r.eat("charset")
+            || (r.is("character") && {
+                r.at += 1;
+                r.eat("set")
+            })
+        {
+            r.eat_punct(b'=');
+            charset = r.name();
+        } else if r.eat("collate") {
+            r.eat_punct(b'=');
+            collation = r.name();
+        } else {
+            r.at += 1;
+        }
+    }
+    Ok(match (collation, charset) {
+        (Some(collation), _) => Some(collation.to_ascii_lowercase()),
+        (None, Some(charset)) => Some(
+            default_collation(&charset, request.settings.family)
+                .ok_or_else(|| {
+                    Refusal::new(&errors::DEFINITION, format!("CHARACTER SET {charset}"))
+                })?
+                .to_string(),
+        ),
+        (None, None) => None,
+    })
+}
+
+/// The default collation of a table or of a database.
+pub(super) fn default_of(request: &Request, database: &str, table: Option<&str>) -> String {
+    let name = format!("{COLLATION}{}", table.unwrap_or_default());
+    match request.catalog.table(database, &name) {
+        Known::Table(found) => found.name.clone(),
+        _ => request.settings.default_collation.clone(),
+    }
+}

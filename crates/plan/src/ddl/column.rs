@@ -1,0 +1,315 @@
+//! A protected column's definition: name, type, attributes, `ENCRYPTED FOR (…)`.
+
+use std::ops::Range;
+
+use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
+use onionskin_value::{Charset, Input, SqlType};
+
+use super::collation::default_collation;
+use super::reader::Reader;
+use super::schema_refusal;
+use crate::errors::{self, Refusal};
+use crate::lex::{Token, TokenKind};
+use crate::planner::{Planned, Request, refuse};
+
+/// A column's attributes beside its protection.
+pub(super) struct ColumnDef {
+    pub(super) column: NewColumn,
+    /// `UNIQUE` or `PRIMARY KEY` in the column's own definition.
+    pub(super) key: Option<&'static str>,
+}
+
+/// Reads a protected column's definition: `name type attributes`.
+pub(super) fn column_definition(
+    reader: &Reader,
+    parts: &[Range<usize>],
+    capabilities: Capabilities,
+    table_collation: &str,
+) -> Planned<ColumnDef> {
+    let sql = reader.sql();
+    let family = reader.request.settings.family;
+    let tokens: Vec<Token> = parts
+        .iter()
+        .flat_map(|r| reader.tokens[r.clone()].iter().copied())
+        .collect();
+    let mut r = Reader::over(reader.request, &tokens, 0..tokens.len());
+    let bad = |about: &str| Refusal::new(&errors::DEFINITION, about.to_string());
+    let name = r.name().ok_or_else(|| bad("a column's name"))?;
+    let attribute =
+        |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
+
+    let mut type_text = String::new();
+    let first = r
+        .name()
+        .ok_or_else(|| attribute("its type"))?
+        .to_ascii_lowercase();
+    let mut binary_text = false;
+    type_text.push_str(match first.as_str() {
+        "integer" => "int",
+        "int1" => "tinyint",
+        "int2" => "smallint",
+        "int3" | "middleint" => "mediumint",
+        "int4" => "int",
+        "int8" => "bigint",
+        "bool" | "boolean" => "tinyint(1)",
+        "dec" | "numeric" | "fixed" => "decimal",
+        "real" => "double",
+        "float4" => "float",
+        "float8" => "double",
+        "character" | "char" if r.eat("varying") => "varchar",
+        "character" => "char",
+        "varcharacter" => "varchar",
+        "long" => "mediumtext",
+        other => other,
+    });
+    if first == "double" {
+        r.eat("precision");
+    }
+    if let Some(inside) = r.parenthesized() {
+        let text = String::from_utf8_lossy(r.text(inside)).replace(char::is_whitespace, "");
+        type_text.push_str(&format!("({text})"));
+    } else if type_text == "decimal" {
+        type_text.push_str("(10,0)");
+    } else if type_text == "char" || type_text == "binary" {
+        type_text.push_str("(1)");
+    }
+    let (mut charset, mut collation) = (None, None);
+    let (mut not_null, mut null, mut key) = (false, false, None);
+    let (mut default, mut comment, mut invisible) = (None, None, false);
+    while let Some(token) = r.token() {
+        if r.eat("unsigned") {
+            type_text.push_str(" unsigned");
+        } else if r.eat("signed") {
+        } else if r.eat("zerofill") {
+            if !type_text.contains("unsigned") {
+                type_text.push_str(" unsigned");
+            }
+            type_text.push_str(" zerofill");
+        } else if r.is("character") || r.is("charset") || (r.is("char") && charset.is_none()) {
+            if !r.eat("charset") {
+                r.at += 1;
+                if !r.eat("set") {
+                    return Err(attribute("CHARACTER SET"));
+                }
+            }
+            charset = Some(r.name().ok_or_else(|| attribute("CHARACTER SET"))?);
+        } else if r.eat("collate") {
+            r.eat_punct(b'=');
+            collation = Some(r.name().ok_or_else(|| attribute("COLLATE"))?);
+        } else if r.eat("binary") {
+            binary_text = true;
+        } else if r.eat("not") {
+            if !r.eat("null") {
+                return Err(attribute("NOT"));
+            }
+            not_null = true;
+        } else if r.eat("null") {
+            null = true;
+        } else if r.eat("default") {
+            default = Some(default_literal(&mut r).ok_or_else(|| attribute("DEFAULT"))?);
+        } else if r.eat("comment") {
+            comment = Some(string(&mut r).ok_or_else(|| attribute("COMMENT"))?);
+        } else if r.eat("invisible") {
+            invisible = true;
+        } else if r.eat("visible") {
+            invisible = false;
+        } else if r.eat("unique") {
+            r.eat("key");
+            key = Some("UNIQUE KEY");
+        } else if r.eat("primary") {
+            r.eat("key");
+            key = Some("PRIMARY KEY");
+        } else if r.eat("key") {
+            key = Some("PRIMARY KEY");
+        } else {
+            let text = String::from_utf8_lossy(token.text(sql)).into_owned();
+            return Err(attribute(&text));
+        }
+    }
+    // BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
+    if type_text == "serial" {
+        return Err(attribute("SERIAL is AUTO_INCREMENT"));
+    }
+    let explicit = charset.is_some() || collation.is_some() || binary_text;
+    let effective = match (&collation, &charset) {
+        (Some(collation), _) => collation.to_ascii_lowercase(),
+        (None, Some(charset)) => default_collation(charset, family)
+            .ok_or_else(|| attribute("CHARACTER SET"))?
+            .to_string(),
+        (None, None) => table_collation.to_string(),
+    };
+    let effective = if binary_text {
+        format!("{}_bin", effective.split('_').next().unwrap_or("utf8mb4"))
+    } else {
+        effective
+    };
+    let sql_type =
+        SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?;
+    if sql_type.collation.is_none() && sql_type.is_character() {
+        return Err(attribute("its collation"));
+    }
+    let default = match default {
+        Some(default) => Some(canonical(&default, &sql_type, &name, reader.request)?),
+        None => None,
+    };
+    if matches!(default, Some(DefaultLiteral::Null)) && not_null {
+        return Err(attribute("DEFAULT NULL on a NOT NULL column"));
+    }
+    let _ = null;
+    let column = NewColumn {
+        name,
+        sql_type,
+        explicit_collation: explicit,
+        nullable: !not_null && key != Some("PRIMARY KEY"),
+        default,
+        comment,
+        invisible,
+        capabilities,
+        column_id: [0; 4],
+        table_id: [0; 8],
+        key_id: 0,
+        suite: 0,
+    };
+    Ok(ColumnDef { column, key })
+}
+
+/// `ENCRYPTED FOR (eq, range, join:NAME)` in a column's definition: the capabilities and the
+/// definition's tokens without it.
+#[allow(clippy::type_complexity)] // the pair is taken apart at once
+pub(super) fn take_encrypted(
+    reader: &Reader,
+    range: Range<usize>,
+) -> Planned<Option<(Capabilities, Range<usize>, Range<usize>)>> {
+    let sql = reader.sql();
+    let found = range.clone().find(|&i| {
+        reader.tokens[i].is_word(sql, "encrypted")
+            && reader
+                .tokens
+                .get(i + 1)
+                .is_some_and(|t| t.is_word(sql, "for"))
+    });
+    let Some(start) = found else { return Ok(None) };
+    let mut inner = Reader::over(reader.request, reader.tokens, start + 2..range.end);
+    let bad = || Refusal::new(&errors::DEFINITION, "ENCRYPTED FOR (eq, range, join:NAME)");
+    let words = inner.parenthesized().ok_or_else(bad)?;
+    let mut capabilities = Capabilities::default();
+    if !words.is_empty() {
+        for part in reader.split(words) {
+            let mut word = Reader::over(reader.request, reader.tokens, part);
+            if word.eat("eq") {
+                capabilities.eq = true;
+            } else if word.eat("range") {
+                capabilities.range = true;
+            } else if word.eat("join") {
+                if !word.eat_punct(b':') && !word.eat_punct(b'=') {
+                    return Err(bad());
+                }
+                capabilities.join = Some(word.name().ok_or_else(bad)?);
+            } else {
+                return Err(bad());
+            }
+            if !word.done() {
+                return Err(bad());
+            }
+        }
+    }
+    let stop = inner.at;
+    Ok(Some((capabilities, range.start..start, stop..range.end)))
+}
+
+fn string(r: &mut Reader) -> Option<String> {
+    match default_literal(r)? {
+        DefaultLiteral::Value(bytes) => String::from_utf8(bytes).ok(),
+        DefaultLiteral::Null => None,
+    }
+}
+
+/// A constant after `DEFAULT`, in text form.
+pub(super) fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
+    if r.eat("null") {
+        return Some(DefaultLiteral::Null);
+    }
+    if r.eat("true") {
+        return Some(DefaultLiteral::Value(b"1".to_vec()));
+    }
+    if r.eat("false") {
+        return Some(DefaultLiteral::Value(b"0".to_vec()));
+    }
+    let negative = r.eat_punct(b'-');
+    let token = r.token()?;
+    let TokenKind::Literal(kind) = token.kind else {
+        return None;
+    };
+    r.at += 1;
+    let text = token.text(r.sql());
+    let mut scratch = Vec::new();
+    let mode = r.request.settings.lex;
+    let value =
+        match crate::literal::decode(text, kind, negative, mode, Charset::Utf8mb4, &mut scratch)? {
+            Input::Text {
+                bytes,
+                charset: Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii,
+            } => bytes.to_vec(),
+            Input::Integer { .. } | Input::Decimal(_) | Input::Double(_) => {
+                let mut number = if negative { b"-".to_vec() } else { Vec::new() };
+                number.extend_from_slice(text);
+                number
+            }
+            Input::Bytes(bytes) => bytes.to_vec(),
+            _ => return None,
+        };
+    Some(DefaultLiteral::Value(value))
+}
+
+/// A default as the server would keep and print it.
+pub(super) fn canonical(
+    default: &DefaultLiteral,
+    sql_type: &SqlType,
+    column: &str,
+    request: &Request,
+) -> Planned<DefaultLiteral> {
+    let timestamp = matches!(sql_type.kind, onionskin_value::Kind::Timestamp { .. });
+    if timestamp && matches!(default, DefaultLiteral::Value(_)) {
+        // the server keeps an instant, and shows it in each session's time zone
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: TIMESTAMP with a DEFAULT"),
+        );
+    }
+    let context = onionskin_value::Context {
+        sql_mode: onionskin_value::SqlMode::STRICT,
+        time_zone: &onionskin_value::TimeZone::UTC,
+        family: request.settings.family,
+        ignore: false,
+        row: 1,
+        column,
+        database: "",
+        table: "",
+    };
+    let printed = onionskin_schema::canonical_default(default, sql_type, &context)
+        .map_err(|e| schema_refusal(&e))?;
+    // six digits are printed of a FLOAT; a default that loses some of its own would be another
+    let payload = |default: &DefaultLiteral| {
+        let DefaultLiteral::Value(text) = default else {
+            return None;
+        };
+        let input = Input::Text {
+            bytes: text,
+            charset: Charset::Utf8mb4,
+        };
+        let mut out = Vec::new();
+        onionskin_value::store(sql_type, input, &context, &mut out, &mut Vec::new()).ok()?;
+        Some(out)
+    };
+    let real = matches!(
+        sql_type.kind,
+        onionskin_value::Kind::Float | onionskin_value::Kind::Double
+    );
+    if real && payload(default) != payload(&printed) {
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: a DEFAULT of more digits than are shown"),
+        );
+    }
+    Ok(printed)
+}

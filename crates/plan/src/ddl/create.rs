@@ -1,0 +1,242 @@
+//! `CREATE TABLE`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::{NewColumn, Table};
+
+use super::collation::{default_of, table_collation};
+use super::column::{column_definition, take_encrypted};
+use super::index::{Indexed, is_key_element, key_element};
+use super::reader::Reader;
+use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
+use crate::errors::{self, Refusal};
+use crate::lex::Token;
+use crate::plan::Action;
+use crate::planner::{Planned, Request, identifier, quoted, refuse};
+
+pub(crate) fn create_table<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
+    let mut r = Reader::over(request, &tokens, 0..end);
+    let bad = |about: &str| Refusal::new(&errors::NOT_UNDERSTOOD, about.to_string());
+    r.eat("create");
+    if r.eat("or") {
+        r.eat("replace");
+    }
+    let temporary = r.eat("temporary");
+    r.eat("table");
+    if r.eat("if") {
+        r.eat("not");
+        r.eat("exists");
+    }
+    let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
+    let explicit = has_encrypted(sql, &tokens);
+    let Some(database) = database else {
+        return if explicit {
+            refuse(&errors::DEFINITION, "no database is selected")
+        } else {
+            Ok((Action::Relay, None))
+        };
+    };
+    let concerned = request.policy.concerns(&database, &name);
+    let is_target = |t: &Arc<Table>| {
+        t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database)
+    };
+    let others = near.iter().any(|t| !is_target(t));
+    if !explicit && !concerned && !others {
+        if temporary && !near.is_empty() {
+            return refuse(
+                &errors::STATEMENT,
+                "a temporary table that hides a protected one",
+            );
+        }
+        return Ok((Action::Relay, None));
+    }
+    let Some(list) = r.parenthesized() else {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … LIKE or AS SELECT with a protected table",
+        );
+    };
+    let options = r.at..end;
+    for i in options.clone() {
+        if ["select", "as", "like", "with", "table", "values"]
+            .iter()
+            .any(|w| tokens[i].is_word(sql, w))
+        {
+            return refuse(
+                &errors::STATEMENT,
+                "CREATE TABLE … SELECT with a protected table",
+            );
+        }
+    }
+    if tokens[list.clone()]
+        .first()
+        .is_some_and(|t| t.is_word(sql, "like") || t.is_word(sql, "select"))
+    {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … LIKE with a protected table",
+        );
+    }
+    if others {
+        return refuse(
+            &errors::STATEMENT,
+            "a definition that refers to another protected table",
+        );
+    }
+    let table_collation = match table_collation(request, &tokens, options.clone())? {
+        Some(collation) => collation,
+        None => default_of(request, &database, None),
+    };
+
+    let elements = r.split(list.clone());
+    let mut columns: Vec<Option<usize>> = Vec::new();
+    let mut new_columns: Vec<NewColumn> = Vec::new();
+    let mut extra_keys = Vec::new();
+    for element in &elements {
+        if is_key_element(&r, element) {
+            columns.push(None);
+            continue;
+        }
+        let name_token = tokens.get(element.start).ok_or_else(|| bad("a column"))?;
+        let column = identifier(sql, name_token).ok_or_else(|| bad("a column's name"))?;
+        let auto = tokens[element.clone()]
+            .iter()
+            .any(|t| t.is_word(sql, "auto_increment"));
+        let encrypted = take_encrypted(&r, element.clone())?;
+        let (capabilities, parts) = match encrypted {
+            Some((capabilities, before, after)) => (Some(capabilities), vec![before, after]),
+            None => {
+                let found = request
+                    .policy
+                    .capabilities(&database, &name, &column, auto)
+                    .map_err(|e| schema_refusal(&e))?;
+                (found, vec![element.clone()])
+            }
+        };
+        let Some(capabilities) = capabilities else {
+            columns.push(None);
+            continue;
+        };
+        if auto {
+            return refuse(
+                &errors::DEFINITION,
+                format!("column {column}: AUTO_INCREMENT"),
+            );
+        }
+        let definition = column_definition(&r, &parts, capabilities, &table_collation)?;
+        columns.push(Some(new_columns.len()));
+        if let Some(kind) = definition.key {
+            extra_keys.push((kind, new_columns.len()));
+        }
+        new_columns.push(definition.column);
+    }
+    if new_columns.is_empty() {
+        return Ok((Action::Relay, None));
+    }
+    if temporary {
+        return refuse(
+            &errors::STATEMENT,
+            "a temporary table with protected columns",
+        );
+    }
+    // columns of the primary key are NOT NULL
+    for element in elements.iter().filter(|e| is_key_element(&r, e)) {
+        let words = &tokens[element.clone()];
+        if words.iter().any(|t| t.is_word(sql, "primary")) {
+            for column in &mut new_columns {
+                let named = words
+                    .iter()
+                    .filter_map(|t| identifier(sql, t))
+                    .any(|n| n.eq_ignore_ascii_case(&column.name));
+                if named {
+                    column.nullable = false;
+                }
+            }
+        }
+    }
+    for column in &new_columns {
+        onionskin_schema::check_protectable(column, request.settings.family)
+            .map_err(|e| schema_refusal(&e))?;
+    }
+    let lookup = |name: &str| -> Planned<Indexed> {
+        let found = new_columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(name));
+        match found {
+            None => Ok(Indexed::Plain),
+            Some(i) => {
+                new_columns[i]
+                    .index_column_name()
+                    .map_err(|e| schema_refusal(&e))?;
+                Ok(Indexed::New(i))
+            }
+        }
+    };
+    let mentions = |range: Range<usize>| {
+        tokens[range]
+            .iter()
+            .filter_map(|t| identifier(sql, t))
+            .find(|n| new_columns.iter().any(|c| c.name.eq_ignore_ascii_case(n)))
+    };
+    let mut out = Pieces::default();
+    out.sql(r.text(0..list.start));
+    let mut taken = Vec::new();
+    for (i, (element, column)) in elements.iter().zip(&columns).enumerate() {
+        if i > 0 {
+            out.sql(b", ");
+        }
+        match column {
+            Some(column) => out.0.push(DdlPiece::Definitions(*column)),
+            None if is_key_element(&r, element) => {
+                key_element(&r, element.clone(), &lookup, &mut taken, &mut out)?;
+            }
+            None => {
+                // generated columns and defaults must not read protected columns
+                if let Some(name) = mentions(element.start + 1..element.end) {
+                    return refuse(
+                        &errors::DEFINITION,
+                        format!("an expression reads column {name}"),
+                    );
+                }
+                out.sql(r.text(element.clone()));
+            }
+        }
+    }
+    for (kind, column) in extra_keys {
+        new_columns[column]
+            .index_column_name()
+            .map_err(|e| schema_refusal(&e))?;
+        let name = &new_columns[column].name;
+        let key_name = if kind == "UNIQUE KEY" {
+            quoted(name)
+        } else {
+            String::new()
+        };
+        out.sql(format!(", {kind} {key_name}(").as_bytes());
+        out.0.push(DdlPiece::IndexColumn(column));
+        out.sql(b")");
+    }
+    if let Some(name) = mentions(options.clone()) {
+        return refuse(
+            &errors::DEFINITION,
+            format!("partitions or options read column {name}"),
+        );
+    }
+    out.sql(b") ");
+    out.sql(r.text(list.end + 1..end));
+    define(Ddl {
+        pieces: out.0,
+        new_columns,
+        table: None,
+    })
+}

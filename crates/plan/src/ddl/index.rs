@@ -1,0 +1,268 @@
+//! Indexes: of a protected column they are built on its order key or equality token.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use super::reader::Reader;
+use super::{Ddl, DdlPiece, Decided, Pieces, define, schema_refusal};
+use crate::errors::{self, Refusal};
+use crate::lex::Token;
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Request, identifier, quoted, refuse};
+
+/// The column that an index names: existing or new.
+pub(super) enum Indexed {
+    Plain,
+    Existing(String),
+    New(usize),
+}
+
+/// What an element of a `CREATE TABLE` list or an `ADD` specification is.
+pub(super) fn is_key_element(reader: &Reader, range: &Range<usize>) -> bool {
+    const WORDS: [&str; 10] = [
+        "key",
+        "index",
+        "primary",
+        "unique",
+        "fulltext",
+        "spatial",
+        "constraint",
+        "foreign",
+        "check",
+        "period",
+    ];
+    let sql = reader.sql();
+    reader
+        .tokens
+        .get(range.start)
+        .is_some_and(|t| WORDS.iter().any(|w| t.is_word(sql, w)))
+}
+
+/// Rewrites an index's element: its columns, and its name where the server would take it from
+/// a physical column.
+pub(super) fn key_element(
+    reader: &Reader,
+    range: Range<usize>,
+    lookup: &dyn Fn(&str) -> Planned<Indexed>,
+    taken: &mut Vec<String>,
+    out: &mut Pieces,
+) -> Planned<()> {
+    let sql = reader.sql();
+    let mut r = Reader::over(reader.request, reader.tokens, range.clone());
+    let start = r.at;
+    if r.eat("constraint")
+        && !(r.is("primary") || r.is("unique") || r.is("foreign") || r.is("check"))
+    {
+        let name = r
+            .name()
+            .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CONSTRAINT"))?;
+        taken.push(name);
+    }
+    let mention = |range: Range<usize>| -> Planned<Option<String>> {
+        for token in &reader.tokens[range] {
+            if let Some(name) = identifier(sql, token)
+                && !matches!(lookup(&name)?, Indexed::Plain)
+            {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    };
+    if r.is("foreign") || r.is("check") || r.is("fulltext") || r.is("spatial") || r.is("period") {
+        if let Some(name) = mention(r.at..range.end)? {
+            let what = String::from_utf8_lossy(r.token().map_or(b"", |t| t.text(sql))).into_owned();
+            return refuse(&errors::INDEX, format!("{what} over column {name}"));
+        }
+        out.sql(reader.text(range));
+        return Ok(());
+    }
+    let primary = r.eat("primary");
+    let unique = r.eat("unique");
+    let keyed = r.eat("key") || r.eat("index");
+    if !(keyed || primary || unique) {
+        return refuse(&errors::NOT_UNDERSTOOD, "an element of the definition");
+    }
+    r.eat("if");
+    r.eat("not");
+    r.eat("exists");
+    let before_name = r.at;
+    let named = !r.is("using") && !r.token().is_some_and(|t| t.is(b'('));
+    if named && let Some(name) = r.name() {
+        taken.push(name);
+    }
+    while !r.done() && !r.token().is_some_and(|t| t.is(b'(')) {
+        r.at += 1;
+    }
+    let list_open = r.at;
+    let Some(list) = r.parenthesized() else {
+        return refuse(&errors::NOT_UNDERSTOOD, "an index without columns");
+    };
+    let parts = reader.split(list);
+    let mut first_protected = None;
+    let mut texts = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        let mut p = Reader::over(reader.request, reader.tokens, part.clone());
+        let name = p.name();
+        let column = match &name {
+            Some(name) => lookup(name)?,
+            None => Indexed::Plain,
+        };
+        match (&column, name) {
+            (Indexed::Plain, _) => {
+                if let Some(name) = mention(part.clone())? {
+                    return refuse(&errors::INDEX, format!("an expression over column {name}"));
+                }
+            }
+            (_, Some(name)) => {
+                if p.token().is_some_and(|t| t.is(b'(')) {
+                    return refuse(&errors::INDEX, format!("a prefix of column {name}"));
+                }
+                if i == 0 {
+                    first_protected = Some(name);
+                }
+            }
+            (_, None) => {}
+        }
+        texts.push((column, part.clone(), p.at));
+    }
+    out.sql(reader.text(start..before_name));
+    if let (Some(name), false, false) = (&first_protected, named, primary) {
+        let mut candidate = name.clone();
+        let mut n = 2;
+        while taken.iter().any(|t| t.eq_ignore_ascii_case(&candidate)) {
+            candidate = format!("{name}_{n}");
+            n += 1;
+        }
+        out.sql(format!(" {}", quoted(&candidate)).as_bytes());
+        taken.push(candidate);
+    }
+    out.sql(b" ");
+    out.sql(reader.text(before_name..list_open));
+    out.sql(b" (");
+    for (i, (column, part, after)) in texts.into_iter().enumerate() {
+        if i > 0 {
+            out.sql(b",");
+        }
+        match column {
+            Indexed::Plain => out.sql(reader.text(part)),
+            Indexed::Existing(name) => {
+                out.sql(quoted(&name).as_bytes());
+                out.sql(b" ");
+                out.sql(reader.text(after..part.end));
+            }
+            Indexed::New(n) => {
+                out.0.push(DdlPiece::IndexColumn(n));
+                out.sql(b" ");
+                out.sql(reader.text(after..part.end));
+            }
+        }
+    }
+    out.sql(b") ");
+    out.sql(reader.text(r.at..range.end));
+    Ok(())
+}
+
+/// `CREATE [UNIQUE] INDEX i ON t (…)`, `DROP INDEX i ON t`.
+pub(crate) fn index<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
+    let mut r = Reader::over(request, &tokens, 0..end);
+    if r.eat("drop") {
+        return Ok((Action::Relay, None));
+    }
+    r.eat("create");
+    if r.eat("or") {
+        r.eat("replace");
+    }
+    if r.is("fulltext") || r.is("spatial") {
+        // over plain columns it is none of our business
+        r.at += 1;
+    }
+    let special = r.at > 1 && !tokens[r.at - 1].is_word(sql, "create");
+    r.eat("unique");
+    if !r.eat("index") {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE of something that uses a protected table",
+        );
+    }
+    while !r.done() && !r.is("on") {
+        r.at += 1;
+    }
+    r.eat("on");
+    let (database, name) = r
+        .table()
+        .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CREATE INDEX"))?;
+    let known = database.as_deref().map(|d| request.catalog.table(d, &name));
+    let (Some(Known::Table(table)), [only]) = (known, near.as_slice()) else {
+        return refuse(&errors::NOT_UNDERSTOOD, "CREATE INDEX");
+    };
+    if !Arc::ptr_eq(&table, only) {
+        return refuse(&errors::NOT_UNDERSTOOD, "CREATE INDEX");
+    }
+    let open = r.at;
+    let Some(list) = r.parenthesized() else {
+        return refuse(&errors::NOT_UNDERSTOOD, "CREATE INDEX");
+    };
+    let lookup = existing_lookup(&table);
+    let mut out = Pieces::default();
+    out.sql(r.text(0..open));
+    out.sql(b" (");
+    for (i, part) in r.split(list).into_iter().enumerate() {
+        if i > 0 {
+            out.sql(b",");
+        }
+        let mut p = Reader::over(request, &tokens, part.clone());
+        let column = match p.name() {
+            Some(name) => lookup(&name)?,
+            None => Indexed::Plain,
+        };
+        match column {
+            Indexed::Existing(name) => {
+                if special || p.token().is_some_and(|t| t.is(b'(')) {
+                    return refuse(&errors::INDEX, "a prefix, FULLTEXT or SPATIAL index");
+                }
+                out.sql(quoted(&name).as_bytes());
+                out.sql(b" ");
+                out.sql(r.text(p.at..part.end));
+            }
+            _ => {
+                for token in &tokens[part.clone()] {
+                    if let Some(name) = identifier(sql, token)
+                        && !matches!(lookup(&name)?, Indexed::Plain)
+                    {
+                        return refuse(&errors::INDEX, format!("an expression over column {name}"));
+                    }
+                }
+                out.sql(r.text(part));
+            }
+        }
+    }
+    out.sql(b") ");
+    out.sql(r.text(r.at..end));
+    define(Ddl {
+        pieces: out.0,
+        new_columns: Vec::new(),
+        table: Some(table),
+    })
+}
+
+pub(super) fn existing_lookup(table: &Arc<Table>) -> impl Fn(&str) -> Planned<Indexed> + use<> {
+    let table = Arc::clone(table);
+    move |name: &str| {
+        let Some(column) = table.column(name).filter(|c| c.protection.is_some()) else {
+            return Ok(Indexed::Plain);
+        };
+        let name = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
+        Ok(Indexed::Existing(name.to_string()))
+    }
+}

@@ -1,0 +1,124 @@
+//! Definitions: `CREATE TABLE`, `ALTER TABLE`, `CREATE INDEX`.
+//!
+//! These are read from tokens, not from a syntax tree: only the parts that concern protected
+//! columns need to be understood, and `ENCRYPTED FOR (…)` is ours alone. What is not understood
+//! near a protected column is refused. Ids and authentication tags are made when the plan is
+//! carried out, so the text has pieces for them.
+//!
+//! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `index.rs` the
+//! indexes over it, `collation.rs` tells which collation it gets.
+
+mod alter;
+mod collation;
+mod column;
+mod create;
+mod index;
+mod reader;
+
+pub(crate) use alter::alter_table;
+pub(crate) use create::create_table;
+pub(crate) use index::index;
+
+use std::sync::Arc;
+
+use onionskin_schema::{DefaultLiteral, NewColumn, SchemaError, Table};
+
+use crate::errors::{self, Refusal};
+use crate::lex::{Token, TokenKind};
+use crate::plan::Action;
+use crate::planner::{Planned, Planner, Request};
+
+use self::reader::Reader;
+
+/// A definition with places for what only its execution knows.
+#[derive(Clone, Debug)]
+pub struct Ddl {
+    /// Its text.
+    pub pieces: Vec<DdlPiece>,
+    /// New protected columns; their ids are still zero.
+    pub new_columns: Vec<NewColumn>,
+    /// The table, when it exists already and has protected columns.
+    pub table: Option<Arc<Table>>,
+}
+
+/// A part of a definition's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DdlPiece {
+    /// Text as it is.
+    Sql(Vec<u8>),
+    /// The physical definitions of a new column, in `CREATE TABLE`.
+    Definitions(usize),
+    /// The specifications that add a new column, in `ALTER TABLE`.
+    Add {
+        /// Which of the new columns.
+        column: usize,
+        /// Where: `None` at the end, `Some(None)` first, `Some(Some(name))` after a column.
+        place: Option<Option<String>>,
+    },
+    /// The column that an index on a new column is built on.
+    IndexColumn(usize),
+    /// The specifications that drop a protected column, by its index in [`Ddl::table`].
+    Drop(usize),
+    /// The specifications that rename a protected column.
+    Rename(usize, String),
+    /// The specifications that change a protected column's default.
+    SetDefault(usize, Option<DefaultLiteral>),
+}
+
+/// Builds a definition's text.
+#[derive(Default)]
+struct Pieces(Vec<DdlPiece>);
+
+type Decided<'a> = (Action, Option<Planner<'a>>);
+
+impl Pieces {
+    fn sql(&mut self, text: &[u8]) {
+        match self.0.last_mut() {
+            Some(DdlPiece::Sql(last)) => last.extend_from_slice(text),
+            _ => self.0.push(DdlPiece::Sql(text.to_vec())),
+        }
+    }
+}
+
+fn schema_refusal(error: &SchemaError) -> Refusal {
+    let entry = match error {
+        SchemaError::IndexWithoutCapability { .. } => &errors::INDEX,
+        _ => &errors::DEFINITION,
+    };
+    Refusal::new(entry, error.to_string())
+}
+
+/// Whether the statement is `CREATE [OR REPLACE] [TEMPORARY] TABLE`.
+pub(crate) fn creates_table(sql: &[u8], tokens: &[Token]) -> bool {
+    tokens
+        .iter()
+        .take(5)
+        .take_while(|t| t.kind == TokenKind::Word)
+        .any(|t| t.is_word(sql, "table"))
+}
+
+/// The table that a `CREATE TABLE` or `ALTER TABLE` is about.
+pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<String>, String)> {
+    let mut r = Reader::over(request, tokens, 0..tokens.len());
+    while r.at < 5 && !r.is("table") {
+        r.at += 1;
+    }
+    if !r.eat("table") {
+        return None;
+    }
+    if r.eat("if") {
+        r.eat("not");
+        r.eat("exists");
+    }
+    r.table()
+}
+
+fn has_encrypted(sql: &[u8], tokens: &[Token]) -> bool {
+    tokens
+        .windows(2)
+        .any(|w| w[0].is_word(sql, "encrypted") && w[1].is_word(sql, "for"))
+}
+
+fn define<'a>(ddl: Ddl) -> Planned<Decided<'a>> {
+    Ok((Action::Define(Box::new(ddl)), None))
+}

@@ -1,0 +1,123 @@
+//! Walks over the tokens of a definition.
+
+use std::ops::Range;
+
+use crate::lex::Token;
+use crate::planner::{Request, identifier};
+
+/// Walks over the tokens of a definition.
+pub(super) struct Reader<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) tokens: &'a [Token],
+    pub(super) at: usize,
+    pub(super) end: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn over(request: &'a Request<'a>, tokens: &'a [Token], range: Range<usize>) -> Self {
+        Reader {
+            request,
+            tokens,
+            at: range.start,
+            end: range.end,
+        }
+    }
+
+    pub(super) fn sql(&self) -> &'a [u8] {
+        self.request.sql
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        if self.at < self.end {
+            self.tokens.get(self.at).copied()
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.token().is_some_and(|t| t.is_word(self.sql(), word))
+    }
+
+    pub(super) fn eat(&mut self, word: &str) -> bool {
+        let found = self.is(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn eat_punct(&mut self, byte: u8) -> bool {
+        let found = self.token().is_some_and(|t| t.is(byte));
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn name(&mut self) -> Option<String> {
+        let name = identifier(self.sql(), &self.token()?)?;
+        self.at += 1;
+        Some(name)
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.at >= self.end
+    }
+
+    /// Skips `( … )`; returns the tokens inside.
+    pub(super) fn parenthesized(&mut self) -> Option<Range<usize>> {
+        if !self.token()?.is(b'(') {
+            return None;
+        }
+        let open = self.at;
+        let mut depth = 0usize;
+        while let Some(t) = self.token() {
+            if t.is(b'(') {
+                depth += 1;
+            } else if t.is(b')') {
+                depth -= 1;
+                if depth == 0 {
+                    self.at += 1;
+                    return Some(open + 1..self.at - 1);
+                }
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// The bytes from a token to the one before `end`.
+    pub(super) fn text(&self, range: Range<usize>) -> &'a [u8] {
+        match (self.tokens.get(range.start), range.end.checked_sub(1)) {
+            (Some(first), Some(last)) if range.start < range.end => {
+                &self.sql()[first.start..self.tokens[last].end]
+            }
+            _ => b"",
+        }
+    }
+
+    /// `[database.]table`
+    pub(super) fn table(&mut self) -> Option<(Option<String>, String)> {
+        let first = self.name()?;
+        if self.eat_punct(b'.') {
+            return Some((Some(first), self.name()?));
+        }
+        Some((self.request.settings.database.clone(), first))
+    }
+
+    /// Cuts a range at commas outside of parentheses.
+    pub(super) fn split(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let (mut depth, mut from) = (0usize, range.start);
+        for at in range.clone() {
+            let t = &self.tokens[at];
+            if t.is(b'(') {
+                depth += 1;
+            } else if t.is(b')') {
+                depth = depth.saturating_sub(1);
+            } else if t.is(b',') && depth == 0 {
+                parts.push(from..at);
+                from = at + 1;
+            }
+        }
+        parts.push(from..range.end);
+        parts
+    }
+}

@@ -1,0 +1,199 @@
+//! Keys of `GROUP BY` and `ORDER BY`: columns named directly, by an alias, or by position.
+//!
+//! The rules of SQL differ: in ORDER BY an alias hides a column of the same name, in GROUP BY the
+//! column hides the alias.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr, Function, GroupByExpr, Ident, SelectItem};
+
+use crate::errors;
+use crate::lex::LiteralKind;
+use crate::plan::ColumnUse;
+use crate::planner::{Planned, Planner, quoted, refuse};
+use crate::predicate::{equality, exact_order, no_order};
+use crate::scope::Scope;
+
+impl Planner<'_> {
+    /// `GROUP BY`; returns the protected columns in it.
+    pub(super) fn group_by(
+        &mut self,
+        group_by: &GroupByExpr,
+        projection: &[SelectItem],
+        scope: &Scope,
+    ) -> Planned<Vec<ColumnUse>> {
+        let GroupByExpr::Expressions(keys, modifiers) = group_by else {
+            return refuse(&errors::NOT_UNDERSTOOD, "GROUP BY ALL");
+        };
+        let mut grouped = Vec::new();
+        for key in keys {
+            if let Some((range, column)) = self.key_column(key, projection, scope, false)? {
+                let name = equality(&column)?.0.to_string();
+                self.edit_sql(range, self.reference(&column, scope, &name));
+                grouped.push(column);
+            } else {
+                self.scan_key(key, scope)?;
+            }
+        }
+        if !modifiers.is_empty() && !grouped.is_empty() {
+            return refuse(&errors::GROUPING, "WITH ROLLUP");
+        }
+        Ok(grouped)
+    }
+
+    /// A key of `GROUP BY` or `ORDER BY` that means a protected column: directly, by alias, or
+    /// by position.
+    pub(super) fn key_column(
+        &mut self,
+        key: &Expr,
+        projection: &[SelectItem],
+        scope: &Scope,
+        alias_first: bool,
+    ) -> Planned<Option<(Range<usize>, ColumnUse)>> {
+        if let Expr::Identifier(ident) = key {
+            let by_alias = scope.alias(&ident.value).map(|c| c.cloned());
+            let direct = if alias_first && by_alias.is_some() {
+                None
+            } else {
+                self.column_of(key, scope)?
+            };
+            if direct.is_some() {
+                return Ok(direct);
+            }
+            let range = self.judge(ident)?;
+            let in_tables = !alias_first && self.is_known_column(ident, scope);
+            if let Some(Some(column)) = by_alias
+                && !in_tables
+            {
+                return Ok(Some((range, column)));
+            }
+            return Ok(None);
+        }
+        if let Some((
+            range,
+            crate::plan::Source::Literal {
+                index,
+                negative: false,
+            },
+        )) = self.constant(key)
+        {
+            let literal = self.request.template.literals[index];
+            if literal.kind == LiteralKind::Integer {
+                self.pin(index);
+                let text = std::str::from_utf8(literal.text(self.sql())).unwrap_or_default();
+                let position: usize = text.parse().unwrap_or(0);
+                let item = position.checked_sub(1).and_then(|i| projection.get(i));
+                let has_wildcard = projection.iter().any(|i| {
+                    matches!(
+                        i,
+                        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+                    )
+                });
+                if has_wildcard {
+                    return refuse(&errors::NOT_UNDERSTOOD, "a position together with *");
+                }
+                if let Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) =
+                    item
+                    && let Some((_, column)) = self.column_of(e, scope)?
+                {
+                    return Ok(Some((range, column)));
+                }
+            }
+            return Ok(None);
+        }
+        self.column_of(key, scope)
+    }
+
+    pub(super) fn is_known_column(&self, ident: &Ident, scope: &Scope) -> bool {
+        scope.sources.iter().any(|s| {
+            s.table
+                .as_ref()
+                .is_some_and(|t| t.column(&ident.value).is_some())
+                || s.exports
+                    .as_ref()
+                    .is_some_and(|e| e.iter().any(|n| n.eq_ignore_ascii_case(&ident.value)))
+        })
+    }
+
+    /// Walks a key that is no protected column; a bare alias is fine.
+    pub(super) fn scan_key(&mut self, key: &Expr, scope: &Scope) -> Planned<()> {
+        if let Expr::Identifier(ident) = key
+            && scope.alias(&ident.value).is_some()
+        {
+            self.judge(ident)?;
+            return Ok(());
+        }
+        self.scan(key, scope)
+    }
+
+    /// A physical column, qualified by the source that the column comes from when there are
+    /// several.
+    pub(super) fn reference(&self, column: &ColumnUse, scope: &Scope, physical: &str) -> String {
+        let mut owners = scope.sources.iter().filter(|s| {
+            s.table
+                .as_ref()
+                .is_some_and(|t| Arc::ptr_eq(t, &column.table))
+        });
+        match (owners.next(), owners.next(), scope.sources.len()) {
+            (Some(owner), None, 2..) => format!("{}.{}", quoted(&owner.name), quoted(physical)),
+            _ => quoted(physical),
+        }
+    }
+
+    pub(super) fn having(&mut self, condition: &Expr, scope: &Scope) -> Planned<()> {
+        self.scan(condition, scope)
+    }
+
+    pub(super) fn order_key(
+        &mut self,
+        key: &Expr,
+        projection: &[SelectItem],
+        scope: &Scope,
+    ) -> Planned<()> {
+        if let Some((range, column)) = self.key_column(key, projection, scope, true)? {
+            let name = exact_order(&column)
+                .ok_or_else(|| no_order(&column))?
+                .to_string();
+            // a name that the statement qualified stays qualified
+            let qualified = matches!(key, Expr::CompoundIdentifier(_));
+            let text = if qualified {
+                quoted(&name)
+            } else {
+                self.reference(&column, scope, &name)
+            };
+            self.edit_sql(range, text);
+            return Ok(());
+        }
+        if let Expr::Function(function) = key
+            && let Some((range, column)) = self.extremum(function, scope)?
+        {
+            let name = exact_order(&column)
+                .ok_or_else(|| no_order(&column))?
+                .to_string();
+            self.replace(range, &name);
+            return Ok(());
+        }
+        self.scan_key(key, scope)
+    }
+
+    /// `MIN(k)` or `MAX(k)` of a protected column.
+    pub(super) fn extremum(
+        &mut self,
+        function: &Function,
+        scope: &Scope,
+    ) -> Planned<Option<(Range<usize>, ColumnUse)>> {
+        if !matches!(Self::function_name(function).as_str(), "min" | "max")
+            || function.over.is_some()
+        {
+            return Ok(None);
+        }
+        if let Some(ident) = function.name.0.last().and_then(|p| p.as_ident()) {
+            self.judge(ident)?;
+        }
+        match Self::single_argument(function) {
+            Some((argument, _)) => self.column_of(argument, scope),
+            None => Ok(None),
+        }
+    }
+}

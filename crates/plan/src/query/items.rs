@@ -1,0 +1,261 @@
+//! The select list at tier 1: what each item becomes on the server and how its cells open.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
+
+use super::Given;
+use crate::errors;
+use crate::places::bytes_of_expr;
+use crate::plan::{ColumnUse, OpenFrom, Piece, ResultItem};
+use crate::planner::{Planned, Planner, quoted, refuse};
+use crate::predicate::{equality, no_order, opening_order, same_tokens};
+use crate::query::Mode;
+use crate::scope::{Scope, Source};
+
+impl Planner<'_> {
+    #[allow(clippy::too_many_arguments)] // one call site; a struct would only rename them
+    pub(super) fn item(
+        &mut self,
+        item: &SelectItem,
+        tokens: &Range<usize>,
+        scope: &Scope,
+        mode: Mode,
+        distinct: bool,
+        grouped: &[ColumnUse],
+        merges: bool,
+        given: &mut Given,
+    ) -> Planned<()> {
+        let (expr, alias) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => {
+                let sources = self.wildcard_sources(item, scope)?;
+                if merges {
+                    return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
+                }
+                let items = self.wildcard(&sources)?;
+                match mode {
+                    Mode::Exists => {}
+                    Mode::Top if grouped.is_empty() => {}
+                    _ => {
+                        if let Some((index, _)) = items.iter().find_map(|i| i.open) {
+                            let about = self.columns[index].path();
+                            return refuse(&errors::EXPORT, about);
+                        }
+                    }
+                }
+                if let Some(names) = &mut given.names {
+                    for source in &sources {
+                        match (&source.table, &source.exports) {
+                            (Some(t), _) => names.extend(
+                                t.columns
+                                    .iter()
+                                    .filter(|c| !c.invisible)
+                                    .map(|c| c.name.clone()),
+                            ),
+                            (None, Some(exports)) => names.extend(exports.iter().cloned()),
+                            (None, None) => {}
+                        }
+                    }
+                }
+                given.items.extend(items);
+                return Ok(());
+            }
+            SelectItem::ExprWithAliases { .. } => {
+                return refuse(&errors::NOT_UNDERSTOOD, "an item with several aliases");
+            }
+        };
+        let bytes = self.bytes_of(tokens);
+        let typed = match expr {
+            Expr::Identifier(ident) => ident.value.clone(),
+            Expr::CompoundIdentifier(parts) => {
+                parts.last().map(|p| p.value.clone()).unwrap_or_default()
+            }
+            _ => String::from_utf8_lossy(&self.sql()[bytes.clone()]).into_owned(),
+        };
+        let shown = alias.map_or(typed, |a| a.value.clone());
+        if let Some(names) = &mut given.names {
+            names.push(shown.clone());
+        }
+
+        let name = alias.is_none().then(|| shown.clone());
+        if let Some((range, column)) = self.column_of(expr, scope)? {
+            match mode {
+                Mode::Nested => return refuse(&errors::EXPORT, column.path()),
+                Mode::Exists => {
+                    let enc = column.sealed().to_string();
+                    self.replace(range, &enc);
+                    return Ok(());
+                }
+                Mode::Tokens(wanted) => {
+                    if !same_tokens(wanted, &column) {
+                        let about = format!("{} and {}", wanted.path(), column.path());
+                        return refuse(&errors::OTHER_KEY, about);
+                    }
+                    let token = equality(&column)?.0.to_string();
+                    self.replace(range, &token);
+                    return Ok(());
+                }
+                Mode::Top => {}
+            }
+            let index = self.column_index(&column);
+            let in_group = grouped
+                .iter()
+                .any(|g| Arc::ptr_eq(&g.table, &column.table) && g.index == column.index);
+            let order = opening_order(&column).map(str::to_string);
+            let from = match order {
+                Some(order) if distinct || in_group => {
+                    self.replace(range, &order);
+                    OpenFrom::OrderKey
+                }
+                _ if in_group => {
+                    // any cell of the group will do: they are equal to SQL
+                    let enc = quoted(column.sealed());
+                    let whole = bytes_of_expr(self, expr, &range);
+                    let qualifier = self.original(whole.start..range.start);
+                    let mut text = vec![Piece::Sql(b"MIN(".to_vec())];
+                    text.extend(qualifier);
+                    text.push(Piece::Sql(format!("{enc})").into_bytes()));
+                    self.edit(whole, text);
+                    OpenFrom::Sealed
+                }
+                _ => {
+                    let enc = column.sealed().to_string();
+                    self.replace(range, &enc);
+                    OpenFrom::Sealed
+                }
+            };
+            given.items.push(ResultItem {
+                open: Some((index, from)),
+                name,
+                computed: false,
+            });
+            return Ok(());
+        }
+        if let Mode::Tokens(wanted) = mode {
+            return refuse(&errors::EXPRESSION, wanted.path());
+        }
+        if let Expr::Function(function) = expr
+            && let Some((range, column)) = self.extremum(function, scope)?
+        {
+            if !matches!(mode, Mode::Top) {
+                return refuse(&errors::EXPORT, column.path());
+            }
+            let order = opening_order(&column)
+                .ok_or_else(|| no_order(&column))?
+                .to_string();
+            self.replace(range, &order);
+            let index = self.column_index(&column);
+            let open = Some((index, OpenFrom::OrderKey));
+            given.items.push(ResultItem {
+                open,
+                name,
+                computed: true,
+            });
+            return Ok(());
+        }
+        self.scan(expr, scope)?;
+        let name = name.filter(|_| self.edited(&bytes));
+        if name.is_some() {
+            self.pin_within(&bytes);
+        }
+        given.items.push(ResultItem {
+            open: None,
+            computed: name.is_some(),
+            name,
+        });
+        Ok(())
+    }
+
+    /// The columns of `*` over these sources.
+    pub(super) fn wildcard(&mut self, sources: &[&Source]) -> Planned<Vec<ResultItem>> {
+        let mut items = Vec::new();
+        for source in sources {
+            match (&source.table, &source.exports) {
+                (Some(table), _) => {
+                    for (index, column) in table.columns.iter().enumerate() {
+                        if column.invisible {
+                            continue;
+                        }
+                        items.push(match &column.protection {
+                            Some(_) => {
+                                let used = ColumnUse {
+                                    table: Arc::clone(table),
+                                    index,
+                                };
+                                ResultItem {
+                                    open: Some((self.column_index(&used), OpenFrom::Sealed)),
+                                    name: Some(column.name.clone()),
+                                    computed: false,
+                                }
+                            }
+                            None => plain_item(),
+                        });
+                    }
+                }
+                (None, Some(names)) => items.extend(names.iter().map(|_| plain_item())),
+                (None, None) => {
+                    return refuse(
+                        &errors::NOT_UNDERSTOOD,
+                        format!("* over {}, whose columns are not known", source.name),
+                    );
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    pub(super) fn wildcard_sources<'s>(
+        &mut self,
+        item: &SelectItem,
+        scope: &'s Scope,
+    ) -> Planned<Vec<&'s Source>> {
+        match item {
+            SelectItem::Wildcard(options) => {
+                check_wildcard(options)?;
+                Ok(scope.sources.iter().collect())
+            }
+            SelectItem::QualifiedWildcard(kind, options) => {
+                check_wildcard(options)?;
+                let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
+                    return refuse(&errors::NOT_UNDERSTOOD, "a qualified *");
+                };
+                let parts = self.judge_name(name)?;
+                let table = parts.last().map(String::as_str).unwrap_or_default();
+                let found: Vec<_> = scope
+                    .sources
+                    .iter()
+                    .filter(|s| s.name.eq_ignore_ascii_case(table))
+                    .collect();
+                match found.len() {
+                    1 => Ok(found),
+                    _ => refuse(&errors::NOT_UNDERSTOOD, format!("{table}.*")),
+                }
+            }
+            _ => refuse(&errors::INTERNAL, "not a wildcard"),
+        }
+    }
+}
+
+fn plain_item() -> ResultItem {
+    ResultItem {
+        open: None,
+        name: None,
+        computed: false,
+    }
+}
+
+fn check_wildcard(options: &sqlparser::ast::WildcardAdditionalOptions) -> Planned<()> {
+    if options.opt_ilike.is_some()
+        || options.opt_exclude.is_some()
+        || options.opt_except.is_some()
+        || options.opt_replace.is_some()
+        || options.opt_rename.is_some()
+        || options.opt_alias.is_some()
+    {
+        return refuse(&errors::NOT_UNDERSTOOD, "an option of *");
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! `SELECT`: tier 1 where tokens suffice, else tier 2.
+//!
+//! A query is planned in the order in which SQL gives it meaning: `from.rs` collects the tables
+//! that names are looked up in, conditions go through `predicate.rs`, `grouping.rs` reads the
+//! keys of GROUP BY and ORDER BY, `items.rs` the select list. `select.rs` runs these steps and
+//! decides whether the server can finish the rows on tokens. Where it cannot, `finish.rs` asks for
+//! the sealed cells and leaves the rest to the proxy: of rows as they are in `rows.rs`, of groups
+//! and aggregates in `groups.rs`. `clauses.rs` finds the places.
+
+mod clauses;
+mod finish;
+mod from;
+mod grouping;
+mod groups;
+mod items;
+mod rows;
+mod select;
+
+use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr};
+
+use crate::errors::{self, Refusal};
+use crate::finishing::{Finish, Limit};
+use crate::plan::{ColumnUse, ResultItem};
+use crate::planner::{Planned, Planner, refuse};
+use crate::scope::Scope;
+
+/// What a query's rows are for.
+#[derive(Clone, Copy)]
+pub(crate) enum Mode<'c> {
+    /// The client reads them.
+    Top,
+    /// Another query reads them: no protected column may be among them.
+    Nested,
+    /// Only whether there are any.
+    Exists,
+    /// They are compared with this column: one item, of the same tokens.
+    Tokens(&'c ColumnUse),
+}
+
+/// What a query gives.
+#[derive(Default)]
+pub(crate) struct Given {
+    /// Its columns, for the client.
+    pub items: Vec<ResultItem>,
+    /// The names of its columns, where known.
+    pub names: Option<Vec<String>>,
+    /// Set when the proxy has to finish the rows.
+    pub finish: Option<Finish>,
+}
+
+impl Planner<'_> {
+    pub(crate) fn query(
+        &mut self,
+        query: &Query,
+        parent: Option<&Scope>,
+        mode: Mode,
+    ) -> Planned<Given> {
+        let Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        if with.is_some() {
+            return refuse(&errors::NOT_UNDERSTOOD, "WITH");
+        }
+        if fetch.is_some()
+            || for_clause.is_some()
+            || settings.is_some()
+            || format_clause.is_some()
+            || !pipe_operators.is_empty()
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a clause of SELECT");
+        }
+        for lock in locks {
+            if let Some(of) = &lock.of {
+                self.judge_name(of)?;
+            }
+        }
+        if let Some(order) = order_by
+            && order.interpolate.is_some()
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a clause of ORDER BY");
+        }
+        let order: &[_] = match order_by.as_ref().map(|o| &o.kind) {
+            None => &[],
+            Some(OrderByKind::Expressions(list)) => list,
+            Some(OrderByKind::All(_)) => return refuse(&errors::NOT_UNDERSTOOD, "ORDER BY ALL"),
+        };
+        let limit = match limit_clause {
+            None => None,
+            Some(clause) => Some(self.limit(clause)?),
+        };
+        match body.as_ref() {
+            SetExpr::Select(select) => self.select(select, order, limit, parent, mode),
+            SetExpr::Query(inner) if order.is_empty() && limit.is_none() => {
+                // `(SELECT …)`: tokens of the clauses are found inside of the parentheses
+                match mode {
+                    Mode::Top => {
+                        let given = self.query(inner, parent, mode)?;
+                        if given.finish.is_some() {
+                            return refuse(&errors::NOT_UNDERSTOOD, "a parenthesized SELECT");
+                        }
+                        Ok(given)
+                    }
+                    _ => self.query(inner, parent, mode),
+                }
+            }
+            SetExpr::SetOperation {
+                op: _,
+                set_quantifier: _,
+                left,
+                right,
+            } => {
+                let given = self.set_operand(left, parent)?;
+                self.set_operand(right, parent)?;
+                let scope = Scope::inside(parent);
+                for key in order {
+                    self.scan(&key.expr, &scope)?;
+                }
+                Ok(Given {
+                    items: given.items,
+                    names: given.names,
+                    finish: None,
+                })
+            }
+            _ => refuse(&errors::NOT_UNDERSTOOD, "the body of a query"),
+        }
+    }
+
+    /// A part of a `UNION`: no protected columns.
+    fn set_operand(&mut self, body: &SetExpr, parent: Option<&Scope>) -> Planned<Given> {
+        let given = match body {
+            SetExpr::Select(select) => self.select(select, &[], None, parent, Mode::Nested),
+            SetExpr::Query(query) => self.query(query, parent, Mode::Nested),
+            SetExpr::SetOperation {
+                op: _,
+                set_quantifier: _,
+                left,
+                right,
+            } => {
+                self.set_operand(left, parent)?;
+                self.set_operand(right, parent)
+            }
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "a part of a set operation"),
+        };
+        given.map_err(|r| {
+            if r.entry == &errors::EXPORT {
+                Refusal::new(&errors::UNION_OF_SEALED, r.about)
+            } else {
+                r
+            }
+        })
+    }
+
+    fn limit(&mut self, clause: &LimitClause) -> Planned<Limit> {
+        let (count, offset) = match clause {
+            LimitClause::LimitOffset {
+                limit: Some(limit),
+                offset,
+                limit_by,
+            } => {
+                if !limit_by.is_empty() {
+                    return refuse(&errors::NOT_UNDERSTOOD, "LIMIT BY");
+                }
+                (limit, offset.as_ref().map(|o| &o.value))
+            }
+            LimitClause::OffsetCommaLimit { offset, limit } => (limit, Some(offset)),
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
+        };
+        let source = |e: &Expr| match self.constant(e) {
+            Some((_, source)) => Ok(source),
+            None => refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
+        };
+        Ok(Limit {
+            count: source(count)?,
+            offset: offset.map(source).transpose()?,
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! From a statement to its plan: is anything protected near, and which rule is for it.
+//!
+//! "Near" is decided by words, not by the parser: if any identifier of the statement, inside
+//! executable comments too, is the name of a protected table in the current database or in a
+//! database that the statement names, a rule has to understand the statement completely. If
+//! none is, the statement goes through untouched, whether or not it parses.
+//!
+//! `near.rs` collects the words, `words.rs` tells statements apart by them; `rows.rs` plans what
+//! reads and writes rows, `show.rs`, `columns_view.rs` and `dynamic.rs` the others.
+
+mod columns_view;
+mod dynamic;
+mod near;
+mod rows;
+mod show;
+mod words;
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use crate::errors::{self, Refusal};
+use crate::lex::{Token, TokenKind, tokens};
+use crate::plan::{Action, Plan};
+use crate::planner::{Known, Planned, Planner, Request, refuse};
+
+use self::columns_view::columns_view;
+use self::dynamic::dynamic;
+use self::near::{candidates, string_as_name};
+use self::rows::{explained, planned};
+use self::show::show;
+use self::words::{
+    defines, first_words, is_describe, mentions, only_names, relayed_by_table_name, word_is,
+};
+
+/// Introduces, in the place of a table's name, the default collation of the table whose name
+/// follows, or of the database: the catalog answers with a table without columns whose name is
+/// the collation's.
+pub const COLLATION: &str = "\u{1}collation of ";
+
+/// What planning answers.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The plan.
+    Plan(Box<Plan>),
+    /// These `(database, name)` have to be looked up first.
+    Need(Vec<(String, String)>),
+}
+
+type Decided<'a> = (Action, Option<Planner<'a>>);
+
+/// Plans one statement.
+pub fn plan(request: &Request) -> Outcome {
+    let tokens = match tokens(request.sql, request.settings.lex) {
+        Ok(tokens) => tokens,
+        // the server will not understand it either, but what is in it is not known
+        Err(error) => {
+            return finished(
+                Action::Refuse(Refusal::new(&errors::NOT_UNDERSTOOD, error.to_string())),
+                Vec::new(),
+                false,
+            );
+        }
+    };
+    let names = match candidates(request, &tokens) {
+        Ok(names) => names,
+        Err(error) => {
+            let refusal = Refusal::new(&errors::EXECUTABLE_COMMENT, error.to_string());
+            return finished(Action::Refuse(refusal), Vec::new(), false);
+        }
+    };
+    let mut unknown = Vec::new();
+    let mut near = Vec::new();
+    for (database, name) in &names {
+        match request.catalog.table(database, name) {
+            Known::Unknown => unknown.push((database.clone(), name.clone())),
+            Known::Table(table) if table.is_protected() => near.push(table),
+            _ => {}
+        }
+    }
+    if !unknown.is_empty() {
+        return Outcome::Need(unknown);
+    }
+    let defines = defines(request.sql, &tokens);
+    match decide(request, tokens, near) {
+        Ok((action, planner)) => Outcome::Plan(Box::new(match planner {
+            Some(p) => Plan {
+                action,
+                columns: p.columns,
+                pinned: p.pinned,
+                probe: p.probe,
+                names,
+                defines,
+            },
+            None => Plan {
+                action,
+                columns: Vec::new(),
+                pinned: Vec::new(),
+                probe: None,
+                names,
+                defines,
+            },
+        })),
+        Err(refusal) => finished(Action::Refuse(refusal), names, defines),
+    }
+}
+
+fn finished(action: Action, names: Vec<(String, String)>, defines: bool) -> Outcome {
+    Outcome::Plan(Box::new(Plan {
+        action,
+        columns: Vec::new(),
+        pinned: Vec::new(),
+        probe: None,
+        names,
+        defines,
+    }))
+}
+
+fn decide<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    let words = first_words(sql, &tokens, 4);
+    let starts = |w: &str| word_is(&words, 0, w);
+
+    if (starts("prepare") || starts("execute")) && near.is_empty() {
+        return dynamic(request, &tokens).map(|action| (action, None));
+    }
+    if starts("set") && mentions(sql, &tokens, "session_track_") {
+        return refuse(&errors::TRACKING, "SET");
+    }
+    if starts("create") && crate::ddl::creates_table(sql, &tokens) {
+        return crate::ddl::create_table(request, tokens, near);
+    }
+    if starts("alter") && word_is(&words, 1, "table") {
+        return crate::ddl::alter_table(request, tokens, near);
+    }
+    if string_as_name(sql, &tokens) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "a name in double quotes without ANSI_QUOTES",
+        );
+    }
+    if let Some(plan) = columns_view(request, &tokens)? {
+        return Ok((plan, None));
+    }
+    if near.is_empty() {
+        return Ok((Action::Relay, None));
+    }
+    if let Some(reason) = near.iter().find_map(|t| t.damaged.as_ref().map(|r| (t, r))) {
+        let (table, reason) = reason;
+        // a damaged table can be dropped, nothing else
+        if !starts("drop") {
+            let about = format!("{}.{} ({reason})", table.database, table.name);
+            return refuse(&errors::DAMAGED, about);
+        }
+    }
+    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    if relayed_by_table_name(&words) && only_names(sql, &tokens) {
+        return Ok((Action::Relay, None));
+    }
+    if starts("create") || (starts("drop") && word_is(&words, 1, "index")) {
+        return crate::ddl::index(request, tokens, near);
+    }
+    if starts("show")
+        || ((starts("describe") || starts("desc") || starts("explain"))
+            && is_describe(sql, &tokens))
+    {
+        return show(request, tokens, near);
+    }
+    let explain = starts("explain") || starts("describe") || starts("desc");
+    if explain {
+        return explained(request, &tokens, near);
+    }
+    let mut planner = Planner::new(request, tokens, near)?;
+    let action = planned(&mut planner)?;
+    Ok((action, Some(planner)))
+}

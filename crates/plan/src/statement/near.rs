@@ -1,0 +1,238 @@
+//! What a statement may be about: every word of it that may be a table's name.
+
+use super::words::{first_words, keeps_diagnostics, word_is};
+use crate::lex::{LexError, LexMode, Token, TokenKind};
+use crate::planner::{Request, identifier};
+use crate::statement::COLLATION;
+
+/// Words that cannot be a table's name without quotes.
+fn is_reserved(word: &str) -> bool {
+    const WORDS: [&str; 74] = [
+        "add",
+        "all",
+        "alter",
+        "and",
+        "as",
+        "asc",
+        "before",
+        "between",
+        "by",
+        "case",
+        "change",
+        "character",
+        "check",
+        "collate",
+        "column",
+        "constraint",
+        "create",
+        "cross",
+        "database",
+        "default",
+        "delete",
+        "desc",
+        "describe",
+        "distinct",
+        "drop",
+        "else",
+        "exists",
+        "explain",
+        "false",
+        "for",
+        "force",
+        "foreign",
+        "from",
+        "group",
+        "having",
+        "if",
+        "ignore",
+        "in",
+        "index",
+        "inner",
+        "insert",
+        "into",
+        "is",
+        "join",
+        "key",
+        "left",
+        "like",
+        "limit",
+        "lock",
+        "not",
+        "null",
+        "on",
+        "or",
+        "order",
+        "primary",
+        "procedure",
+        "rename",
+        "replace",
+        "right",
+        "select",
+        "set",
+        "show",
+        "table",
+        "then",
+        "to",
+        "true",
+        "union",
+        "unique",
+        "update",
+        "use",
+        "using",
+        "values",
+        "when",
+        "where",
+    ];
+    WORDS
+        .binary_search_by(|w| w.cmp(&word.to_ascii_lowercase().as_str()))
+        .is_ok()
+}
+
+/// Every `(database, name)` that an identifier of the statement may mean.
+pub(super) fn candidates(
+    request: &Request,
+    tokens: &[Token],
+) -> Result<Vec<(String, String)>, LexError> {
+    let mut found = Vec::new();
+    let database = request.settings.database.as_deref();
+    let words = first_words(request.sql, tokens, 2);
+    if word_is(&words, 0, "show") && keeps_diagnostics(&words) {
+        return Ok(found);
+    }
+    collect(
+        request.sql,
+        tokens,
+        request.settings.lex,
+        database,
+        &mut found,
+    )?;
+    if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
+        // what new columns take their collation from
+        let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
+        if let Some((database, table)) = named {
+            let database = database.to_ascii_lowercase();
+            found.push((database.clone(), COLLATION.to_string()));
+            let table = format!("{COLLATION}{}", table.to_ascii_lowercase());
+            found.push((database, table));
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Whether a double-quoted string stands where a table's name belongs. The server would call it
+/// a syntax error, with the statement's values in its log; its author may have meant a
+/// protected table.
+pub(super) fn string_as_name(sql: &[u8], tokens: &[Token]) -> bool {
+    let mut depth = 0usize;
+    for (i, token) in tokens.iter().enumerate() {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.saturating_sub(1);
+        }
+        let string = token.kind == TokenKind::Literal(crate::lex::LiteralKind::String)
+            && token.text(sql).first() == Some(&b'"');
+        if !string || i == 0 {
+            continue;
+        }
+        let before = &tokens[i - 1];
+        let after = tokens.get(i + 1);
+        let names = ["into", "update", "join", "table"]
+            .iter()
+            .any(|w| before.is_word(sql, w))
+            || (depth == 0 && before.is_word(sql, "from"))
+            || before.is(b'.')
+            || after.is_some_and(|t| t.is(b'.'));
+        if names {
+            return true;
+        }
+    }
+    false
+}
+
+/// Functions that tell about the statement before them, when called.
+fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
+    const FUNCTIONS: [&str; 6] = [
+        "row_count",
+        "found_rows",
+        "last_insert_id",
+        "database",
+        "version",
+        "connection_id",
+    ];
+    tokens.get(at + 1).is_some_and(|t| t.is(b'('))
+        && FUNCTIONS.iter().any(|f| tokens[at].is_word(sql, f))
+        && at.checked_sub(1).is_some_and(|before| {
+            let t = &tokens[before];
+            t.is_word(sql, "select") || t.is(b',') || t.is(b'(') || t.is(b'=')
+        })
+}
+
+pub(super) fn collect(
+    sql: &[u8],
+    tokens: &[Token],
+    mode: LexMode,
+    database: Option<&str>,
+    found: &mut Vec<(String, String)>,
+) -> Result<(), LexError> {
+    for (i, token) in tokens.iter().enumerate() {
+        if token.kind == TokenKind::Executable {
+            // `/*!50000 …` and `/*M!100100 …`: the digits are a version, not part of a name
+            let text = token.text(sql);
+            let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
+            let body = text
+                .get(mark..text.len().saturating_sub(2))
+                .unwrap_or_default();
+            let digits = body
+                .iter()
+                .take(6)
+                .take_while(|b| b.is_ascii_digit())
+                .count();
+            for skipped in [0, digits] {
+                let inner = &body[skipped..];
+                collect(
+                    inner,
+                    &crate::lex::tokens(inner, mode)?,
+                    mode,
+                    database,
+                    found,
+                )?;
+            }
+            continue;
+        }
+        let Some(name) = identifier(sql, token) else {
+            continue;
+        };
+        if is_diagnostic_call(sql, tokens, i) {
+            continue;
+        }
+        let qualifier = match (i.checked_sub(2), i.checked_sub(1)) {
+            (Some(q), Some(dot)) if tokens[dot].is(b'.') => identifier(sql, &tokens[q]),
+            _ => None,
+        };
+        if let Some(qualifier) = qualifier {
+            found.push((qualifier.to_ascii_lowercase(), name.to_ascii_lowercase()));
+        } else if let Some(database) = database
+            && name.len() <= 256
+            && !(token.kind == TokenKind::Word && is_reserved(&name))
+        {
+            found.push((database.to_ascii_lowercase(), name.to_ascii_lowercase()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_words_are_sorted() {
+        for word in ["add", "limit", "WHERE", "using"] {
+            assert!(is_reserved(word), "{word}");
+        }
+        assert!(!is_reserved("email"));
+    }
+}

@@ -1,0 +1,150 @@
+//! Statements that read and write rows: parsed, planned, and explained by the server.
+//!
+//! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::{Parser, ParserOptions};
+use sqlparser::tokenizer::Tokenizer;
+
+use super::Decided;
+use crate::errors::{self, Refusal};
+use crate::lex::{Token, TokenKind};
+use crate::plan::{Action, Piece};
+use crate::planner::{Planned, Planner, Request, refuse};
+use crate::query::Mode;
+
+/// Parses and plans the statements that read and write rows.
+pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
+    blank_share_lock(planner);
+    blank_modifiers(planner);
+    match parse(&planner.parse_text)? {
+        Statement::Query(query) => {
+            let given = planner.query(&query, None, Mode::Top)?;
+            match given.finish {
+                Some(finish) => Ok(Action::Finish(Box::new(finish))),
+                None => {
+                    let text = planner.assemble()?;
+                    Ok(Action::Server {
+                        text,
+                        result: Some(given.items),
+                    })
+                }
+            }
+        }
+        Statement::Insert(insert) => planner.insert(&insert),
+        Statement::Update(update) => planner.update(&update),
+        Statement::Delete(delete) => planner.delete(&delete),
+        _ => refuse(&errors::STATEMENT, ""),
+    }
+}
+
+/// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
+fn blank_modifiers(planner: &mut Planner) {
+    const MODIFIERS: [&str; 3] = ["ignore", "low_priority", "quick"];
+    let sql = planner.sql();
+    let verb = planner.tokens.first().copied();
+    if !verb.is_some_and(|t| t.is_word(sql, "update") || t.is_word(sql, "delete")) {
+        return;
+    }
+    let words: Vec<_> = planner.tokens[1..]
+        .iter()
+        .take_while(|t| MODIFIERS.iter().any(|m| t.is_word(sql, m)))
+        .copied()
+        .collect();
+    for word in words {
+        let range = word.start..word.end;
+        let blank = " ".repeat(range.len());
+        planner.parse_text.replace_range(range, &blank);
+    }
+}
+
+/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`.
+fn blank_share_lock(planner: &mut Planner) {
+    let sql = planner.sql();
+    let end = planner
+        .tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
+    let words = ["lock", "in", "share", "mode"];
+    let Some(from) = end.checked_sub(words.len()) else {
+        return;
+    };
+    let last = &planner.tokens[from..end];
+    if last.iter().zip(words).all(|(t, w)| t.is_word(sql, w)) {
+        let range = last[0].start..last[3].end;
+        let blank = " ".repeat(range.len());
+        planner.parse_text.replace_range(range, &blank);
+    }
+}
+
+pub(super) fn parse(text: &str) -> Planned<Statement> {
+    let dialect = MySqlDialect {};
+    let bad = |about: String| Refusal::new(&errors::NOT_UNDERSTOOD, about);
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|_| bad("its words".into()))?;
+    let options = ParserOptions::new().with_trailing_commas(false);
+    let mut parser = Parser::new(&dialect)
+        .with_options(options)
+        .with_tokens_with_locations(tokens);
+    let statement = parser
+        .parse_statement()
+        .map_err(|_| bad("its grammar".into()))?;
+    if parser.peek_token().token != sqlparser::tokenizer::Token::EOF {
+        return Err(bad("text behind its end".into()));
+    }
+    Ok(statement)
+}
+
+/// `EXPLAIN` of a statement: the server explains what it would get.
+pub(super) fn explained<'a>(
+    request: &'a Request<'a>,
+    tokens: &[Token],
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    const STATEMENTS: [&str; 5] = ["select", "insert", "update", "delete", "replace"];
+    let Some(at) = tokens
+        .iter()
+        .position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w)))
+    else {
+        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
+    };
+    if tokens[..at]
+        .iter()
+        .any(|t| matches!(t.kind, TokenKind::Literal(_)))
+    {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "EXPLAIN with a literal before the statement",
+        );
+    }
+    if tokens[..at].iter().any(|t| t.is_word(sql, "analyze")) {
+        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN ANALYZE");
+    }
+    let mut planner = Planner::new(request, tokens[at..].to_vec(), near)?;
+    // the parser must not see EXPLAIN and its options
+    let blank = tokens[at].start;
+    let ascii_prefix = planner.parse_text.get(..blank).is_some_and(str::is_ascii);
+    if !ascii_prefix {
+        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
+    }
+    planner
+        .parse_text
+        .replace_range(..blank, &" ".repeat(blank));
+    let action = planned(&mut planner)?;
+    let mut text = vec![Piece::Sql(sql[..blank].to_vec())];
+    match action {
+        Action::Server { text: inner, .. } => text.extend(inner),
+        Action::Finish(finish) => text.extend(finish.text),
+        Action::Update(update) => text.extend(update.select),
+        Action::Delete(delete) => text.extend(delete.select),
+        other => return Ok((other, Some(planner))),
+    }
+    Ok((Action::Server { text, result: None }, Some(planner)))
+}

@@ -1,0 +1,134 @@
+//! Statements told apart by their first words.
+
+use crate::lex::{Token, TokenKind};
+
+pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
+    tokens
+        .iter()
+        .take(count)
+        .map(|t| match t.kind {
+            TokenKind::Word => std::str::from_utf8(t.text(sql)).unwrap_or(""),
+            _ => "",
+        })
+        .collect()
+}
+
+pub(super) fn word_is(words: &[&str], at: usize, word: &str) -> bool {
+    words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word))
+}
+
+/// `SHOW` statements that name no table; looking their words up would clear what they show.
+pub(super) fn keeps_diagnostics(words: &[&str]) -> bool {
+    const KINDS: [&str; 8] = [
+        "warnings",
+        "errors",
+        "count",
+        "status",
+        "variables",
+        "processlist",
+        "session",
+        "global",
+    ];
+    KINDS.iter().any(|w| word_is(words, 1, w))
+}
+
+/// Whether the statement may change what a name means.
+pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> bool {
+    let words = first_words(sql, tokens, 1);
+    [
+        "create", "alter", "drop", "rename", "truncate", "call", "execute",
+    ]
+    .iter()
+    .any(|w| word_is(&words, 0, w))
+        || tokens.iter().any(|t| t.kind == TokenKind::Executable)
+}
+
+/// Statements that name tables and nothing inside of them.
+pub(super) fn relayed_by_table_name(words: &[&str]) -> bool {
+    let is = |at, w| word_is(words, at, w);
+    (is(0, "drop") && (is(1, "table") || is(1, "tables")))
+        || (is(0, "drop") && is(1, "temporary"))
+        || is(0, "truncate")
+        || (is(0, "rename") && (is(1, "table") || is(1, "tables")))
+        || (is(0, "lock") && (is(1, "tables") || is(1, "table")))
+        || (["analyze", "optimize", "check", "repair"]
+            .iter()
+            .any(|w| is(0, w))
+            && (is(1, "table")
+                || (is(2, "table") && (is(1, "local") || is(1, "no_write_to_binlog")))))
+        || is(0, "flush")
+        || is(0, "use")
+        || is(0, "kill")
+        || is(0, "grant")
+        || is(0, "revoke")
+        || (is(0, "drop") && (is(1, "database") || is(1, "schema")))
+        || (is(0, "create") && (is(1, "database") || is(1, "schema")))
+        || (is(0, "show") && !shows_columns(words))
+        || is(0, "commit")
+        || is(0, "rollback")
+        || is(0, "savepoint")
+        || is(0, "release")
+}
+
+/// Whether a statement about whole tables holds nothing else: no query and no condition, whose
+/// constants would be sent.
+pub(super) fn only_names(sql: &[u8], tokens: &[Token]) -> bool {
+    const QUERIES: [&str; 9] = [
+        "select", "insert", "update", "delete", "replace", "where", "values", "with", "set",
+    ];
+    let grants = tokens
+        .first()
+        .is_some_and(|t| t.is_word(sql, "grant") || t.is_word(sql, "revoke"));
+    grants
+        || !tokens
+            .iter()
+            .any(|t| QUERIES.iter().any(|w| t.is_word(sql, w)))
+}
+
+/// `SHOW` statements whose result names physical columns or shows definitions.
+fn shows_columns(words: &[&str]) -> bool {
+    let columns = |at| {
+        [
+            "create", "columns", "fields", "index", "indexes", "keys", "full", "extended",
+        ]
+        .iter()
+        .any(|w| word_is(words, at, w))
+    };
+    columns(1)
+}
+
+/// `DESCRIBE table [column]`, as opposed to `EXPLAIN statement`.
+pub(super) fn is_describe(sql: &[u8], tokens: &[Token]) -> bool {
+    match tokens.get(1) {
+        Some(t) if t.kind == TokenKind::Quoted => true,
+        Some(t) if t.kind == TokenKind::Word => {
+            const STATEMENTS: [&str; 14] = [
+                "select",
+                "insert",
+                "update",
+                "delete",
+                "replace",
+                "with",
+                "table",
+                "values",
+                "extended",
+                "partitions",
+                "format",
+                "analyze",
+                "for",
+                "into",
+            ];
+            !STATEMENTS.iter().any(|w| t.is_word(sql, w))
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn mentions(sql: &[u8], tokens: &[Token], what: &str) -> bool {
+    tokens.iter().any(|t| {
+        matches!(
+            t.kind,
+            TokenKind::Word | TokenKind::Variable | TokenKind::Quoted
+        ) && memchr::memmem::find(&t.text(sql).to_ascii_lowercase(), what.as_bytes()).is_some()
+    })
+}

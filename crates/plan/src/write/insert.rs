@@ -1,0 +1,380 @@
+//! `INSERT` and `REPLACE`: the column list and the rows with a protected column's parts in its place.
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use onionskin_value::Family;
+use sqlparser::ast::{Assignment, Insert, ObjectName, OnInsert, SetExpr, TableObject};
+
+use super::{Target, is_default, physical};
+use crate::errors::{self, Refusal};
+use crate::plan::{Action, ColumnUse, Piece, Source, Text};
+use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
+use crate::query::Mode;
+use crate::scope::{self, Scope};
+
+impl Planner<'_> {
+    pub(crate) fn insert(&mut self, insert: &Insert) -> Planned<Action> {
+        let Insert {
+            insert_token: _,
+            optimizer_hints: _,
+            or,
+            ignore,
+            into: _,
+            table,
+            table_alias,
+            columns,
+            overwrite,
+            source,
+            assignments,
+            partitioned,
+            after_columns,
+            has_table_keyword,
+            on,
+            returning,
+            output,
+            replace_into: _,
+            priority: _,
+            insert_alias,
+            settings,
+            format_clause,
+            multi_table_insert_type,
+            multi_table_into_clauses,
+            multi_table_when_clauses,
+            multi_table_else_clause,
+        } = insert;
+        if or.is_some()
+            || *overwrite
+            || partitioned.is_some()
+            || !after_columns.is_empty()
+            || *has_table_keyword
+            || returning.is_some()
+            || output.is_some()
+            || settings.is_some()
+            || format_clause.is_some()
+            || multi_table_insert_type.is_some()
+            || !multi_table_into_clauses.is_empty()
+            || !multi_table_when_clauses.is_empty()
+            || multi_table_else_clause.is_some()
+            || table_alias.is_some()
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT");
+        }
+        let TableObject::TableName(name) = table else {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        };
+        let (database, table_name, known) = self.table(name)?;
+        let table = match known {
+            Known::Table(table) => Some(table),
+            _ => None,
+        };
+        let mut scope = Scope::inside(None);
+        scope.sources.push(scope::Source {
+            name: table_name,
+            database,
+            table: table.clone(),
+            exports: None,
+        });
+        let Some(table) = table.filter(|t| t.is_protected()) else {
+            // the target is plain; protected tables may be read from, but not handed on
+            let Some(query) = source else {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "INSERT … SET with a protected table",
+                );
+            };
+            for column in columns {
+                self.judge_name(column)?;
+            }
+            self.query(query, None, Mode::Nested)?;
+            if on.is_some() {
+                return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
+            }
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
+        };
+        if let Some(alias) = insert_alias {
+            if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
+                return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
+            }
+            self.judge_name(&alias.row_alias)?;
+        }
+
+        if !assignments.is_empty() {
+            self.insert_set(assignments, &table, *ignore)?;
+        } else {
+            let Some(query) = source else {
+                return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
+            };
+            let plain_query = query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.locks.is_empty();
+            let SetExpr::Values(values) = query.body.as_ref() else {
+                return refuse(
+                    &errors::NOT_CONSTANT,
+                    "INSERT … SELECT into a protected table",
+                );
+            };
+            if !plain_query || values.explicit_row {
+                return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
+            }
+            self.insert_rows(name, columns, values.rows.len(), &table, *ignore)?;
+            // plain expressions in rows must not read protected columns
+            for row in &values.rows {
+                for e in &row.content {
+                    if self.constant(e).is_none() && !is_default(e) {
+                        self.scan(e, &scope)?;
+                    }
+                }
+            }
+        }
+        match on {
+            None => {}
+            Some(OnInsert::DuplicateKeyUpdate(list)) => {
+                let alias = insert_alias.as_ref().map(|a| a.row_alias.to_string());
+                self.on_duplicate(list, &scope, &table, alias.as_deref())?;
+            }
+            Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+        }
+        Ok(Action::Server {
+            text: self.assemble()?,
+            result: None,
+        })
+    }
+
+    /// Protected columns that the statement leaves out and that have a default to fill in.
+    fn omitted(&self, named: &[Target], table: &Arc<Table>, ignore: bool) -> Vec<ColumnUse> {
+        // MySQL finds a missing default after wrong values, and by itself
+        let settings = self.request.settings;
+        let ours = settings.family == Family::MariaDb || !settings.strict || ignore;
+        let given = |index: usize| {
+            named
+                .iter()
+                .any(|t| matches!(t, Target::Protected(c) if c.index == index))
+        };
+        (0..table.columns.len())
+            .filter(|&i| table.columns[i].protection.is_some() && !given(i))
+            .filter(|&i| {
+                // NOT NULL without a default: an error, or the type's own default, which only
+                // we can seal; which of them is decided when the value is bound
+                let c = &table.columns[i];
+                c.default.is_some() || (!c.nullable && ours)
+            })
+            .map(|index| ColumnUse {
+                table: Arc::clone(table),
+                index,
+            })
+            .collect()
+    }
+
+    fn insert_rows(
+        &mut self,
+        name: &ObjectName,
+        columns: &[ObjectName],
+        ast_rows: usize,
+        table: &Arc<Table>,
+        ignore: bool,
+    ) -> Planned<()> {
+        let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        };
+        let name_token = self.token_at(self.offset(last.span))?;
+        let mut targets = Vec::new();
+        let mut at = name_token + 1;
+        let list_range = if self.tokens.get(at).is_some_and(|t| t.is(b'(')) {
+            let close = self.closing(at)?;
+            for column in columns {
+                let parts = self.judge_name(column)?;
+                let column = parts.last().cloned().unwrap_or_default();
+                targets.push(self.target(&column, table)?);
+            }
+            let range = self.tokens[at].start..self.tokens[close].end;
+            at = close + 1;
+            range
+        } else {
+            for column in table.columns.iter().filter(|c| !c.invisible) {
+                targets.push(self.target(&column.name, table)?);
+            }
+            let end = self.tokens[name_token].end;
+            end..end
+        };
+        let omitted = self.omitted(&targets, table, ignore);
+        let mut list = String::from(" (");
+        let all = targets.iter().chain([]);
+        let mut first = true;
+        let mut push = |list: &mut String, name: &str| {
+            if !std::mem::take(&mut first) {
+                list.push(',');
+            }
+            list.push_str(&quoted(name));
+        };
+        for target in all {
+            match target {
+                Target::Plain(name) => push(&mut list, name),
+                Target::Protected(c) => physical(c).iter().for_each(|(n, _)| push(&mut list, n)),
+            }
+        }
+        for column in &omitted {
+            physical(column)
+                .iter()
+                .for_each(|(n, _)| push(&mut list, n));
+        }
+        list.push_str(") ");
+        self.edit_sql(list_range, list);
+
+        let keyword = |p: &Self, at: usize| {
+            p.tokens
+                .get(at)
+                .is_some_and(|t| t.is_word(p.sql(), "values") || t.is_word(p.sql(), "value"))
+        };
+        if !keyword(self, at) {
+            return refuse(
+                &errors::NOT_UNDERSTOOD,
+                "a clause between the columns and VALUES",
+            );
+        }
+        at += 1;
+        let folded = self
+            .request
+            .template
+            .rows
+            .filter(|r| r.count > 1 || ast_rows == 1);
+        if let Some(rows) = folded {
+            if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
+                return refuse(&errors::INTERNAL, "the folded rows");
+            }
+            let row = self.row(at, &targets, &omitted, rows.first_literal, 1)?;
+            let piece = Piece::Rows {
+                row,
+                first_literal: rows.first_literal,
+                per_row: rows.per_row,
+            };
+            self.edit(rows.first.0..rows.end, vec![piece]);
+            return Ok(());
+        }
+        for n in 1..=ast_rows {
+            let close = self.closing(at)?;
+            let range = self.tokens[at].start..self.tokens[close].end;
+            let row = self.row(at, &targets, &omitted, 0, n)?;
+            self.edit(range, row);
+            at = close + 2;
+        }
+        Ok(())
+    }
+
+    /// One row's pieces; literal indexes are counted from `base`.
+    fn row(
+        &mut self,
+        open: usize,
+        targets: &[Target],
+        omitted: &[ColumnUse],
+        base: usize,
+        number: usize,
+    ) -> Planned<Text> {
+        let close = self.closing(open)?;
+        let mut cells = self.split_commas(open + 1..close);
+        if close == open + 1 {
+            cells.clear();
+        }
+        let mut out = TextBuilder::default();
+        out.sql(b"(");
+        let mut first = true;
+        let mut comma = |out: &mut TextBuilder| {
+            if !std::mem::take(&mut first) {
+                out.sql(b",");
+            }
+        };
+        if cells.is_empty() && !targets.is_empty() {
+            // `VALUES ()`: every column gets its default
+            for target in targets {
+                match target {
+                    Target::Plain(_) => {
+                        comma(&mut out);
+                        out.sql(b"DEFAULT");
+                    }
+                    Target::Protected(column) => {
+                        for (_, purpose) in physical(column) {
+                            comma(&mut out);
+                            let slot = self.slot(column, purpose, Source::Default);
+                            out.piece(slot);
+                        }
+                    }
+                }
+            }
+        } else if cells.len() != targets.len() {
+            return refuse(&errors::COLUMN_COUNT, format!("row {number}"));
+        }
+        for (cell, target) in cells.iter().zip(targets) {
+            match target {
+                Target::Plain(_) => {
+                    comma(&mut out);
+                    let range = self.bytes_of(cell);
+                    self.copy(range, &mut out, base);
+                }
+                Target::Protected(column) => {
+                    let source = self
+                        .cell_source(cell, base)
+                        .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
+                    for (_, purpose) in physical(column) {
+                        comma(&mut out);
+                        let slot = self.slot(column, purpose, source);
+                        out.piece(slot);
+                    }
+                }
+            }
+        }
+        for column in omitted {
+            for (_, purpose) in physical(column) {
+                comma(&mut out);
+                let slot = self.slot(column, purpose, Source::Default);
+                out.piece(slot);
+            }
+        }
+        out.sql(b")");
+        Ok(out.finish())
+    }
+
+    /// `INSERT … SET a = 1, k = 2`.
+    fn insert_set(
+        &mut self,
+        assignments: &[Assignment],
+        table: &Arc<Table>,
+        ignore: bool,
+    ) -> Planned<()> {
+        let parts = self.assignment_tokens(assignments.len())?;
+        let mut targets = Vec::new();
+        for (assignment, tokens) in assignments.iter().zip(&parts) {
+            let name = self.assigned_name(assignment)?;
+            let target = self.target(&name, table)?;
+            if let Target::Protected(column) = &target {
+                let value = self.value_tokens(tokens)?;
+                let source = self
+                    .cell_source(&value, 0)
+                    .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
+                let text = self.assign_text(column, source, false);
+                let range = self.bytes_of(tokens);
+                self.edit(range, text);
+            } else {
+                let empty = Scope::inside(None);
+                if self.constant(&assignment.value).is_none() && !is_default(&assignment.value) {
+                    self.scan(&assignment.value, &empty)?;
+                }
+            }
+            targets.push(target);
+        }
+        let omitted = self.omitted(&targets, table, ignore);
+        let end = parts.last().map_or(0, |p| self.bytes_of(p).end);
+        let mut text = Vec::new();
+        for column in &omitted {
+            text.push(Piece::Sql(b", ".to_vec()));
+            text.extend(self.assign_text(column, Source::Default, false));
+        }
+        if !text.is_empty() {
+            self.edit(end..end, text);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed written.
+
+use std::ops::Range;
+
+use onionskin_schema::Table;
+use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
+
+use super::update::is_update_modifier;
+use crate::errors;
+use crate::plan::{Action, ColumnUse, NewValue, Piece, RowAssign, RowFilter, RowUpdate, Text};
+use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
+use crate::scope::Scope;
+
+impl Planner<'_> {
+    /// Whether a condition compares every column of the primary key with a constant.
+    pub(super) fn pins_key(&self, condition: &Expr, column: &ColumnUse, scope: &Scope) -> bool {
+        fn conjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
+            match e {
+                Expr::Nested(inner) => conjuncts(inner, out),
+                Expr::BinaryOp {
+                    left,
+                    op: BinaryOperator::And,
+                    right,
+                } => {
+                    conjuncts(left, out);
+                    conjuncts(right, out);
+                }
+                other => out.push(other),
+            }
+        }
+        let mut parts = Vec::new();
+        conjuncts(condition, &mut parts);
+        let mut keys = column.table.primary_key().peekable();
+        keys.peek().is_some()
+            && keys.all(|key| {
+                parts.iter().any(|part| {
+                    let Expr::BinaryOp {
+                        left,
+                        op: BinaryOperator::Eq,
+                        right,
+                    } = part
+                    else {
+                        return false;
+                    };
+                    let named = |e: &Expr| match e {
+                        Expr::Identifier(i) => i.value.eq_ignore_ascii_case(&key.name),
+                        Expr::CompoundIdentifier(p) => p
+                            .last()
+                            .is_some_and(|i| i.value.eq_ignore_ascii_case(&key.name)),
+                        _ => false,
+                    };
+                    let one_table = scope.sources.len() == 1;
+                    one_table
+                        && ((named(left) && self.constant(right).is_some())
+                            || (named(right) && self.constant(left).is_some()))
+                })
+            })
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of one UPDATE
+    pub(super) fn row_update(
+        &mut self,
+        relation: &TableFactor,
+        table: &Table,
+        protected: Vec<(ColumnUse, NewValue, usize)>,
+        plain: &[usize],
+        parts: &[Range<usize>],
+        single: bool,
+        filter: Option<(RowFilter, Vec<Text>)>,
+    ) -> Planned<Action> {
+        let key = self.key_columns(table)?;
+        let is_key = |name: &str| {
+            table
+                .primary_key()
+                .any(|c| c.name.eq_ignore_ascii_case(name))
+        };
+        for (column, ..) in &protected {
+            if is_key(&column.column().name) {
+                return refuse(&errors::NEEDS_KEY, column.path());
+            }
+        }
+        for i in plain {
+            let range = self.bytes_of(&parts[*i]);
+            let first = self.token_at(range.start)?;
+            let equals = self.value_tokens(&parts[*i])?.start - 1;
+            if let Some(name) = self.name_of(&self.tokens[equals - 1])
+                && equals > first
+                && is_key(&name)
+            {
+                return refuse(&errors::NEEDS_KEY, name);
+            }
+        }
+        if !matches!(relation, TableFactor::Table { .. }) {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+        }
+        let sql = self.sql();
+        let set = self
+            .tokens
+            .iter()
+            .position(|t| t.is_word(sql, "set"))
+            .unwrap_or(0);
+        if self
+            .tokens
+            .get(1)
+            .is_some_and(|t| is_update_modifier(sql, t))
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE or LOW_PRIORITY");
+        }
+        let begin = self.tokens.get(1).map_or(0, |t| t.start);
+        let target = match self.original(begin..self.tokens[set].start).as_slice() {
+            [Piece::Sql(text)] => String::from_utf8_lossy(text).trim().to_string(),
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE"),
+        };
+        self.check_judged()?;
+
+        let mut select = TextBuilder::default();
+        select.sql(b"SELECT ");
+        select.sql(key.join(",").as_bytes());
+        let mut assign = Vec::new();
+        for (column, value, _) in &protected {
+            select.sql(format!(",{}", quoted(column.sealed())).as_bytes());
+            assign.push(RowAssign {
+                column: self.column_index(column),
+                value: *value,
+            });
+        }
+        let filter = filter.map(|(filter, texts)| {
+            for text in texts {
+                select.sql(b",");
+                text.into_iter().for_each(|piece| select.piece(piece));
+            }
+            filter
+        });
+        select.sql(format!(" FROM {target} ").as_bytes());
+        let tail = parts.last().map_or(0, |p| p.end);
+        let end = self
+            .tokens
+            .iter()
+            .rposition(|t| !t.is(b';'))
+            .map_or(0, |i| i + 1);
+        let mut single_row = None;
+        if tail < end {
+            let range = self.tokens[tail].start..self.tokens[end - 1].end;
+            let condition = self.render(range)?;
+            for piece in &condition {
+                select.piece(piece.clone());
+            }
+            single_row = single.then_some(condition);
+        }
+
+        let mut plain_text = TextBuilder::default();
+        for (n, i) in plain.iter().enumerate() {
+            if n > 0 {
+                plain_text.sql(b", ");
+            }
+            let range = self.bytes_of(&parts[*i]);
+            for piece in self.render(range)? {
+                plain_text.piece(piece);
+            }
+        }
+        Ok(Action::Update(Box::new(RowUpdate {
+            target,
+            select: select.finish(),
+            single_row,
+            key,
+            assign,
+            plain: plain_text.finish(),
+            filter,
+        })))
+    }
+}

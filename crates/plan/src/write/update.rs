@@ -1,0 +1,232 @@
+//! `UPDATE`: by the server where assigned tokens show what changes, else row by row.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr, Update};
+
+use super::is_default;
+use crate::errors;
+use crate::plan::{Action, ColumnUse, NewValue, Text};
+use crate::planner::{Planned, Planner, TextBuilder, refuse};
+use crate::scope::{self, Scope};
+
+impl Planner<'_> {
+    pub(crate) fn update(&mut self, update: &Update) -> Planned<Action> {
+        let Update {
+            update_token: _,
+            optimizer_hints: _,
+            table,
+            assignments,
+            from,
+            selection,
+            returning,
+            output,
+            or,
+            order_by,
+            limit,
+        } = update;
+        if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
+            return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
+        }
+        let mut scope = Scope::inside(None);
+        self.factor(&table.relation, &mut scope, None)?;
+        for join in &table.joins {
+            self.factor(&join.relation, &mut scope, None)?;
+        }
+        self.joins(table, &scope)?;
+        let ordered = !order_by.is_empty() || limit.is_some();
+        let filter = self.row_condition(selection.as_ref(), &scope, ordered)?;
+        for key in order_by {
+            self.order_by_key(&key.expr, &scope)?;
+        }
+        if let Some(limit) = limit
+            && self.constant(limit).is_none()
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "LIMIT");
+        }
+
+        let parts = self.assignment_tokens(assignments.len())?;
+        let mut protected: Vec<(ColumnUse, NewValue, usize)> = Vec::new();
+        let mut plain = Vec::new();
+        for (i, assignment) in assignments.iter().enumerate() {
+            let AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
+            };
+            let idents: Vec<_> = name
+                .0
+                .iter()
+                .filter_map(|p| p.as_ident().cloned())
+                .collect();
+            self.judge_name(name)?;
+            match scope.resolve(&idents)? {
+                scope::Resolved::Unknown => {
+                    let name = idents.last().map(|i| i.value.as_str()).unwrap_or_default();
+                    return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
+                }
+                scope::Resolved::Plain => {
+                    if idents.len() == 1 {
+                        self.column_of(&Expr::Identifier(idents[0].clone()), &scope)?;
+                    }
+                    if !is_default(&assignment.value) {
+                        self.scan(&assignment.value, &scope)?;
+                    }
+                    plain.push(i);
+                }
+                scope::Resolved::Protected(column) => {
+                    let value = self.new_value(&assignment.value, &parts[i], &column, &scope)?;
+                    protected.push((column, value, i));
+                }
+            }
+        }
+        if let Some(filter) = filter {
+            let relation = table;
+            let Some(table) = scope.sources.first().and_then(|s| s.table.clone()) else {
+                return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+            };
+            let filter = Some(filter);
+            return self.row_update(
+                &relation.relation,
+                &table,
+                protected,
+                &plain,
+                &parts,
+                false,
+                filter,
+            );
+        }
+        if protected.is_empty() {
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
+        }
+        if !table.joins.is_empty() {
+            return refuse(&errors::NOT_UNDERSTOOD, "an UPDATE of several tables");
+        }
+        let found_rows = self.request.settings.found_rows;
+        let simple = protected.iter().all(|(column, value, _)| {
+            let exact = column
+                .column()
+                .sql_type
+                .as_ref()
+                .is_some_and(|t| t.weight_is_exact())
+                && column.column().equality_column().is_some();
+            matches!(value, NewValue::Constant(_)) && (found_rows || exact)
+        });
+        // an ON UPDATE column must not notice an assignment that changes nothing
+        let watched = protected
+            .iter()
+            .any(|(c, ..)| c.table.columns.iter().any(|c| c.on_update));
+        let all_exact = protected.iter().all(|(column, ..)| {
+            column
+                .column()
+                .sql_type
+                .as_ref()
+                .is_some_and(|t| t.weight_is_exact())
+                && column.column().equality_column().is_some()
+        });
+        if simple && (all_exact || !watched) {
+            self.probe = Some(self.update_probe(&parts, limit.is_some())?);
+            for (column, value, i) in &protected {
+                let NewValue::Constant(source) = value else {
+                    return refuse(&errors::INTERNAL, "an assignment");
+                };
+                let range = self.bytes_of(&parts[*i]);
+                let text = self.assign_text(column, *source, all_exact);
+                self.edit(range, text);
+            }
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
+        }
+        let single = limit.is_none()
+            && order_by.is_empty()
+            && selection
+                .as_ref()
+                .is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
+        let target = Arc::clone(&protected[0].0.table);
+        let relation = &table.relation;
+        self.row_update(relation, &target, protected, &plain, &parts, single, None)
+    }
+
+    /// `SELECT 1 FROM target WHERE … LIMIT 1`, or with the statement's own limit.
+    fn update_probe(&mut self, parts: &[Range<usize>], limited: bool) -> Planned<Text> {
+        let sql = self.sql();
+        let set = self
+            .tokens
+            .iter()
+            .position(|t| t.is_word(sql, "set"))
+            .unwrap_or(0);
+        let first = 1 + self.tokens[1..set]
+            .iter()
+            .take_while(|t| is_update_modifier(sql, t))
+            .count();
+        let mut text = TextBuilder::default();
+        text.sql(b"SELECT 1 FROM ");
+        let target = self.tokens[first].start..self.tokens[set].start;
+        self.copy(target, &mut text, 0);
+        text.sql(b" ");
+        let tail = parts.last().map_or(0, |p| p.end);
+        let end = self
+            .tokens
+            .iter()
+            .rposition(|t| !t.is(b';'))
+            .map_or(0, |i| i + 1);
+        if tail < end {
+            let range = self.tokens[tail].start..self.tokens[end - 1].end;
+            for piece in self.render(range)? {
+                text.piece(piece);
+            }
+        }
+        if !limited {
+            text.sql(b" LIMIT 1");
+        }
+        Ok(text.finish())
+    }
+
+    /// What an assignment to a protected column makes of it.
+    fn new_value(
+        &mut self,
+        value: &Expr,
+        tokens: &Range<usize>,
+        column: &ColumnUse,
+        scope: &Scope,
+    ) -> Planned<NewValue> {
+        let value_tokens = self.value_tokens(tokens)?;
+        if let Some(source) = self.cell_source(&value_tokens, 0) {
+            return Ok(NewValue::Constant(source));
+        }
+        if let Expr::BinaryOp { left, op, right } = value {
+            let operator = match op {
+                BinaryOperator::Plus => Some(b'+'),
+                BinaryOperator::Minus => Some(b'-'),
+                BinaryOperator::Multiply => Some(b'*'),
+                _ => None,
+            };
+            let same = |found: &Option<(Range<usize>, ColumnUse)>| {
+                found.as_ref().is_some_and(|(_, c)| {
+                    c.index == column.index && Arc::ptr_eq(&c.table, &column.table)
+                })
+            };
+            let left_is = self.column_of(left, scope)?;
+            let right_is = self.column_of(right, scope)?;
+            let other = match operator {
+                Some(_) if same(&left_is) => Some(right),
+                Some(b'+' | b'*') if same(&right_is) => Some(left),
+                _ => None,
+            };
+            if let (Some(operator), Some(other)) = (operator, other)
+                && let Some((_, operand)) = self.constant(other)
+            {
+                return Ok(NewValue::Arithmetic { operator, operand });
+            }
+        }
+        refuse(&errors::NOT_CONSTANT, column.path())
+    }
+}
+
+pub(super) fn is_update_modifier(sql: &[u8], token: &crate::lex::Token) -> bool {
+    token.is_word(sql, "ignore") || token.is_word(sql, "low_priority")
+}

@@ -1,0 +1,409 @@
+//! Tier 2 for results: the server has narrowed the rows, the proxy opens them, decides which count,
+//! gathers, sorts and cuts them.
+//!
+//! Rows pass through one by one: `decide.rs` drops those that only looked like matches, `groups.rs`
+//! adds what is left to its group. Rows that need neither sorting nor comparing with each other
+//! go on to the client at once; others are kept in one arena (`arena.rs`), whose bound makes the
+//! statement an error, never a slow death.
+
+mod arena;
+mod decide;
+mod definitions;
+mod groups;
+mod sorting;
+
+use std::sync::Arc;
+
+use onionskin_plan::{Finish, Groups, Limit, Output, Source, errors};
+use onionskin_value::SqlType;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::{BinaryRowWriter, begin_text_cell, end_text_cell, put_text_cell};
+use onionskin_wire::{PutWire, Step, WireError};
+
+use self::arena::distinct;
+use self::definitions::{check_distinct, fetched_type, shown_cell};
+use self::groups::{Computed, Group, Grouping};
+use self::sorting::{cut, sort};
+use crate::bind::Values;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open::{self, Opener};
+use crate::session::{Planned, Session};
+
+pub(crate) use self::arena::{Arena, BOUND};
+pub(crate) use self::decide::{Asked, Binding, Decision};
+
+/// What a finishing statement has at hand while its rows come.
+struct Work<'w> {
+    prepared: &'w Prepared,
+    finish: &'w Finish,
+    /// The types of the fetched columns that open.
+    types: Vec<Option<SqlType>>,
+    heads: Vec<Vec<u8>>,
+    limit: (u64, u64),
+    binary: bool,
+}
+
+/// What the server sends next.
+enum Next {
+    /// A row, now the arena's last.
+    Row,
+    /// The packet behind the definitions.
+    Definitions(Vec<u8>),
+    End(Step),
+}
+
+impl Session {
+    /// Runs and finishes a text statement.
+    pub fn finish_query(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
+        self.send_text(planned, &finish.text)?;
+        self.finish_rows(&planned.prepared, finish, planned.values(), false)
+    }
+
+    /// Reads the rows of a finish plan and writes what becomes of them.
+    pub fn finish_rows(
+        &mut self,
+        prepared: &Prepared,
+        finish: &Finish,
+        values: Values,
+        binary: bool,
+    ) -> Outcome<()> {
+        let limit = limits(finish.limit, &values, self)?;
+        self.server.begin(if binary {
+            Command::StmtExecute
+        } else {
+            Command::Query
+        })?;
+        let count = match self.server.step()? {
+            Step::ColumnCount(count) => count,
+            Step::Err => return Err(self.server.error()),
+            _ => return Err(Failure::Stale),
+        };
+        let mut definitions = Vec::new();
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(self.server.error());
+            }
+            definitions.push(self.server.payload().to_vec());
+        }
+        let (shown, opener) =
+            open::definitions(prepared, &finish.fetch, &definitions, &self.state, binary)?;
+        open::format_context(&self.state)?;
+        if finish.distinct {
+            check_distinct(finish, &definitions)?;
+        }
+        let work = Work {
+            prepared,
+            finish,
+            types: (0..finish.fetch.len())
+                .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
+                .collect(),
+            heads: self.output_definitions(prepared, finish, &shown)?,
+            limit,
+            binary,
+        };
+        let bind = Binding {
+            prepared,
+            state: &self.state,
+            values,
+            fetch: &finish.fetch,
+            calls: finish.groups.as_ref().map_or(&[], |g| &g.calls),
+        };
+        let filter = finish.filter.as_ref();
+        let filter = filter
+            .map(|test| bind.bind(test, &mut self.scratch))
+            .transpose()?;
+        match &finish.groups {
+            Some(groups) => {
+                let having = groups.having.as_ref();
+                let having = having
+                    .map(|test| bind.bind(test, &mut self.scratch))
+                    .transpose()?;
+                self.grouped(&work, groups, opener, filter.as_ref(), having.as_ref())
+            }
+            None if finish.sort.is_empty() && !finish.distinct => {
+                self.streamed(&work, opener, filter.as_ref())
+            }
+            None => self.sorted(&work, opener, filter.as_ref()),
+        }
+    }
+
+    fn write_heads(&mut self, heads: &[Vec<u8>], eof: Option<&Vec<u8>>) -> Outcome<()> {
+        self.statements.wrote = true;
+        let mut count = Vec::new();
+        count.put_lenenc_int(heads.len() as u64);
+        self.write(&count)?;
+        for head in heads {
+            self.write(head)?;
+        }
+        if let Some(eof) = eof {
+            self.write(eof)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the next row into the arena.
+    fn next_row(&mut self, opener: &mut Opener, arena: &mut Arena) -> Outcome<Next> {
+        let step = self.server.step()?;
+        match step {
+            Step::Row => {
+                let shared = Arc::clone(&self.shared);
+                opener.cells(
+                    self.server.connection.last_payload(),
+                    &shared.config.keys,
+                    |_, cell| arena.push(cell),
+                )?;
+                Ok(Next::Row)
+            }
+            Step::EofAfterColumns { .. } => Ok(Next::Definitions(self.server.payload().to_vec())),
+            Step::EndOfRows { .. } => Ok(Next::End(step)),
+            Step::Err => Err(self.server.error()),
+            _ => Err(Failure::Backend(WireError::Malformed("not a row"))),
+        }
+    }
+
+    /// Whether the arena's last row counts.
+    fn counts(&self, filter: Option<&Decision>, arena: &Arena) -> Outcome<bool> {
+        match filter {
+            None => Ok(true),
+            Some(filter) => filter.holds(&Asked {
+                arena,
+                row: arena.rows() - 1,
+                running: &[],
+                family: self.state.family,
+                increment: self.state.div_precision_increment,
+            }),
+        }
+    }
+
+    /// Rows that go on to the client as they come.
+    fn streamed(
+        &mut self,
+        work: &Work,
+        mut opener: Opener,
+        filter: Option<&Decision>,
+    ) -> Outcome<()> {
+        let mut arena = Arena::new(work.finish.fetch.len());
+        let (mut skip, mut take) = work.limit;
+        let mut behind = None;
+        let mut begun = false;
+        loop {
+            match self.next_row(&mut opener, &mut arena)? {
+                Next::Definitions(packet) => behind = Some(packet),
+                Next::Row => {
+                    if self.counts(filter, &arena)? {
+                        if skip > 0 {
+                            skip -= 1;
+                        } else if take > 0 {
+                            take -= 1;
+                            if !std::mem::replace(&mut begun, true) {
+                                self.write_heads(&work.heads, behind.as_ref())?;
+                            }
+                            self.write_row(work, &arena, 0, &[])?;
+                        }
+                    }
+                    arena.pop();
+                }
+                Next::End(step) => {
+                    if !begun {
+                        self.write_heads(&work.heads, behind.as_ref())?;
+                    }
+                    return self.write_end(step);
+                }
+            }
+        }
+    }
+
+    /// Rows that have to be compared with each other.
+    fn sorted(
+        &mut self,
+        work: &Work,
+        mut opener: Opener,
+        filter: Option<&Decision>,
+    ) -> Outcome<()> {
+        let mut arena = Arena::new(work.finish.fetch.len());
+        let mut behind = None;
+        let step = loop {
+            match self.next_row(&mut opener, &mut arena)? {
+                Next::Definitions(packet) => behind = Some(packet),
+                Next::Row if self.counts(filter, &arena)? => {}
+                Next::Row => arena.pop(),
+                Next::End(step) => break step,
+            }
+        };
+        let mut order: Vec<u32> = (0..u32::try_from(arena.rows()).unwrap_or(u32::MAX)).collect();
+        if work.finish.distinct {
+            let columns: Vec<usize> = work.finish.output.iter().filter_map(shown_cell).collect();
+            distinct(&mut arena, &mut order, &columns, &work.types)?;
+        }
+        sort(&mut order, work, &arena, &[])?;
+        self.write_heads(&work.heads, behind.as_ref())?;
+        for row in cut(&order, work.limit) {
+            self.write_row(work, &arena, *row as usize, &[])?;
+        }
+        self.write_end(step)
+    }
+
+    /// Rows that are gathered into groups.
+    fn grouped(
+        &mut self,
+        work: &Work,
+        groups: &Groups,
+        mut opener: Opener,
+        filter: Option<&Decision>,
+        having: Option<&Decision>,
+    ) -> Outcome<()> {
+        let mut arena = Arena::new(work.finish.fetch.len());
+        let mut grouping = Grouping::new(groups.keys.as_deref(), &groups.calls, &work.types);
+        let mut behind = None;
+        let step = loop {
+            match self.next_row(&mut opener, &mut arena)? {
+                Next::Definitions(packet) => behind = Some(packet),
+                Next::Row if self.counts(filter, &arena)? => grouping.add(&mut arena)?,
+                Next::Row => arena.pop(),
+                Next::End(step) => break step,
+            }
+        };
+        grouping.end()?;
+        let (family, increment) = (self.state.family, self.state.div_precision_increment);
+        let mut order = Vec::new();
+        let mut computed = Vec::new();
+        for (row, Group { running }) in grouping.groups.iter().enumerate() {
+            let asked = Asked {
+                arena: &arena,
+                row,
+                running,
+                family,
+                increment,
+            };
+            if having.map_or(Ok(true), |test| test.holds(&asked))? {
+                order.push(u32::try_from(row).unwrap_or(u32::MAX));
+            }
+            let values = running
+                .iter()
+                .map(|r| r.computed(family, increment))
+                .collect::<Outcome<Vec<_>>>()?;
+            computed.push(values);
+        }
+        sort(&mut order, work, &arena, &computed)?;
+        self.write_heads(&work.heads, behind.as_ref())?;
+        for row in cut(&order, work.limit) {
+            let row = *row as usize;
+            self.write_row(work, &arena, row, &computed[row])?;
+        }
+        self.write_end(step)
+    }
+
+    /// Writes a row of the result; `computed` are its group's aggregates.
+    fn write_row(
+        &mut self,
+        work: &Work,
+        arena: &Arena,
+        row: usize,
+        computed: &[Computed],
+    ) -> Outcome<()> {
+        let ctx = open::format_context(&self.state)?;
+        let out = self.client.begin_payload();
+        let finish = work.finish;
+        let mut writer = work
+            .binary
+            .then(|| BinaryRowWriter::begin(out, finish.output.len()));
+        let columns = &work.prepared.plan.columns;
+        for output in &finish.output {
+            let (fetch, cell) = match output {
+                Output::Cell { fetch } => (Some(*fetch), arena.cell(row, *fetch)),
+                Output::Aggregate { call, .. } => {
+                    let call_fetch = finish.groups.as_ref().and_then(|g| g.calls.get(*call));
+                    match computed.get(*call) {
+                        Some(Computed::Value(payload)) => {
+                            (call_fetch.and_then(|c| c.fetch), Some(payload.as_slice()))
+                        }
+                        Some(value) => {
+                            write_number(value, out, &mut writer)?;
+                            continue;
+                        }
+                        None => {
+                            return Err(Failure::refused(&errors::INTERNAL, "an aggregate"));
+                        }
+                    }
+                }
+            };
+            let open = fetch.and_then(|f| finish.fetch.get(f)).and_then(|i| i.open);
+            match (&mut writer, cell, open) {
+                (None, None, _) => put_text_cell(out, None),
+                (None, Some(cell), None) => put_text_cell(out, Some(cell)),
+                (None, Some(cell), Some((index, _))) => {
+                    let start = begin_text_cell(out);
+                    open::format(&columns[index], cell, &ctx, out, false)?;
+                    end_text_cell(out, start);
+                }
+                (Some(writer), None, _) => writer.null(out).map_err(Failure::Backend)?,
+                (Some(writer), Some(cell), None) => {
+                    writer.raw(out, Some(cell)).map_err(Failure::Backend)?;
+                }
+                (Some(writer), Some(cell), Some((index, _))) => {
+                    writer.start_cell().map_err(Failure::Backend)?;
+                    open::format(&columns[index], cell, &ctx, out, true)?;
+                }
+            }
+        }
+        if let Some(writer) = writer {
+            writer.finish().map_err(Failure::Backend)?;
+        }
+        self.client.end_payload().map_err(Failure::Client)
+    }
+}
+
+/// Writes a count, sum or average as a cell.
+fn write_number(
+    value: &Computed,
+    out: &mut Vec<u8>,
+    writer: &mut Option<BinaryRowWriter>,
+) -> Outcome<()> {
+    let Some(writer) = writer else {
+        match value {
+            Computed::Null => put_text_cell(out, None),
+            Computed::Count(count) => put_text_cell(out, Some(count.to_string().as_bytes())),
+            Computed::Exact(text) | Computed::Real(_, text) | Computed::Value(text) => {
+                put_text_cell(out, Some(text));
+            }
+        }
+        return Ok(());
+    };
+    if *value == Computed::Null {
+        return writer.null(out).map_err(Failure::Backend);
+    }
+    writer.start_cell().map_err(Failure::Backend)?;
+    // a DOUBLE is eight bytes, a DECIMAL its text
+    match value {
+        Computed::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
+        Computed::Real(real, _) => out.extend_from_slice(&real.to_le_bytes()),
+        Computed::Exact(text) | Computed::Value(text) => out.put_lenenc_bytes(text),
+        Computed::Null => {}
+    }
+    Ok(())
+}
+
+/// Rows to skip and rows to return.
+fn limits(limit: Option<Limit>, values: &Values, session: &Session) -> Outcome<(u64, u64)> {
+    let Some(limit) = limit else {
+        return Ok((0, u64::MAX));
+    };
+    let number = |source: Source| -> Outcome<u64> {
+        let mut scratch = Vec::new();
+        match source {
+            Source::Literal {
+                index,
+                negative: false,
+            } => match values.input(index, false, &session.state, &mut scratch, "LIMIT")? {
+                onionskin_value::Input::Integer {
+                    negative: false,
+                    magnitude,
+                } => Ok(magnitude),
+                _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
+            },
+            _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
+        }
+    };
+    Ok((limit.offset.map_or(Ok(0), number)?, number(limit.count)?))
+}

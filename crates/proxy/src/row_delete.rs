@@ -1,0 +1,252 @@
+//! Tier 2 for rows that an `UPDATE` or `DELETE` means and the server cannot tell: candidates are
+//! read under locks, the proxy picks, and what it picked is written by primary key.
+//!
+//! Outside of a transaction of the client's, reading and deleting are one of ours. Inside of one,
+//! a savepoint undoes earlier chunks when a later one fails, as a single statement would.
+
+use onionskin_plan::{ResultItem, RowDelete, RowFilter};
+use onionskin_wire::Step;
+use onionskin_wire::messages::Command;
+
+use crate::bind::{Binder, Values};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+use crate::finish::{Arena, Asked, BOUND, Binding, Decision};
+use crate::open::{self, Opener};
+use crate::row_update::{key_kind, key_literal};
+use crate::session::Session;
+
+/// Rows deleted by one statement.
+const CHUNK: usize = 256;
+
+/// Tells which of the candidates are meant.
+pub(crate) struct Picker {
+    decision: Decision,
+    arena: Arena,
+}
+
+impl Session {
+    /// Binds the test of a statement's candidates.
+    pub fn picker(
+        &mut self,
+        prepared: &Prepared,
+        filter: Option<&RowFilter>,
+        values: Values,
+    ) -> Outcome<Option<Picker>> {
+        let Some(filter) = filter else {
+            return Ok(None);
+        };
+        let binding = Binding {
+            prepared,
+            state: &self.state,
+            values,
+            fetch: &filter.fetch,
+            calls: &[],
+        };
+        Ok(Some(Picker {
+            decision: binding.bind(&filter.test, &mut self.scratch)?,
+            arena: Arena::new(filter.fetch.len()),
+        }))
+    }
+
+    /// Deletes the rows that are meant and answers the client.
+    pub fn row_delete(
+        &mut self,
+        prepared: &Prepared,
+        delete: &RowDelete,
+        values: Values,
+    ) -> Outcome<()> {
+        let own = !self.server.in_transaction() && !self.locked_tables;
+        let mut select = Vec::new();
+        Binder::new(prepared, &self.state, values, &mut self.scratch).text(
+            &delete.select,
+            1,
+            &mut select,
+        )?;
+        select.extend_from_slice(b" FOR UPDATE");
+        if own {
+            self.server.put_query(b"BEGIN")?;
+        }
+        self.server.put_query(&select)?;
+        self.server.flush()?;
+        if own {
+            self.server.read_ok()?;
+        }
+        match self.pick_and_delete(prepared, delete, values, own) {
+            Ok(done) => self.write_done(&done),
+            Err(failure) => {
+                if own && !failure.is_fatal() {
+                    self.server.drain()?;
+                    self.server.put_query(b"ROLLBACK")?;
+                    self.server.flush()?;
+                    self.server.read_ok()?;
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    fn pick_and_delete(
+        &mut self,
+        prepared: &Prepared,
+        delete: &RowDelete,
+        values: Values,
+        own: bool,
+    ) -> Outcome<Done> {
+        let rows = self.picked_keys(prepared, delete, values)?;
+        let chunks: Vec<&[Vec<u8>]> = rows.chunks(CHUNK).collect();
+        let savepoint = !own && chunks.len() > 1;
+        if savepoint {
+            self.server.put_query(b"SAVEPOINT `onionskin$delete`")?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        let mut total = Done::default();
+        for chunk in chunks {
+            let mut sql = format!("DELETE FROM {} WHERE ", delete.target).into_bytes();
+            for (i, condition) in chunk.iter().enumerate() {
+                sql.extend_from_slice(if i > 0 { b" OR (" } else { b"(" });
+                sql.extend_from_slice(condition);
+                sql.push(b')');
+            }
+            self.server.put_query(&sql)?;
+            self.server.flush()?;
+            match self.server.read_ok() {
+                Ok(done) => {
+                    total.affected_rows += done.affected_rows;
+                    total.warnings = total.warnings.saturating_add(done.warnings);
+                }
+                Err(failure) => {
+                    if savepoint && !failure.is_fatal() {
+                        self.server.put_query(b"ROLLBACK TO `onionskin$delete`")?;
+                        self.server.flush()?;
+                        // a deadlock has rolled everything back, the savepoint included
+                        let _ = self.server.read_ok();
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+        if own || savepoint {
+            let end: &[u8] = if own {
+                b"COMMIT"
+            } else {
+                b"RELEASE SAVEPOINT `onionskin$delete`"
+            };
+            self.server.put_query(end)?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        Ok(total)
+    }
+
+    /// Reads the candidates; returns the conditions that name those that are meant by their keys.
+    fn picked_keys(
+        &mut self,
+        prepared: &Prepared,
+        delete: &RowDelete,
+        values: Values,
+    ) -> Outcome<Vec<Vec<u8>>> {
+        self.server.begin(Command::Query)?;
+        let count = match self.server.step()? {
+            Step::ColumnCount(count) => usize::from(count),
+            Step::Err => return Err(self.server.error()),
+            _ => return Err(Failure::Stale),
+        };
+        let keys = delete.key.len();
+        if count != keys + delete.filter.fetch.len() {
+            return Err(Failure::Stale);
+        }
+        let mut definitions = Vec::new();
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(self.server.error());
+            }
+            definitions.push(self.server.payload().to_vec());
+        }
+        let mut items: Vec<ResultItem> = delete
+            .key
+            .iter()
+            .map(|_| ResultItem {
+                open: None,
+                name: None,
+                computed: false,
+            })
+            .collect();
+        items.extend(delete.filter.fetch.iter().cloned());
+        let kinds = definitions[..keys]
+            .iter()
+            .map(|packet| key_kind(packet))
+            .collect::<Outcome<Vec<_>>>()?;
+        // keys may be tokens, which are physical names by intent
+        let (_, mut opener) =
+            open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
+        let Some(mut picker) = self.picker(prepared, Some(&delete.filter), values)? else {
+            return Err(Failure::Stale);
+        };
+        let charset = self.state.results_charset;
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut rows = Vec::new();
+        let mut size = 0usize;
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Row => {}
+                Step::Err => return Err(self.server.error()),
+                _ => continue,
+            }
+            if !picker.picks(self, &mut opener, keys)? {
+                continue;
+            }
+            let mut condition = Vec::new();
+            let packet = self.server.connection.last_payload();
+            opener.cells(packet, &shared.config.keys, |n, cell| {
+                let (Some(name), Some(kind)) = (delete.key.get(n), kinds.get(n)) else {
+                    return Ok(());
+                };
+                if n > 0 {
+                    condition.extend_from_slice(b" AND ");
+                }
+                condition.extend_from_slice(name.as_bytes());
+                condition.extend_from_slice(b" = ");
+                let needs_key = &onionskin_plan::errors::NEEDS_KEY;
+                let cell = cell.ok_or_else(|| Failure::refused(needs_key, ""))?;
+                key_literal(cell, *kind, charset, &mut condition)
+            })?;
+            size += condition.len() + 32;
+            if size > BOUND {
+                return Err(Failure::refused(&onionskin_plan::errors::MEMORY, ""));
+            }
+            rows.push(condition);
+        }
+        Ok(rows)
+    }
+}
+
+impl Picker {
+    /// Whether the row that was read last is meant; its tested columns come after `skipped` others.
+    pub fn picks(
+        &mut self,
+        session: &Session,
+        opener: &mut Opener,
+        skipped: usize,
+    ) -> Outcome<bool> {
+        let arena = &mut self.arena;
+        let packet = session.server.connection.last_payload();
+        opener.cells(packet, &session.shared.config.keys, |n, cell| {
+            if n < skipped {
+                return Ok(());
+            }
+            arena.push(cell)
+        })?;
+        let picked = self.decision.holds(&Asked {
+            arena: &self.arena,
+            row: 0,
+            running: &[],
+            family: session.state.family,
+            increment: session.state.div_precision_increment,
+        });
+        self.arena.pop();
+        picked
+    }
+}
