@@ -181,10 +181,12 @@ fn run_cases(
             totals.unusable.extend(report.unusable.clone());
             for difference in &report.differences {
                 let is_metadata = difference.is_metadata;
-                let known = totals
+                let new = totals
                     .findings
-                    .values()
-                    .filter(|f| f.is_metadata == is_metadata)
+                    .iter()
+                    .filter(|(kind, f)| {
+                        f.is_metadata == is_metadata && known::reason(kind).is_none()
+                    })
                     .count();
                 let limit = match number_from("ONIONSKIN_FINDINGS") {
                     Some(limit) => limit as usize,
@@ -195,7 +197,7 @@ fn run_cases(
                     .findings
                     .entry(difference.kind.clone())
                     .or_insert_with(|| {
-                        if known < limit && known::reason(&difference.kind).is_none() {
+                        if new < limit && known::reason(&difference.kind).is_none() {
                             fresh.push(difference.clone());
                         }
                         Finding {

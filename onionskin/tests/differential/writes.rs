@@ -27,9 +27,14 @@ pub fn insert(random: &mut Random, tables: &[Table], number: usize) -> Insert {
     if insert.verb == "INSERT" && random.chance(25) {
         insert.on_duplicate = on_duplicate(random, table, number);
     }
-    let touches_inexact = table.columns.iter().any(Column::has_inexact_tokens);
-    let duplicates_count = insert.verb == "REPLACE" || !insert.on_duplicate.is_empty();
-    insert.check.inexact = touches_inexact && duplicates_count;
+    // REPLACE always writes a new cell; ON DUPLICATE KEY UPDATE keeps the old one where tokens tell that it may.
+    insert.check.inexact = match insert.verb {
+        "REPLACE" => table.columns.iter().any(|c| c.protection.is_some()),
+        _ => {
+            let inexact = table.columns.iter().any(Column::has_inexact_tokens);
+            inexact && !insert.on_duplicate.is_empty()
+        }
+    };
     if insert.check.inexact && table.columns.iter().any(|c| c.on_update) {
         // An assignment that changes nothing would set the time.
         insert.on_duplicate.clear();
