@@ -20,8 +20,9 @@ pub use ddl::{Ddl, DdlPiece};
 pub use errors::Refusal;
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, Aggregate, ColumnUse, Finish, Limit, NewValue, OpenFrom, Output, Piece, Plan, Purpose,
-    ResultItem, RowAssign, RowUpdate, Show, Slot, SortKey, Source, Text,
+    Action, Aggregate, ColumnUse, Finish, GroupedColumn, Grouping, Limit, NewValue, OpenFrom,
+    Output, Piece, Plan, Purpose, ResultItem, RowAssign, RowUpdate, Show, Slot, SortKey, Source,
+    Text, Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings};
 pub use statement::{COLLATION, Outcome, plan};

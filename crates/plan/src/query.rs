@@ -12,7 +12,8 @@ use sqlparser::ast::{
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, TokenKind};
 use crate::plan::{
-    Aggregate, ColumnUse, Finish, Limit, OpenFrom, Output, Piece, ResultItem, SortKey,
+    Aggregate, ColumnUse, Finish, GroupedColumn, Grouping, Limit, OpenFrom, Output, Piece,
+    ResultItem, SortKey,
 };
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::predicate::{equality, exact_order, opening_order, same_tokens};
@@ -488,6 +489,16 @@ impl Planner<'_> {
         }
         for key in order {
             self.order_key(&key.expr, projection, &scope)?;
+        }
+        if matches!(mode, Mode::Top) && is_grouped {
+            let outer = from.iter().any(has_outer_join);
+            self.grouping = Some(grouping(
+                projection,
+                &given.items,
+                &self.columns,
+                &scope,
+                outer,
+            ));
         }
         Ok(given)
     }
@@ -1357,6 +1368,62 @@ impl Planner<'_> {
         text.push(Piece::Sql(quoted(column.sealed()).into_bytes()));
         text
     }
+}
+
+/// Which columns of the result are grouped protected ones, and whose.
+fn grouping(
+    projection: &[SelectItem],
+    items: &[ResultItem],
+    columns: &[ColumnUse],
+    scope: &Scope,
+    outer: bool,
+) -> Grouping {
+    let mut found = Grouping::default();
+    for (item, (shown, given)) in projection.iter().zip(items).enumerate() {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = shown else {
+            // `*` over protected columns is no grouped item
+            return Grouping::default();
+        };
+        let (Some((index, _)), false) = (given.open, given.computed) else {
+            continue;
+        };
+        let column = &columns[index];
+        let qualifier = match expr {
+            Expr::CompoundIdentifier(parts) => parts.iter().nth_back(1).map(|p| p.value.as_str()),
+            _ => None,
+        };
+        let source = scope.sources.iter().find(|s| {
+            let same = |t: &Arc<_>| Arc::ptr_eq(t, &column.table);
+            s.table.as_ref().is_some_and(same)
+                && qualifier.is_none_or(|q| s.name.eq_ignore_ascii_case(q))
+        });
+        found.columns.push(GroupedColumn {
+            item,
+            source: source.map_or(column.table.name.clone(), |s| s.name.clone()),
+            nullable: column.column().nullable || outer,
+        });
+    }
+    found
+}
+
+fn has_outer_join(item: &TableWithJoins) -> bool {
+    let nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => has_outer_join(table_with_joins),
+        _ => false,
+    };
+    nested(&item.relation)
+        || item.joins.iter().any(|join| {
+            nested(&join.relation)
+                || matches!(
+                    join.join_operator,
+                    JoinOperator::Left(_)
+                        | JoinOperator::LeftOuter(_)
+                        | JoinOperator::Right(_)
+                        | JoinOperator::RightOuter(_)
+                )
+        })
 }
 
 fn plain_item() -> ResultItem {

@@ -18,7 +18,7 @@ use sqlparser::ast::{
 use crate::errors::{self, Refusal};
 use crate::lex::TokenKind as LexKind;
 use crate::plan::{
-    Action, ColumnUse, NewValue, Piece, Purpose, RowAssign, RowUpdate, Source, Text,
+    Action, ColumnUse, NewValue, Piece, Purpose, RowAssign, RowUpdate, Slot, Source, Text, Upsert,
 };
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::query::Mode;
@@ -59,7 +59,7 @@ impl Planner<'_> {
             on,
             returning,
             output,
-            replace_into: _,
+            replace_into,
             priority: _,
             insert_alias,
             settings,
@@ -128,8 +128,15 @@ impl Planner<'_> {
             self.judge_parts(&alias.row_alias)?;
         }
 
+        let mut upsert = Upsert {
+            target: self.insert_target(name)?,
+            rows: Vec::new(),
+            folded: None,
+            columns: Vec::new(),
+            constants: Vec::new(),
+        };
         if !assignments.is_empty() {
-            self.insert_set(assignments, &table, *ignore)?;
+            self.insert_set(assignments, &table, *ignore, &mut upsert)?;
         } else {
             let Some(query) = source else {
                 return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
@@ -147,7 +154,8 @@ impl Planner<'_> {
             if !plain_query || values.explicit_row {
                 return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
             }
-            self.insert_rows(name, columns, values.rows.len(), &table, *ignore)?;
+            let count = values.rows.len();
+            self.insert_rows(name, columns, count, &table, *ignore, &mut upsert)?;
             // plain expressions in rows must not read protected columns
             for row in &values.rows {
                 for e in &row.content {
@@ -158,12 +166,26 @@ impl Planner<'_> {
             }
         }
         match on {
+            None if *replace_into => {
+                // the whole row counts
+                let seals = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
+                let sealed = |piece: &Piece| match piece {
+                    Piece::Slot(slot) if slot.purpose == Purpose::Seal => Some(slot.column),
+                    _ => None,
+                };
+                upsert.columns = seals.filter_map(sealed).collect();
+            }
             None => {}
             Some(OnInsert::DuplicateKeyUpdate(list)) => {
                 let alias = insert_alias.as_ref().map(|a| a.row_alias.to_string());
-                self.on_duplicate(list, &scope, &table, alias.as_deref())?;
+                self.on_duplicate(list, &scope, &table, alias.as_deref(), &mut upsert)?;
             }
             Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+        }
+        upsert.columns.sort_unstable();
+        upsert.columns.dedup();
+        if !upsert.columns.is_empty() || !upsert.constants.is_empty() {
+            self.upsert = Some(upsert);
         }
         Ok(Action::Server {
             text: self.assemble()?,
@@ -222,6 +244,21 @@ impl Planner<'_> {
             .collect()
     }
 
+    /// The table of an `INSERT` as the statement names it.
+    fn insert_target(&self, name: &ObjectName) -> Planned<String> {
+        let ends = (
+            name.0.first().and_then(|p| p.as_ident()),
+            name.0.last().and_then(|p| p.as_ident()),
+        );
+        let (Some(first), Some(last)) = ends else {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        };
+        let first = self.token_at(self.offset(first.span))?;
+        let last = self.token_at(self.offset(last.span))?;
+        let text = &self.sql()[self.tokens[first].start..self.tokens[last].end];
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
     fn insert_rows(
         &mut self,
         name: &ObjectName,
@@ -229,6 +266,7 @@ impl Planner<'_> {
         ast_rows: usize,
         table: &Arc<Table>,
         ignore: bool,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
             return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
@@ -298,7 +336,10 @@ impl Planner<'_> {
             if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
                 return refuse(&errors::INTERNAL, "the folded rows");
             }
-            let row = self.row(at, &targets, &omitted, rows.first_literal, 1)?;
+            let cells = self.row(at, &targets, &omitted, rows.first_literal, 1)?;
+            let row = in_parentheses(&cells);
+            upsert.rows.push(cells);
+            upsert.folded = Some((rows.first_literal, rows.per_row));
             let piece = Piece::Rows {
                 row,
                 first_literal: rows.first_literal,
@@ -310,8 +351,9 @@ impl Planner<'_> {
         for n in 1..=ast_rows {
             let close = self.closing(at)?;
             let range = self.tokens[at].start..self.tokens[close].end;
-            let row = self.row(at, &targets, &omitted, 0, n)?;
-            self.edit(range, row);
+            let cells = self.row(at, &targets, &omitted, 0, n)?;
+            self.edit(range, in_parentheses(&cells));
+            upsert.rows.push(cells);
             at = close + 2;
         }
         Ok(())
@@ -336,7 +378,7 @@ impl Planner<'_> {
         refuse(&errors::NOT_UNDERSTOOD, "parentheses")
     }
 
-    /// One row's pieces; literal indexes are counted from `base`.
+    /// One row's cells by the names of their physical columns; literal indexes are counted from `base`.
     fn row(
         &mut self,
         open: usize,
@@ -344,35 +386,19 @@ impl Planner<'_> {
         omitted: &[ColumnUse],
         base: usize,
         number: usize,
-    ) -> Planned<Text> {
+    ) -> Planned<Vec<(String, Text)>> {
         let close = self.closing(open)?;
         let mut cells = self.split_commas(open + 1..close);
         if close == open + 1 {
             cells.clear();
         }
-        let mut out = TextBuilder::default();
-        out.sql(b"(");
-        let mut first = true;
-        let mut comma = |out: &mut TextBuilder| {
-            if !std::mem::take(&mut first) {
-                out.sql(b",");
-            }
-        };
+        let mut row = Vec::new();
         if cells.is_empty() && !targets.is_empty() {
             // `VALUES ()`: every column gets its default
             for target in targets {
                 match target {
-                    Target::Plain(_) => {
-                        comma(&mut out);
-                        out.sql(b"DEFAULT");
-                    }
-                    Target::Protected(column) => {
-                        for (_, purpose) in physical(column) {
-                            comma(&mut out);
-                            let slot = self.slot(column, purpose, Source::Default);
-                            out.piece(slot);
-                        }
-                    }
+                    Target::Plain(name) => row.push((name.clone(), default_text())),
+                    Target::Protected(column) => self.cells_of(column, Source::Default, &mut row),
                 }
             }
         } else if cells.len() != targets.len() {
@@ -380,32 +406,32 @@ impl Planner<'_> {
         }
         for (cell, target) in cells.iter().zip(targets) {
             match target {
-                Target::Plain(_) => {
-                    comma(&mut out);
+                Target::Plain(name) => {
+                    let mut text = TextBuilder::default();
                     let range = self.bytes_of_tokens(cell);
-                    self.copy(range, &mut out, base);
+                    self.copy(range, &mut text, base);
+                    row.push((name.clone(), text.finish()));
                 }
                 Target::Protected(column) => {
                     let source = self
                         .cell_source(cell, base)
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
-                    for (_, purpose) in physical(column) {
-                        comma(&mut out);
-                        let slot = self.slot(column, purpose, source);
-                        out.piece(slot);
-                    }
+                    self.cells_of(column, source, &mut row);
                 }
             }
         }
         for column in omitted {
-            for (_, purpose) in physical(column) {
-                comma(&mut out);
-                let slot = self.slot(column, purpose, Source::Default);
-                out.piece(slot);
-            }
+            self.cells_of(column, Source::Default, &mut row);
         }
-        out.sql(b")");
-        Ok(out.finish())
+        Ok(row)
+    }
+
+    /// The cells of a protected column of a new row.
+    fn cells_of(&mut self, column: &ColumnUse, source: Source, row: &mut Vec<(String, Text)>) {
+        for (name, purpose) in physical(column) {
+            let slot = self.slot(column, purpose, source);
+            row.push((name.to_string(), vec![slot]));
+        }
     }
 
     fn bytes_of_tokens(&self, tokens: &Range<usize>) -> Range<usize> {
@@ -451,9 +477,11 @@ impl Planner<'_> {
         assignments: &[Assignment],
         table: &Arc<Table>,
         ignore: bool,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let parts = self.assignment_tokens(assignments.len())?;
         let mut targets = Vec::new();
+        let mut row = Vec::new();
         for (assignment, tokens) in assignments.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
             let target = self.target(&name, table)?;
@@ -465,7 +493,10 @@ impl Planner<'_> {
                 let text = self.assign_text(column, source, false);
                 let range = self.bytes_of_tokens(tokens);
                 self.edit(range, text);
+                self.cells_of(column, source, &mut row);
             } else {
+                let value = self.value_tokens(tokens)?;
+                row.push((name, self.original(self.bytes_of_tokens(&value))));
                 let empty = Scope::inside(None);
                 if self.constant(&assignment.value).is_none() && !is_default(&assignment.value) {
                     self.scan(&assignment.value, &empty)?;
@@ -479,7 +510,9 @@ impl Planner<'_> {
         for column in &omitted {
             text.push(Piece::Sql(b", ".to_vec()));
             text.extend(self.assign_text(column, Source::Default, false));
+            self.cells_of(column, Source::Default, &mut row);
         }
+        upsert.rows.push(row);
         if !text.is_empty() {
             self.edit(end..end, text);
         }
@@ -526,6 +559,7 @@ impl Planner<'_> {
         scope: &Scope,
         table: &Arc<Table>,
         alias: Option<&str>,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let from = self
             .tokens
@@ -538,9 +572,10 @@ impl Planner<'_> {
             .rposition(|t| !t.is(b';'))
             .map_or(0, |i| i + 1);
         let parts = self.split_commas(from + 3..end);
-        if parts.len() != list.len() {
+        if parts.len() != list.len() || from < 2 {
             return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
         }
+        let mut has_constants = false;
         for (assignment, tokens) in list.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
             let column = match self.target(&name, table)? {
@@ -554,11 +589,25 @@ impl Planner<'_> {
                 .column()
                 .sql_type
                 .as_ref()
-                .is_some_and(|t| t.weight_is_exact());
+                .is_some_and(|t| t.weight_is_exact())
+                && column.column().equality_column().is_some();
             let range = self.bytes_of_tokens(tokens);
             if let Some(new_row) = self.new_row(&assignment.value, &column, alias)? {
+                let index = self.column_index(&column);
+                let is_left_out = |piece: &Piece| matches!(piece, Piece::Slot(slot) if slot.column == index && slot.source == Source::Default);
+                let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
+                let required = column.column().default.is_none() && !column.column().nullable;
+                if required && given.any(is_left_out) {
+                    // servers take the column for given then, and store what they store without strict mode
+                    return refuse(&errors::VALUE, column.path());
+                }
                 let token = column.column().equality_column().map(|(n, _)| quoted(n));
                 let mut text = String::new();
+                let mut calls = 0;
+                let mut new_row = |name: &str| {
+                    calls += 1;
+                    new_row(name)
+                };
                 for (i, (name, purpose)) in physical(&column).into_iter().enumerate() {
                     let name = quoted(name);
                     if i > 0 {
@@ -573,15 +622,47 @@ impl Planner<'_> {
                         _ => text.push_str(&format!("{name} = {}", new_row(&name))),
                     }
                 }
+                if matches!(assignment.value, Expr::Function(_)) {
+                    self.surplus_values += calls - 1;
+                }
                 self.edit_sql(range, text);
+                if !exact {
+                    upsert.columns.push(self.column_index(&column));
+                }
                 continue;
             }
             let value = self.value_tokens(tokens)?;
             let source = self
                 .cell_source(&value, 0)
                 .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
-            let text = self.assign_text(&column, source, exact);
+            has_constants = true;
+            let mut text = self.assign_text(&column, source, exact);
+            if !exact {
+                // the text begins with the assignment of the cell
+                let name = quoted(column.sealed());
+                let slot = Slot {
+                    column: self.column_index(&column),
+                    purpose: Purpose::Seal,
+                    source,
+                };
+                let kept = Piece::Slot(Slot {
+                    purpose: Purpose::Kept,
+                    ..slot
+                });
+                let head = [
+                    Piece::Sql(format!("{name} = IF(LOCATE({name}, ").into_bytes()),
+                    kept,
+                    Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
+                    Piece::Slot(slot),
+                    Piece::Sql(b")".to_vec()),
+                ];
+                text.splice(..2, head);
+                upsert.constants.push(slot);
+            }
             self.edit(range, text);
+        }
+        if has_constants {
+            self.insert_only = Some(self.render(0..self.tokens[from - 2].end)?);
         }
         Ok(())
     }
@@ -1113,6 +1194,23 @@ impl Planner<'_> {
             result: None,
         })
     }
+}
+
+fn default_text() -> Text {
+    vec![Piece::Sql(b"DEFAULT".to_vec())]
+}
+
+/// `(a,b,c)`
+fn in_parentheses(cells: &[(String, Text)]) -> Text {
+    let mut out = TextBuilder::default();
+    for (i, (_, text)) in cells.iter().enumerate() {
+        out.sql(if i == 0 { b"(" } else { b"," });
+        for piece in text {
+            out.piece(piece.clone());
+        }
+    }
+    out.sql(if cells.is_empty() { b"()" } else { b")" });
+    out.finish()
 }
 
 fn is_default(e: &Expr) -> bool {

@@ -159,14 +159,9 @@ impl Session {
                 Sum::avg_wire(ty, family, self.state.div_precision_increment)
             }
             (Aggregate::Min | Aggregate::Max, Some(ty)) => {
-                let mut wire = ty.wire(family, self.state.results_collation);
-                (wire.decimals, flags) = open::computed_shape(
-                    ty,
-                    family,
-                    wire.decimals,
-                    ColumnFlags::from_bits_retain(wire.flags),
-                );
-                wire
+                // a text is binary only where its collation is
+                flags = ColumnFlags::empty();
+                ty.wire_of_extremum(family, self.state.results_collation)
             }
             _ => {
                 flags |= ColumnFlags::NOT_NULL;
@@ -316,9 +311,11 @@ impl Session {
         let mut row = Vec::new();
         self.aggregate_row(prepared, finish, &running, binary, &mut row)?;
         self.write_heads(heads, eof.as_ref())?;
-        if limit.0 == 0 && limit.1 > 0 {
+        let shown = limit.0 == 0 && limit.1 > 0;
+        if shown {
             self.write(&row)?;
         }
+        self.diagnostics.found_rows = Some(shown.into());
         self.write_end(step)
     }
 
@@ -349,7 +346,8 @@ impl Session {
                 (Aggregate::Min | Aggregate::Max, _) => match (&aggregate.best, aggregate.fetch) {
                     (Some(best), Some(fetch)) => {
                         let index = finish.fetch[fetch].open.map_or(0, |(i, _)| i);
-                        open::format(&prepared.plan.columns[index], best, &ctx, &mut text, binary)?;
+                        let used = &prepared.plan.columns[index];
+                        open::format_extremum(used, best, &ctx, &mut text, binary)?;
                         true
                     }
                     _ => false,
@@ -441,6 +439,7 @@ impl Session {
         let (offset, count) = limit;
         let skip = usize::try_from(offset).unwrap_or(usize::MAX);
         let take = usize::try_from(count).unwrap_or(usize::MAX);
+        self.diagnostics.found_rows = Some(order.len().saturating_sub(skip).min(take) as u64);
         for row in order.into_iter().skip(skip).take(take) {
             let ctx = open::format_context(&self.state)?;
             let out = self.client.begin_payload();

@@ -10,13 +10,13 @@
 //! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
 //! behind: the transaction is rolled back, or what the statement did up to a savepoint.
 
-use onionskin_plan::{NewValue, Purpose, RowUpdate, Slot, Source, errors};
-use onionskin_value::{Charset, Context, Operator, Stored, add_sub};
+use onionskin_plan::{NewValue, Piece, Purpose, RowUpdate, Slot, Source, errors};
+use onionskin_value::{Charset, Context, Family, Operator, Stored, add_sub};
 use onionskin_wire::messages::{ColumnDefinition, Command};
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{ColumnType, Step};
 
-use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::bind::{Binder, Filled, Values, is_early, put_hex};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
@@ -77,6 +77,7 @@ impl Session {
                     self.server.flush()?;
                     self.server.read_ok()?;
                 }
+                self.statements.interfered = true;
                 Err(failure)
             }
         }
@@ -94,7 +95,7 @@ impl Session {
         self.server.flush()?;
         let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
         let mut changed = 0;
-        let mut warnings = 0;
+        let mut warnings = self.warnings_of_condition()?;
         if let [row] = rows.as_slice() {
             let sql =
                 self.update_text(prepared, update, values, std::slice::from_ref(row), true)?;
@@ -105,10 +106,12 @@ impl Session {
             if matched == 0 {
                 return Ok(None);
             }
-            changed = done.affected_rows.min(1);
+            changed = changed_rows(&done);
             warnings = done.warnings;
         } else if found > 1 {
             return Ok(None);
+        } else {
+            self.check_plain(prepared, update, values)?;
         }
         Ok(Some(self.update_done(found, changed, warnings)))
     }
@@ -138,7 +141,12 @@ impl Session {
         let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
         let mut changed = 0;
         let mut warnings = 0;
+        let of_condition = self.warnings_of_condition()?;
+        if of_condition > 0 {
+            self.keep_warnings(of_condition)?;
+        }
         if rows.is_empty() {
+            self.check_plain(prepared, update, values)?;
             if own {
                 self.server.put_query(b"COMMIT")?;
                 self.server.flush()?;
@@ -156,8 +164,10 @@ impl Session {
             for chunk in chunks {
                 let sql = self.update_text(prepared, update, values, chunk, false)?;
                 self.server.put_query(&sql)?;
-                // what earlier chunks did must not be committed with a last one that fails
-                let commit = own && last == 0;
+                // what earlier chunks did must not be committed with a last one that fails; and
+                // what the server has to say about other columns is lost behind a COMMIT
+                let alone = last == 0 && update.plain.is_empty();
+                let commit = own && alone;
                 if commit {
                     self.server.put_query(b"COMMIT")?;
                 }
@@ -168,8 +178,12 @@ impl Session {
                 }
                 match done {
                     Ok(done) => {
-                        changed += done.affected_rows;
-                        warnings += done.warnings;
+                        changed += changed_rows(&done);
+                        if done.warnings > 0 && !alone {
+                            self.keep_warnings(done.warnings)?;
+                        } else {
+                            warnings += done.warnings;
+                        }
                     }
                     Err(failure) => {
                         if savepoint && !failure.is_fatal() {
@@ -182,7 +196,7 @@ impl Session {
                     }
                 }
             }
-            if own && last > 0 {
+            if own && (last > 0 || !update.plain.is_empty()) {
                 self.server.put_query(b"COMMIT")?;
                 self.server.flush()?;
                 self.server.read_ok()?;
@@ -195,6 +209,50 @@ impl Session {
             }
         }
         Ok(self.update_done(found, changed, warnings))
+    }
+
+    /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
+    fn check_plain(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+    ) -> Outcome<()> {
+        let mentions_default = update.plain.iter().any(|piece| match piece {
+            Piece::Sql(sql) => sql.to_ascii_lowercase().windows(7).any(|w| w == b"default"),
+            _ => false,
+        });
+        if !mentions_default || self.state.family != Family::MariaDb {
+            return Ok(());
+        }
+        let mut sql = format!("UPDATE {} SET ", update.target).into_bytes();
+        Binder::new(prepared, &self.state, values, &mut self.scratch).text(
+            &update.plain,
+            1,
+            &mut sql,
+        )?;
+        sql.extend_from_slice(b" WHERE FALSE");
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        self.server.read_ok().map(|_| ())
+    }
+
+    /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which
+    /// under strict mode are errors there, or not, depending on how the server goes about it.
+    fn warnings_of_condition(&self) -> Outcome<u16> {
+        let count = self.server.warnings_at_end()?;
+        if count > 0 && self.state.sql_mode.is_strict() {
+            let about = "a condition with values that the server truncates";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        Ok(count)
+    }
+
+    /// Keeps the server's warnings of a statement that is not the client's last.
+    fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
+        let rows = self.server.rows(b"SHOW WARNINGS")?;
+        self.diagnostics.keep(&rows, count);
+        Ok(())
     }
 
     /// Reads the rows and computes their new values. Returns those to be written, and how many
@@ -246,6 +304,12 @@ impl Session {
         let mut opener = opener.1;
         // what is wrong with a constant matters only if there is a row
         let mut constants = self.constants(prepared, update, values);
+        if let Err(Failure::Value(error)) = &constants
+            && is_early(error, self.state.family)
+        {
+            return Err(Failure::Value(error.clone()));
+        }
+        let of_constants = self.diagnostics.take_of_rows();
         let charset = self.state.results_charset;
         let keys = std::sync::Arc::clone(&self.shared);
         let mut rows = Vec::new();
@@ -262,6 +326,7 @@ impl Session {
                 Ok(constants) => constants,
                 Err(_) => return Err(constants.err().unwrap_or(Failure::Stale)),
             };
+            self.diagnostics.add_row(&of_constants, found);
             let mut row = Row {
                 condition: Vec::new(),
                 unchanged: Vec::new(),
@@ -358,7 +423,8 @@ impl Session {
                 NewValue::Arithmetic { .. } => None,
             });
         }
-        self.statements.own_warnings = binder.warnings;
+        self.diagnostics.clear();
+        self.diagnostics.warnings = binder.warnings;
         Ok(constants)
     }
 
@@ -410,7 +476,7 @@ impl Session {
             input,
             &ctx,
             &mut out,
-            &mut self.statements.own_warnings,
+            &mut self.diagnostics.warnings,
         )
         .map_err(|e| Failure::store(e, &used.path()))?;
         match stored {
@@ -502,13 +568,23 @@ impl Session {
 }
 
 /// `Rows matched: 1  Changed: 0  Warnings: 0`
-fn matched_rows(info: &[u8]) -> Option<u64> {
+pub(crate) fn matched_rows(info: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(info).ok()?;
     text.strip_prefix("Rows matched: ")?
         .split_whitespace()
         .next()?
         .parse()
         .ok()
+}
+
+/// The affected rows that are not only found: `Rows matched: 1  Changed: 0  Warnings: 0`.
+fn changed_rows(done: &Done) -> u64 {
+    let words = String::from_utf8_lossy(&done.info);
+    let mut words = words.split_whitespace().skip_while(|w| *w != "Changed:");
+    words
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(done.affected_rows)
 }
 
 /// How a key column's text becomes a literal.
