@@ -23,6 +23,7 @@ pub fn random_case(random: &mut Random, kind: Kind, length: usize) -> Case {
         kind,
         steps: Vec::new(),
         recent: Vec::new(),
+        may_prepare: true,
     };
     generator.begin();
     while generator.steps.len() < length {
@@ -44,6 +45,8 @@ struct Generator<'a> {
     steps: Vec<Step>,
     /// Statements that may come again with other constants.
     recent: Vec<Statement>,
+    /// See [`Generator::prepares`].
+    may_prepare: bool,
 }
 
 impl Generator<'_> {
@@ -79,8 +82,14 @@ impl Generator<'_> {
         self.random.below(self.tables.len())
     }
 
+    /// Whether the next statement is prepared. MySQL takes a string for text of the column's character set, not of the
+    /// session's, where the same parameter was a number before: none in a session whose character set is another.
+    fn prepares(&mut self) -> bool {
+        self.random.chance(35) && self.may_prepare
+    }
+
     fn push(&mut self, mut statement: Statement) {
-        statement.prepared = self.random.chance(35);
+        statement.prepared = self.prepares();
         self.recent.push(statement.clone());
         if self.recent.len() > 6 {
             self.recent.remove(0);
@@ -97,7 +106,7 @@ impl Generator<'_> {
     fn insert(&mut self) {
         let number = self.table();
         let mut insert = writes::insert(self.random, self.tables, number);
-        insert.prepared = self.random.chance(35);
+        insert.prepared = self.prepares();
         if insert.rows.len() == 1 {
             self.recent.push(insert.statement());
         }
@@ -207,7 +216,9 @@ impl Generator<'_> {
                 // MySQL keeps the collation of string parameters from the time of preparing.
                 self.recent.clear();
                 let names = ["SET NAMES latin1", "SET NAMES utf8mb4", "SET NAMES utf8mb4"];
-                self.random.pick(&names).to_owned()
+                let text = self.random.pick(&names);
+                self.may_prepare = self.kind == Kind::MariaDb || text == "SET NAMES utf8mb4";
+                text.to_owned()
             }
             3 => {
                 let zones = ["+00:00", "+05:30", "-08:00", "+13:00", "SYSTEM"];
