@@ -336,7 +336,7 @@ impl Planner<'_> {
             if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
                 return refuse(&errors::INTERNAL, "the folded rows");
             }
-            let cells = self.row(at, &targets, &omitted, rows.first_literal, 1)?;
+            let cells = self.row(at, &targets, &omitted, rows.first_literal, 1, ignore)?;
             let row = in_parentheses(&cells);
             upsert.rows.push(cells);
             upsert.folded = Some((rows.first_literal, rows.per_row));
@@ -351,7 +351,7 @@ impl Planner<'_> {
         for n in 1..=ast_rows {
             let close = self.closing(at)?;
             let range = self.tokens[at].start..self.tokens[close].end;
-            let cells = self.row(at, &targets, &omitted, 0, n)?;
+            let cells = self.row(at, &targets, &omitted, 0, n, ignore)?;
             self.edit(range, in_parentheses(&cells));
             upsert.rows.push(cells);
             at = close + 2;
@@ -386,6 +386,7 @@ impl Planner<'_> {
         omitted: &[ColumnUse],
         base: usize,
         number: usize,
+        ignore: bool,
     ) -> Planned<Vec<(String, Text)>> {
         let close = self.closing(open)?;
         let mut cells = self.split_commas(open + 1..close);
@@ -416,6 +417,18 @@ impl Planner<'_> {
                     let source = self
                         .cell_source(cell, base)
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
+                    let settings = self.request.settings;
+                    let c = column.column();
+                    let required = c.default.is_none() && !c.nullable;
+                    let lenient = ignore || !settings.strict;
+                    if source == Source::Default
+                        && required
+                        && lenient
+                        && settings.family == Family::MySql
+                    {
+                        // a warning for every row, where a column that is left out gives one
+                        return refuse(&errors::VALUE, column.path());
+                    }
                     self.cells_of(column, source, &mut row);
                 }
             }

@@ -31,6 +31,8 @@ pub(crate) struct Diagnostics {
     pub surplus: u64,
     /// The server's warnings are of an earlier part of the statement, and among ours.
     pub hides_servers: bool,
+    /// Which warnings stand beside an error is not known.
+    pub unclear: bool,
     /// Every row that the server finds raises the warnings: those of an `UPDATE`.
     pub each_row: bool,
     /// Warnings of an `INSERT`'s new values for a row that it meets, if it meets one.
@@ -87,6 +89,7 @@ impl Diagnostics {
         self.surplus = 0;
         self.each_row = false;
         self.hides_servers = false;
+        self.unclear = false;
         self.if_met.clear();
         self.error = None;
         self.row_count = None;
@@ -104,6 +107,15 @@ impl Diagnostics {
         if !inserted {
             self.warnings.append(&mut if_met);
         }
+    }
+
+    /// The server has refused a statement of whose values some raised warnings: those of rows behind the one that it
+    /// refused did not come to that.
+    pub fn failed_at_server(&mut self) {
+        self.unclear |= self
+            .warnings
+            .iter()
+            .any(|w| !w.message.ends_with(" at row 1"));
     }
 
     /// How many warnings the proxy has raised.
@@ -276,6 +288,13 @@ fn question(key: &[u8]) -> Question {
     Question::Cells(items)
 }
 
+/// Whether a statement of this shape uses `VALUES()`, of which MySQL warns before anything else.
+pub(crate) fn calls_values(key: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
+    text.split_once(" on duplicate ")
+        .is_some_and(|(_, behind)| behind.contains("values"))
+}
+
 /// Whether a statement of this shape asks about the one before.
 pub(crate) fn asks(key: &[u8]) -> bool {
     !matches!(question(key), Question::None | Question::Keeps)
@@ -289,7 +308,13 @@ impl Session {
             return Ok(false);
         }
         let keeps = self.state.family == Family::MariaDb;
-        match question(&self.template.key) {
+        let question = match question(&self.template.key) {
+            Question::Warnings | Question::Cells(_) if self.diagnostics.unclear => {
+                Question::Unclear
+            }
+            clear => clear,
+        };
+        match question {
             Question::Keeps if keeps => {
                 self.diagnostics.row_count = None;
                 self.diagnostics.found_rows = None;

@@ -260,7 +260,10 @@ impl Session {
                 // what the server shows stands among them
                 self.diagnostics.surplus = surplus;
                 self.diagnostics.warnings = warnings;
+                self.diagnostics.failed_at_server();
             } else {
+                self.diagnostics.unclear = self.state.family == Family::MySql
+                    && diagnostics::calls_values(&self.template.key);
                 self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = Some(-1);
             }
