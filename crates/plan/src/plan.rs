@@ -44,7 +44,7 @@ impl ColumnUse {
 }
 
 /// Where a slot's value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The literal or parameter with this index (within its row, inside [`Piece::Rows`]).
     Literal {
@@ -59,6 +59,19 @@ pub enum Source {
     Bool(bool),
     /// The column's default.
     Default,
+}
+
+impl Source {
+    /// The same source where literals are counted from the statement's beginning instead of from a row's.
+    pub fn behind(self, base: usize) -> Self {
+        match self {
+            Source::Literal { index, negative } => Source::Literal {
+                index: index + base,
+                negative,
+            },
+            other => other,
+        }
+    }
 }
 
 /// What a slot's value is for.
@@ -77,6 +90,8 @@ pub enum Purpose {
     /// The order key of a constant's beginning: rows whose keys stand like this one or are equal
     /// to it are candidates, which the proxy looks at again.
     CandidateOrder,
+    /// All cells that hold the value already, one behind the other: see [`Upsert::constants`].
+    Kept,
 }
 
 impl Purpose {
@@ -144,6 +159,25 @@ pub struct ResultItem {
     pub computed: bool,
 }
 
+/// `GROUP BY`: what the server's definitions of the result cannot tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grouping {
+    /// The grouped protected columns among the result's. They come out of an aggregate of the
+    /// server's, and the client sees columns of their table.
+    pub columns: Vec<GroupedColumn>,
+}
+
+/// A protected column that a statement groups by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupedColumn {
+    /// Which of the result's columns.
+    pub item: usize,
+    /// The table's name or alias in the statement.
+    pub source: String,
+    /// It may be NULL.
+    pub nullable: bool,
+}
+
 /// Tier 2 for `UPDATE`: read under row locks, compute, write what changed, in one transaction.
 #[derive(Clone, Debug)]
 pub struct RowUpdate {
@@ -194,6 +228,24 @@ pub struct RowAssign {
     pub column: usize,
     /// What it becomes.
     pub value: NewValue,
+}
+
+/// `REPLACE`, or `INSERT … ON DUPLICATE KEY UPDATE` with columns whose tokens do not tell whether a value stays what it
+/// is. A row that is met counts only if it changes, and a value that is sealed again looks like a change. So the cells
+/// of the rows to be met are read first, and sent again where they hold the new value.
+#[derive(Clone, Debug)]
+pub struct Upsert {
+    /// The table as the statement names it.
+    pub target: String,
+    /// What each new row consists of on the server: names of physical columns, and their pieces.
+    /// Of folded rows, the first.
+    pub rows: Vec<Vec<(String, Text)>>,
+    /// The rows are folded: index of the first row's first literal, literals in each row.
+    pub folded: Option<(usize, usize)>,
+    /// Columns that get the new row's cell.
+    pub columns: Vec<usize>,
+    /// Columns that get the same cell in every row that is met.
+    pub constants: Vec<Slot>,
 }
 
 /// The right side of an assignment that tier 2 does.
@@ -271,6 +323,15 @@ pub struct Plan {
     /// Of an `UPDATE`: a query that tells whether any row matches. Where none does, the server
     /// never looks at the new values, however wrong.
     pub probe: Option<Text>,
+    /// Of an `INSERT … ON DUPLICATE KEY UPDATE` with constants: the statement without them. Where
+    /// no row is a duplicate, the server never looks at them.
+    pub insert_only: Option<Text>,
+    /// Of a `SELECT` with `GROUP BY`.
+    pub grouping: Option<Grouping>,
+    /// Calls of `VALUES()` that the server's text has more than the client's: MySQL warns of each.
+    pub surplus_values: u64,
+    /// Rows that are met count only if they change.
+    pub upsert: Option<Box<Upsert>>,
     /// Every `(database, name)` that was looked up as a table: what to look up again when the
     /// server's answer shows that the snapshot is stale.
     pub names: Vec<(String, String)>,

@@ -19,7 +19,7 @@ use sqlparser::tokenizer::Span;
 
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
-use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Text};
+use crate::plan::{ColumnUse, Grouping, Piece, Purpose, Slot, Source, Text, Upsert};
 use crate::template::{Literal, Template};
 
 /// What the session's state contributes to a plan.
@@ -96,6 +96,14 @@ pub(crate) struct Planner<'a> {
     pub pinned: Vec<(usize, Vec<u8>)>,
     /// See [`crate::plan::Plan::probe`].
     pub probe: Option<Text>,
+    /// See [`crate::plan::Plan::insert_only`].
+    pub insert_only: Option<Text>,
+    /// See [`crate::plan::Plan::grouping`].
+    pub grouping: Option<Grouping>,
+    /// See [`crate::plan::Plan::surplus_values`].
+    pub surplus_values: u64,
+    /// See [`crate::plan::Plan::upsert`].
+    pub upsert: Option<Upsert>,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -124,6 +132,10 @@ impl<'a> Planner<'a> {
             judged: HashSet::new(),
             pinned: Vec::new(),
             probe: None,
+            insert_only: None,
+            grouping: None,
+            surplus_values: 0,
+            upsert: None,
             near,
         })
     }

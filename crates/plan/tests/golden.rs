@@ -354,6 +354,27 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             writeln!(out, "show {what:?}: {}", text(t, &plan)).unwrap();
         }
     }
+    let names = |columns: &[usize]| -> Vec<&str> {
+        let name = |&c: &usize| plan.columns[c].column().name.as_str();
+        columns.iter().map(name).collect()
+    };
+    if let Some(u) = &plan.upsert {
+        let constants: Vec<usize> = u.constants.iter().map(|slot| slot.column).collect();
+        let (columns, constants) = (names(&u.columns), names(&constants));
+        writeln!(
+            out,
+            "keeps cells in {}: of rows {columns:?}, of constants {constants:?}",
+            u.target
+        )
+        .unwrap();
+    }
+    if let Some(t) = &plan.insert_only {
+        writeln!(out, "without duplicates: {}", text(t, &plan)).unwrap();
+    }
+    for g in plan.grouping.iter().flat_map(|g| &g.columns) {
+        let null = if g.nullable { ", or NULL" } else { "" };
+        writeln!(out, "groups: item {} of {}{null}", g.item, g.source).unwrap();
+    }
     if !plan.pinned.is_empty() {
         let pinned: Vec<_> = plan.pinned.iter().map(|(i, _)| i).collect();
         writeln!(out, "pinned: {pinned:?}").unwrap();

@@ -3,11 +3,11 @@
 //! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
 //! in a row (cell, token, key), so the coerced payload of the last one is kept.
 
-use onionskin_plan::{Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{Action, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, Stored,
-    TemporalKind, ValueError, Warning, WeightError, compare, order_bytes, store, weight,
+    Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, SqlType,
+    Stored, TemporalKind, ValueError, Warning, WeightError, compare, order_bytes, store, weight,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
@@ -15,6 +15,14 @@ use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::state::State;
+use crate::upsert::Kept;
+
+const NOT_NULL: u16 = 1048;
+const OUT_OF_RANGE: u16 = 1264;
+const NO_DEFAULT: u16 = 1364;
+const IMPOSSIBLE_CONVERSION: u16 = 3988;
+/// Of a text that its character set does not allow.
+pub(crate) const ILL_FORMED: u16 = 1300;
 
 /// The values of one execution.
 #[derive(Clone, Copy)]
@@ -65,6 +73,8 @@ pub(crate) struct Scratch {
     pub payload: Vec<u8>,
     weight: Vec<u8>,
     filled: Vec<u8>,
+    /// Cells that an upsert sends again.
+    pub kept: Kept,
 }
 
 impl<'a> Binder<'a> {
@@ -89,13 +99,15 @@ impl<'a> Binder<'a> {
     /// Fills a slot. `base` is added to literal indexes; `row` counts from 1 for messages.
     pub fn fill(&mut self, slot: &Slot, base: usize, row: u64) -> Outcome<Filled<'_>> {
         let stores = slot.purpose.stores();
-        let source = match slot.source {
-            Source::Literal { index, negative } => Source::Literal {
-                index: index + base,
-                negative,
-            },
-            other => other,
-        };
+        let source = slot.source.behind(base);
+        let upserts = self.prepared.plan.upsert.is_some();
+        if slot.purpose == Purpose::Kept {
+            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            filled.clear();
+            let cells = kept.constants.get(&slot.column);
+            filled.extend_from_slice(cells.map_or(b"", Vec::as_slice));
+            return Ok(Filled::Bytes(filled));
+        }
         let bound = match self.last {
             Some((column, last, as_stored, last_row, bound))
                 if column == slot.column
@@ -111,6 +123,17 @@ impl<'a> Binder<'a> {
                 bound
             }
         };
+        let place = (slot.column, source, row);
+        if upserts
+            && slot.purpose == Purpose::Seal
+            && bound != Bound::Null
+            && self.scratch.kept.cells.contains_key(&place)
+        {
+            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            filled.clear();
+            filled.extend_from_slice(kept.cells.get(&place).map_or(b"", Vec::as_slice));
+            return Ok(Filled::Bytes(filled));
+        }
         self.make(slot, bound)
     }
 
@@ -134,6 +157,7 @@ impl<'a> Binder<'a> {
         filled.clear();
         weights.clear();
         match slot.purpose {
+            Purpose::Kept => return Err(Failure::refused(&errors::INTERNAL, used.path())),
             Purpose::Seal => cipher
                 .seal(payload, filled)
                 .map_err(|e| Failure::seal(&e, &used.path()))?,
@@ -197,9 +221,13 @@ impl<'a> Binder<'a> {
         let result = (|| {
             let default;
             let mut implicit = false;
+            let mut is_parameter = false;
             let input = match source {
                 Source::Default => match &used.column().default {
                     None if !used.column().nullable => {
+                        if self.updates() && self.state.family == Family::MariaDb {
+                            return Err(no_default(&used.column().name));
+                        }
                         let strict = self.state.sql_mode.is_strict() && !self.ignore;
                         if strict {
                             return Err(no_default(&used.column().name));
@@ -230,8 +258,18 @@ impl<'a> Binder<'a> {
                 Source::Null => Input::Null,
                 Source::Bool(b) => Input::Bool(b),
                 Source::Literal { index, negative } => {
-                    self.values
-                        .input(index, negative, self.state, &mut literal, &used.path())?
+                    let input = self.values.input(
+                        index,
+                        negative,
+                        self.state,
+                        &mut literal,
+                        &used.path(),
+                    )?;
+                    is_parameter = self.values.param_number(index).is_some();
+                    if is_parameter && self.state.family == Family::MySql {
+                        check_conversion(ty, input)?;
+                    }
+                    input
                 }
             };
             let mut ctx = self.context(column, row);
@@ -257,6 +295,16 @@ impl<'a> Binder<'a> {
             }
             let stored = store(ty, input, &ctx, &mut payload, &mut warnings)
                 .map_err(|e| Failure::store(e, &used.path()))?;
+            if is_parameter {
+                // it is literals of which the parser says that they are ill-formed
+                warnings.retain(|w| w.code != ILL_FORMED);
+                let is_text = matches!(input, Input::Text { .. });
+                let too_great = warnings.iter().any(|w| w.code == OUT_OF_RANGE);
+                if is_text && too_great && self.state.family == Family::MySql && ty.is_integer() {
+                    // MySQL warns of such a parameter once more
+                    return Err(Failure::refused(&errors::VALUE, used.path()));
+                }
+            }
             match stored {
                 Stored::Null if !used.column().nullable => {
                     // several rows, or IGNORE: NULL becomes the type's own default
@@ -270,7 +318,7 @@ impl<'a> Binder<'a> {
                     }
                     warnings.push(Warning {
                         level: Level::Warning,
-                        code: 1048,
+                        code: NOT_NULL,
                         message: format!("Column '{}' cannot be null", used.column().name),
                     });
                     let plain = Context {
@@ -294,9 +342,12 @@ impl<'a> Binder<'a> {
         self.scratch.payload = payload;
         self.scratch.literal = literal;
         for warning in warnings {
-            // a missing default is reported once for a statement
-            let known =
-                warning.code == 1364 && self.warnings.iter().any(|w| w.message == warning.message);
+            // a missing default is reported once for a statement, and so are MySQL's NULLs in an INSERT
+            let once = warning.code == NO_DEFAULT
+                || (warning.code == NOT_NULL
+                    && self.state.family == Family::MySql
+                    && !self.updates());
+            let known = once && self.warnings.iter().any(|w| w.message == warning.message);
             if !known {
                 self.warnings.push(warning);
             }
@@ -304,10 +355,26 @@ impl<'a> Binder<'a> {
         result
     }
 
+    /// Whether the statement is an `UPDATE`.
+    fn updates(&self) -> bool {
+        let plan = &self.prepared.plan;
+        plan.probe.is_some() || matches!(plan.action, Action::Update(_))
+    }
+
     /// The payload of a stored value, for tier 2. `None` is NULL.
     pub fn stored_payload(&mut self, column: usize, source: Source) -> Outcome<Option<&[u8]>> {
+        self.stored_payload_of(column, source, 1)
+    }
+
+    /// The same for the row with this number.
+    pub fn stored_payload_of(
+        &mut self,
+        column: usize,
+        source: Source,
+        row: u64,
+    ) -> Outcome<Option<&[u8]>> {
         self.last = None;
-        match self.coerce(column, source, true, 1)? {
+        match self.coerce(column, source, true, row)? {
             Bound::Null => Ok(None),
             _ => Ok(Some(&self.scratch.payload)),
         }
@@ -379,6 +446,19 @@ impl<'a> Binder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Appends pieces of a row.
+    pub fn pieces(
+        &mut self,
+        pieces: &[Piece],
+        base: usize,
+        row: u64,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        pieces
+            .iter()
+            .try_for_each(|piece| self.piece(piece, base, row, out))
     }
 
     fn piece(&mut self, piece: &Piece, base: usize, row: u64, out: &mut Vec<u8>) -> Outcome<()> {
@@ -612,8 +692,7 @@ impl<'a> Values<'a> {
         };
         let unclear = || Failure::refused(&errors::VALUE, "a parameter");
         if let Some(bytes) = self.long(n) {
-            put_string(bytes, self.params.get(n).map(|p| p.ty.kind), state, out);
-            return Ok(());
+            return put_string(bytes, self.params.get(n).map(|p| p.ty.kind), state, out);
         }
         let param = self.params.get(n).ok_or_else(unclear)?;
         match param.value {
@@ -622,8 +701,17 @@ impl<'a> Values<'a> {
             BinaryValue::UInt(v) => out.extend_from_slice(v.to_string().as_bytes()),
             BinaryValue::Float(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
             BinaryValue::Double(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
-            BinaryValue::Bytes(bytes) => put_string(bytes, Some(param.ty.kind), state, out),
+            BinaryValue::Bytes(bytes) => {
+                return put_string(bytes, Some(param.ty.kind), state, out);
+            }
             BinaryValue::DateTime(d) => {
+                // a string of its own collation would not go with other strings
+                let word = match (d.month, d.day) {
+                    (0, _) | (_, 0) => "",
+                    _ if param.ty.kind == ColumnType::DATE => "DATE",
+                    _ => "TIMESTAMP",
+                };
+                out.extend_from_slice(word.as_bytes());
                 let text = format!(
                     "'{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}'",
                     d.year, d.month, d.day, d.hour, d.minute, d.second, d.microsecond
@@ -658,15 +746,25 @@ fn is_blob(kind: ColumnType) -> bool {
 }
 
 /// A string parameter as a literal that means the same under every `sql_mode`.
-fn put_string(bytes: &[u8], kind: Option<ColumnType>, state: &State, out: &mut Vec<u8>) {
+fn put_string(
+    bytes: &[u8],
+    kind: Option<ColumnType>,
+    state: &State,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
     if !kind.is_some_and(is_blob)
         && let Some(charset) = state.client_charset.filter(|&c| c != Charset::Binary)
     {
+        if charset.valid_prefix(bytes) < bytes.len() {
+            // a parameter may be ill-formed, a literal may not
+            return Err(Failure::refused(&errors::VALUE, "a parameter"));
+        }
         out.push(b'_');
         out.extend_from_slice(charset.name().as_bytes());
         out.push(b' ');
     }
     put_hex(bytes, out);
+    Ok(())
 }
 
 fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
@@ -722,8 +820,8 @@ fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
 }
 
 /// What a NOT NULL column without a default gets where the server is not strict.
-fn implicit_default(ty: &onionskin_value::SqlType) -> Input<'static> {
-    if ty.is_temporal() || ty.is_numeric() {
+fn implicit_default(ty: &SqlType) -> Input<'static> {
+    if ty.is_temporal() || ty.is_numeric() || ty.kind == Kind::Year {
         Input::Integer {
             negative: false,
             magnitude: 0,
@@ -738,9 +836,48 @@ fn implicit_default(ty: &onionskin_value::SqlType) -> Input<'static> {
     }
 }
 
+/// MySQL converts a parameter to the character set of the column that it is for before anything
+/// else, and does not where that would lose characters.
+fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
+    let (Input::Text { bytes, charset }, Some(collation)) = (input, ty.collation) else {
+        return Ok(());
+    };
+    let target = collation.charset();
+    if charset == target || charset.same_bytes(target, bytes) {
+        return Ok(());
+    }
+    let mut rest = bytes;
+    let mut converted = Vec::new();
+    while !rest.is_empty() {
+        match charset.decode(rest) {
+            Some((code, length)) if target.encode(code, &mut converted) => rest = &rest[length..],
+            _ => {
+                return Err(Failure::Value(ValueError {
+                    code: IMPOSSIBLE_CONVERSION,
+                    sqlstate: *b"HY000",
+                    message: format!(
+                        "Conversion from collation {} into {} impossible for parameter",
+                        charset.name(),
+                        collation.name()
+                    ),
+                }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the server raises an error of a value before it looks for rows.
+pub(crate) fn is_early(error: &ValueError, family: Family) -> bool {
+    match family {
+        Family::MySql => error.code == IMPOSSIBLE_CONVERSION,
+        Family::MariaDb => error.code == NO_DEFAULT,
+    }
+}
+
 fn cannot_be_null(column: &str) -> ValueError {
     ValueError {
-        code: 1048,
+        code: NOT_NULL,
         sqlstate: *b"23000",
         message: format!("Column '{column}' cannot be null"),
     }
@@ -748,7 +885,7 @@ fn cannot_be_null(column: &str) -> ValueError {
 
 fn no_default(column: &str) -> Failure {
     Failure::Value(ValueError {
-        code: 1364,
+        code: NO_DEFAULT,
         sqlstate: *b"HY000",
         message: format!("Field '{column}' doesn't have a default value"),
     })

@@ -3,6 +3,7 @@
 use onionskin_plan::{Ddl, DdlPiece, Refusal, errors};
 use onionskin_schema::alter::{self, Position};
 use onionskin_schema::{NewColumn, SchemaError, Table, physical_definitions};
+use onionskin_value::{Family, Kind, Level, Warning};
 use onionskin_wire::messages::Command;
 
 use crate::catalog::Prepared;
@@ -13,6 +14,42 @@ fn failed(error: &SchemaError) -> Failure {
     Failure::Refused(Refusal::new(&errors::DEFINITION, error.to_string()))
 }
 
+/// What MySQL says to the definitions of columns that it does not get to see.
+fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
+    const SYNTAX: u16 = 1681;
+    const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the \
+                            LPAD function to zero-pad numbers, or store the formatted numbers in a CHAR column.";
+    const WIDTH: &str =
+        "Integer display width is deprecated and will be removed in a future release.";
+    const UNSIGNED: &str = "UNSIGNED for decimal and floating point data types is deprecated and support for it will \
+                            be removed in a future release.";
+    let mut warnings = Vec::new();
+    for ty in columns.iter().map(|column| &column.sql_type) {
+        let has_width = match ty.kind {
+            Kind::TinyInt(width) => width.is_some_and(|w| w != 1),
+            Kind::SmallInt(width)
+            | Kind::MediumInt(width)
+            | Kind::Int(width)
+            | Kind::BigInt(width) => width.is_some(),
+            _ => false,
+        };
+        for (holds, message) in [
+            (ty.zerofill, ZEROFILL),
+            (has_width, WIDTH),
+            (ty.unsigned && !ty.is_integer(), UNSIGNED),
+        ] {
+            if holds && family == Family::MySql {
+                warnings.push(Warning {
+                    level: Level::Warning,
+                    code: SYNTAX,
+                    message: message.to_owned(),
+                });
+            }
+        }
+    }
+    warnings
+}
+
 impl Session {
     /// Carries a definition out and relays the server's answer.
     pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
@@ -21,6 +58,7 @@ impl Session {
         let sql = self.definition_text(ddl, &columns)?;
         self.server.put_query(&sql)?;
         self.server.flush()?;
+        self.diagnostics.warnings = deprecations(&columns, self.state.family);
         let done = self.relay_answer(Command::Query, &[]);
         // whatever the answer, what was known is not certain any more
         self.shared.accounts.forget(&prepared.plan.names);

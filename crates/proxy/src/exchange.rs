@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use onionskin_wire::messages::{Command, ErrPacket, OkPacket};
+use onionskin_wire::messages::{Command, EofPacket, ErrPacket, OkPacket};
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step};
 
@@ -196,6 +196,18 @@ impl Server {
         self.put_query(sql)?;
         self.flush()?;
         self.read_rows()
+    }
+
+    /// The warnings that the end of a result, the last packet, counts.
+    pub fn warnings_at_end(&self) -> Outcome<u16> {
+        let payload = self.payload();
+        let deprecated = self.capabilities.contains(Capabilities::DEPRECATE_EOF);
+        if deprecated && payload.len() >= 7 {
+            let ok = OkPacket::decode(payload, self.capabilities).map_err(Failure::Backend)?;
+            return Ok(ok.warnings);
+        }
+        let eof = EofPacket::decode(payload).map_err(Failure::Backend)?;
+        Ok(eof.warnings)
     }
 
     /// Whether a transaction is open, or would be by the next statement.

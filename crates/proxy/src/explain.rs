@@ -171,6 +171,7 @@ fn put(
                     .unwrap_or_default();
                 let (name, learned) = match slot.purpose {
                     Purpose::Seal => ("sealed", "a sealed value: that it is there, and its length"),
+                    Purpose::Kept => ("present cells", "which rows hold the value already"),
                     Purpose::StoreEquality | Purpose::CompareEquality => {
                         ("equality token", "which values are equal")
                     }

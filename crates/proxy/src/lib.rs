@@ -10,14 +10,17 @@
 //! | `bind` | values into cells and tokens, text or parameters |
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
+//! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
 //! | `define`, `show` | definitions of tables, and how they are shown |
+//! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `exchange` | statements of the proxy's own on the session's connection |
 
 mod bind;
 mod catalog;
 mod config;
 mod define;
+mod diagnostics;
 mod error;
 mod exchange;
 mod explain;
@@ -31,6 +34,7 @@ mod row_update;
 mod session;
 mod show;
 mod state;
+mod upsert;
 
 use std::sync::Arc;
 

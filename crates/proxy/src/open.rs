@@ -11,7 +11,7 @@ use onionskin_keys::KeySet;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_schema::KeyRole;
 use onionskin_value::{
-    Charset, Family, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
+    Charset, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
 };
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{
@@ -39,6 +39,8 @@ struct OpenColumn {
     /// Ciphers under other keys, met in cells.
     others: Vec<Arc<ColumnCipher>>,
     from: OpenFrom,
+    /// `MIN` or `MAX` of the whole table.
+    extremum: bool,
 }
 
 /// The definitions of a statement's result: as the server sent them, and as the client saw them. A
@@ -84,7 +86,7 @@ pub(crate) fn shown(
     if let Some(shown) = recalled.filter(|s| s.holds(server, state, binary)) {
         let columns = items.iter().map(|item| {
             let (index, from) = item.open?;
-            Some(OpenColumn::new(prepared, index, from))
+            Some(OpenColumn::new(prepared, index, item, from))
         });
         let opener = Opener::new(columns.collect(), shown.types.clone(), binary);
         return Ok((shown, opener));
@@ -127,7 +129,7 @@ pub(crate) fn definitions_of(
     let mut shown = Vec::with_capacity(items.len());
     let mut columns = Vec::with_capacity(items.len());
     let mut types = Vec::with_capacity(items.len());
-    for (item, packet) in items.iter().zip(server) {
+    for (n, (item, packet)) in items.iter().zip(server).enumerate() {
         let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
         types.push(definition.param_type());
         let Some((index, from)) = item.open else {
@@ -163,8 +165,22 @@ pub(crate) fn definitions_of(
         if !definition.org_name.is_empty() && !named && !around {
             return Err(Failure::Stale);
         }
+        let grouped = prepared
+            .plan
+            .grouping
+            .as_ref()
+            .and_then(|g| g.columns.iter().find(|c| c.item == n));
+        if let Some(grouped) = grouped {
+            // the server's is an aggregate, which has no origin
+            definition.schema = used.table.database.as_bytes().into();
+            definition.org_table = used.table.name.as_bytes().into();
+            definition.table = grouped.source.as_bytes().into();
+            definition
+                .flags
+                .set(ColumnFlags::NOT_NULL, !grouped.nullable);
+        }
         shown.push(logical_definition(&definition, item, used, state)?);
-        columns.push(Some(OpenColumn::new(prepared, index, from)));
+        columns.push(Some(OpenColumn::new(prepared, index, item, from)));
     }
     Ok((shown, Opener::new(columns, types, binary)))
 }
@@ -184,17 +200,16 @@ pub(crate) fn logical_definition(
     if let Some(name) = &item.name {
         shown.name = name.as_bytes().into();
     }
-    let wire = ty.wire(state.family, state.results_collation);
+    let wire = match item.computed {
+        true => ty.wire_of_extremum(state.family, state.results_collation),
+        false => ty.wire(state.family, state.results_collation),
+    };
     shown.column_type = ColumnType(wire.column_type);
     shown.charset = wire.charset;
     shown.length = wire.length;
     shown.decimals = wire.decimals;
     let mut flags = ColumnFlags::from_bits_retain(wire.flags);
     if item.computed {
-        if state.family == Family::MariaDb && matches!(ty.kind, Kind::Double | Kind::Float) {
-            shown.length = 23;
-        }
-        (shown.decimals, flags) = computed_shape(ty, state.family, wire.decimals, flags);
         // the function's result: no table, no key
         flags |= server.flags & ColumnFlags::NUM;
         shown.org_name = b"".as_slice().into();
@@ -219,29 +234,6 @@ pub(crate) fn logical_definition(
     Ok(out)
 }
 
-/// Decimals and flags of a function's result of this type: binary unless it is a text. The
-/// decimals of strings are "not fixed".
-pub(crate) fn computed_shape(
-    ty: &SqlType,
-    family: Family,
-    decimals: u8,
-    flags: ColumnFlags,
-) -> (u8, ColumnFlags) {
-    const NOT_FIXED: u8 = 39;
-    let string = ty.is_character() || ty.is_binary();
-    let decimals = if string && family == Family::MariaDb {
-        NOT_FIXED
-    } else {
-        decimals
-    };
-    let flags = if ty.is_character() {
-        flags
-    } else {
-        flags | ColumnFlags::BINARY
-    };
-    (decimals, flags)
-}
-
 /// The settings that cells are formatted under.
 pub(crate) fn format_context(state: &State) -> Outcome<FormatContext<'_>> {
     let results_charset = state
@@ -260,12 +252,26 @@ pub(crate) fn format_context(state: &State) -> Outcome<FormatContext<'_>> {
 }
 
 impl OpenColumn {
-    fn new(prepared: &Prepared, index: usize, from: OpenFrom) -> Self {
+    fn new(prepared: &Prepared, index: usize, item: &ResultItem, from: OpenFrom) -> Self {
         OpenColumn {
+            extremum: item.computed && prepared.plan.grouping.is_none(),
             used: prepared.plan.columns[index].clone(),
             cipher: Arc::clone(&prepared.ciphers[index]),
             others: Vec::new(),
             from,
+        }
+    }
+
+    fn format(
+        &self,
+        payload: &[u8],
+        ctx: &FormatContext,
+        out: &mut Vec<u8>,
+        binary: bool,
+    ) -> Outcome<()> {
+        match self.extremum {
+            true => format_extremum(&self.used, payload, ctx, out, binary),
+            false => format(&self.used, payload, ctx, out, binary),
         }
     }
 
@@ -329,7 +335,13 @@ impl Opener {
 
     /// Opens sealed cells of these columns of the plan, without a result of the server's.
     pub fn of_sealed(prepared: &Prepared, columns: impl Iterator<Item = usize>) -> Opener {
-        let columns = columns.map(|index| Some(OpenColumn::new(prepared, index, OpenFrom::Sealed)));
+        let item = ResultItem {
+            open: None,
+            name: None,
+            computed: false,
+        };
+        let columns =
+            columns.map(|index| Some(OpenColumn::new(prepared, index, &item, OpenFrom::Sealed)));
         Opener::new(columns.collect(), Vec::new(), false)
     }
 
@@ -372,7 +384,7 @@ impl Opener {
                     self.payload.clear();
                     column.open(keys, cell, &mut self.order, &mut self.payload)?;
                     let start = begin_text_cell(out);
-                    format(&column.used, &self.payload, ctx, out, false)?;
+                    column.format(&self.payload, ctx, out, false)?;
                     end_text_cell(out, start);
                 }
             }
@@ -402,7 +414,7 @@ impl Opener {
                     self.payload.clear();
                     column.open(keys, bytes, &mut self.order, &mut self.payload)?;
                     writer.start_cell().map_err(Failure::Backend)?;
-                    format(&column.used, &self.payload, ctx, out, true)?;
+                    column.format(&self.payload, ctx, out, true)?;
                 }
             }
         }
@@ -469,6 +481,40 @@ pub(crate) fn format(
     let Some(ty) = used.column().sql_type.as_ref() else {
         return Err(Failure::refused(&errors::INTERNAL, used.path()));
     };
+    format_as(ty, used, payload, ctx, out, binary)
+}
+
+/// The same for `MIN` or `MAX` of a whole table, which servers print as numbers without zeros before them.
+pub(crate) fn format_extremum(
+    used: &ColumnUse,
+    payload: &[u8],
+    ctx: &FormatContext,
+    out: &mut Vec<u8>,
+    binary: bool,
+) -> Outcome<()> {
+    let Some(ty) = used.column().sql_type.as_ref() else {
+        return Err(Failure::refused(&errors::INTERNAL, used.path()));
+    };
+    let ty = SqlType {
+        zerofill: false,
+        ..*ty
+    };
+    let start = out.len();
+    format_as(&ty, used, payload, ctx, out, binary)?;
+    if ty.kind == Kind::Year && !binary && out[start..] == *b"0000" {
+        out.truncate(start + 1);
+    }
+    Ok(())
+}
+
+fn format_as(
+    ty: &SqlType,
+    used: &ColumnUse,
+    payload: &[u8],
+    ctx: &FormatContext,
+    out: &mut Vec<u8>,
+    binary: bool,
+) -> Outcome<()> {
     let done = if binary {
         format_binary(ty, payload, ctx, out)
     } else {

@@ -5,11 +5,10 @@
 //! bound into cells and tokens like literals. What cannot be prepared at the server (tier 2
 //! updates, definitions) gets an id of ours and runs as text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{Action, LiteralKind, Piece, Template, errors};
-use onionskin_value::Warning;
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -20,6 +19,7 @@ use onionskin_wire::{
 
 use crate::bind::{Binder, Values, prepared_text};
 use crate::catalog::Prepared;
+use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
 use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text};
@@ -40,10 +40,12 @@ pub(crate) struct Statements {
     pub wrote: bool,
     /// Errors that were relayed behind other packets.
     pub errors_sent: u64,
-    /// The last statement's error, if it was ours: number and text.
-    pub own_error: Option<(u16, Vec<u8>)>,
-    /// Warnings of coercions that the server does not know of.
-    pub own_warnings: Vec<Warning>,
+    /// Relayed statements that ask about the statement before them, by id.
+    asking: HashSet<u32>,
+    /// The server has run another statement since it raised the present one's error.
+    pub interfered: bool,
+    /// The server's id of the statement that was relayed to it last.
+    pub relayed: Option<u32>,
 }
 
 /// A prepared statement that is more than relayed.
@@ -63,6 +65,7 @@ struct Statement {
 impl Statements {
     pub fn clear(&mut self) {
         self.open.clear();
+        self.asking.clear();
     }
 }
 
@@ -138,7 +141,11 @@ impl Session {
                 let payload = self.client.last_payload();
                 self.server.put_command(payload)?;
                 self.server.flush()?;
-                return self.relay_answer(Command::StmtPrepare, &[]);
+                self.relay_answer(Command::StmtPrepare, &[])?;
+                if let (true, Some(id)) = (asks(&self.template.key), self.statements.relayed) {
+                    self.statements.asking.insert(id);
+                }
+                return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => Some(text),
@@ -301,11 +308,15 @@ impl Session {
     }
 
     pub fn execute(&mut self) -> Outcome<()> {
-        self.statements.own_warnings.clear();
-        self.statements.own_error = None;
         self.statements.wrote = false;
+        self.statements.interfered = false;
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
+        if self.diagnostics.any() && self.statements.asking.contains(&id) {
+            let about = "a prepared question about the last statement";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        self.diagnostics.clear();
         let Some(mut statement) = self.statements.open.remove(&id) else {
             self.server.put_command(&payload)?;
             self.server.flush()?;
@@ -323,6 +334,8 @@ impl Session {
             let names = statement.prepared.plan.names.clone();
             if self.look_up(&names)? {
                 done = self.execute_statement(&mut statement, &payload);
+            } else {
+                self.statements.interfered = true;
             }
         }
         for long in &mut statement.long {
@@ -434,9 +447,12 @@ impl Session {
         } else {
             head.cursor
         };
+        if let Some(upsert) = &prepared.plan.upsert {
+            self.keep_cells(&prepared, upsert, values, 1, is_ignore(&statement.sql))?;
+        }
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        binder.ignore = is_ignore(&statement.sql);
-        binder.lenient_nulls = is_lenient(&statement.sql, None);
+        let flags = (is_ignore(&statement.sql), is_lenient(&statement.sql, None));
+        (binder.ignore, binder.lenient_nulls) = flags;
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         let mut body = Vec::new();
@@ -451,12 +467,17 @@ impl Session {
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
             return match failure {
-                Failure::Value(error) => self.matches_nothing(&prepared, values, error),
+                Failure::Value(error) => self.not_looked_at(&prepared, values, 1, flags, error),
                 other => Err(other),
             };
         }
         out.extend_from_slice(&body);
-        self.statements.own_warnings = binder.warnings;
+        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.each_row = prepared.plan.probe.is_some();
+        if let Err(failure) = self.warnings_of_rows(&prepared, values, 1, flags) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
         self.server.end_command()?;
         self.server.flush()?;
         match &prepared.plan.action {
@@ -514,6 +535,7 @@ impl Session {
                 self.server.flush()?;
                 return self.relay_answer(command, &[]);
             }
+            self.statements.asking.remove(&id);
             self.server.put_silent(&payload)?;
             return self.server.flush();
         }

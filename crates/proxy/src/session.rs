@@ -4,18 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use onionskin_plan::{Action, Outcome as PlanOutcome, Request, Template, errors};
+use onionskin_value::Family;
 use onionskin_wire::messages::{Command, OkPacket};
 use onionskin_wire::{Capabilities, Connection, StatusFlags, Step, WireError};
 
 use crate::Shared;
-use crate::bind::{Binder, Scratch, Values};
+use crate::bind::{Binder, Scratch, Values, is_early};
 use crate::catalog::{Account, PlanSpace, Prepared};
+use crate::diagnostics::{self, Diagnostics};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Server};
 use crate::login::Login;
 use crate::open::{self, Opener};
 use crate::prepared::Statements;
+use crate::row_update::matched_rows;
 use crate::state::State;
+use crate::upsert::UniqueKeys;
 
 /// One client and its server connection.
 pub(crate) struct Session {
@@ -29,6 +33,8 @@ pub(crate) struct Session {
     pub template: Template,
     pub scratch: Scratch,
     pub statements: Statements,
+    pub diagnostics: Diagnostics,
+    pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
     connection_id: u32,
@@ -109,6 +115,8 @@ impl Session {
             template: Template::default(),
             scratch: Scratch::default(),
             statements: Statements::default(),
+            diagnostics: Diagnostics::default(),
+            unique_keys: UniqueKeys::default(),
             locked_tables: false,
             connection_id: login.connection_id,
         };
@@ -241,9 +249,23 @@ impl Session {
             let mut out = Vec::new();
             packet.encode(&mut out);
             self.client.write_payload(&out)?;
-            if !matches!(failure, Failure::Server { .. }) {
-                self.statements.own_warnings.clear();
-                self.statements.own_error = Some((packet.code, packet.message.to_vec()));
+            // of an error of its own the server keeps what SHOW WARNINGS shows, unless it has run
+            // another statement since
+            let interfered = std::mem::take(&mut self.statements.interfered);
+            let ours = interfered || !matches!(failure, Failure::Server { .. });
+            let surplus = self.diagnostics.surplus;
+            let warnings = std::mem::take(&mut self.diagnostics.warnings);
+            self.diagnostics.clear();
+            if !ours {
+                // what the server shows stands among them
+                self.diagnostics.surplus = surplus;
+                self.diagnostics.warnings = warnings;
+                self.diagnostics.failed_at_server();
+            } else {
+                self.diagnostics.unclear = self.state.family == Family::MySql
+                    && diagnostics::calls_values(&self.template.key);
+                self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
+                self.diagnostics.row_count = Some(-1);
             }
         }
         self.client.flush()?;
@@ -390,15 +412,12 @@ impl Session {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
-        if !self.statements.own_warnings.is_empty() || self.statements.own_error.is_some() {
-            let key = &self.template.key;
-            if key.eq_ignore_ascii_case(b"show warnings")
-                || key.eq_ignore_ascii_case(b"show errors")
-            {
-                return self.show_warnings();
-            }
-            self.statements.own_warnings.clear();
-            self.statements.own_error = None;
+        if self.diagnostics.any() {
+            let sql = sql.to_vec();
+            return match self.ask(&sql)? {
+                true => Ok(()),
+                false => self.statement(&sql, true),
+            };
         }
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = self.space.get(&self.template.key)
@@ -472,8 +491,10 @@ impl Session {
                     .get(..4)
                     .is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
             all_relay &= !changes_mode;
+            all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
         }
         if all_relay {
+            self.diagnostics.clear();
             self.put_client_query()?;
             return self.relay_answer(Command::Query, &[]);
         }
@@ -494,9 +515,11 @@ impl Session {
     /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
     fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
         self.statements.more_results = !last;
-        self.statements.own_warnings.clear();
         let before = self.statements.errors_sent;
-        let done = self.statement(sql, false);
+        let done = match self.ask(sql) {
+            Ok(false) => self.statement(sql, false),
+            answered => answered.map(|_| ()),
+        };
         self.statements.more_results = false;
         done?;
         Ok(self.statements.errors_sent == before)
@@ -508,6 +531,7 @@ impl Session {
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
         self.statements.wrote = false;
+        self.statements.interfered = false;
         let done = loop {
             let planned = Planned {
                 sql: sql.to_vec(),
@@ -531,6 +555,7 @@ impl Session {
             let names = prepared.plan.names.clone();
             let changed = self.look_up(&names)?;
             if !changed && !matches!(done, Err(Failure::Stale)) {
+                self.statements.interfered = true;
                 break done;
             }
             self.template = template;
@@ -571,9 +596,16 @@ impl Session {
             }
             Action::Refuse(refusal) => Err(refusal.clone().into()),
             Action::Server { text, result } => {
+                if let Some(upsert) = &prepared.plan.upsert {
+                    let rows = planned.template.rows.map_or(1, |r| r.count);
+                    let ignore = planned.is_ignore();
+                    self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
+                }
                 match self.send_text(planned, text) {
                     Err(Failure::Value(error)) => {
-                        return self.matches_nothing(prepared, planned.values(), error);
+                        let rows = planned.template.rows.map_or(1, |r| r.count);
+                        let flags = (planned.is_ignore(), planned.is_lenient());
+                        return self.not_looked_at(prepared, planned.values(), rows, flags, error);
                     }
                     sent => sent?,
                 }
@@ -596,27 +628,78 @@ impl Session {
         }
     }
 
-    /// A value is wrong. If it is an `UPDATE`'s, and no row matches, that is no error.
-    pub fn matches_nothing(
+    /// A value is wrong. That is no error where the server never looks at it: the new values of
+    /// an `UPDATE` that finds no row, and of an `INSERT` that meets none. `flags` are whether
+    /// errors are ignored, and whether NULLs are taken leniently.
+    pub fn not_looked_at(
         &mut self,
         prepared: &Prepared,
         values: Values,
+        rows: usize,
+        flags: (bool, bool),
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
-        let Some(probe) = &prepared.plan.probe else {
+        if is_early(&error, self.state.family) {
+            return Err(Failure::Value(error));
+        }
+        let plan = &prepared.plan;
+        let Some(text) = plan.probe.as_ref().or(plan.insert_only.as_ref()) else {
             return Err(Failure::Value(error));
         };
         let mut sql = Vec::new();
-        Binder::new(prepared, &self.state, values, &mut self.scratch).text(probe, 1, &mut sql)?;
-        if !self.server.rows(&sql)?.is_empty() {
-            return Err(Failure::Value(error));
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.text(text, rows, &mut sql)?;
+        let warnings = binder.warnings;
+        self.diagnostics.clear();
+        if plan.probe.is_some() {
+            if !self.server.rows(&sql)?.is_empty() {
+                return Err(Failure::Value(error));
+            }
+            let info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
+            return self.write_done(&Done {
+                info,
+                ..Done::default()
+            });
         }
-        self.statements.own_warnings.clear();
-        let info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
-        self.write_done(&Done {
-            info,
-            ..Done::default()
-        })
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        self.diagnostics.warnings = warnings;
+        match self.relay_answer(Command::Query, &[]) {
+            // a duplicate: the server would look at the value now
+            Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),
+            done => done,
+        }
+    }
+
+    /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
+    pub fn warnings_of_rows(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        rows: usize,
+        flags: (bool, bool),
+    ) -> Outcome<()> {
+        let Some(text) = &prepared.plan.insert_only else {
+            return Ok(());
+        };
+        let all = self.diagnostics.warnings.len();
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.text(text, rows, &mut Vec::new())?;
+        let of_rows = binder.warnings.len();
+        if of_rows == all {
+            return Ok(());
+        }
+        let of_rows = of_rows.min(all);
+        let (_, several) = flags;
+        if several || self.state.found_rows {
+            // how many rows are met is not told
+            let about = "a value behind ON DUPLICATE KEY UPDATE that does not fit";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        self.diagnostics.if_met = self.diagnostics.warnings.split_off(of_rows);
+        Ok(())
     }
 
     /// Binds and sends a text.
@@ -637,7 +720,17 @@ impl Session {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
-        self.statements.own_warnings = binder.warnings;
+        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.each_row = planned.prepared.plan.probe.is_some();
+        if self.state.family == Family::MySql {
+            self.diagnostics.surplus = planned.prepared.plan.surplus_values;
+        }
+        let flags = (planned.is_ignore(), planned.is_lenient());
+        let prepared = &planned.prepared;
+        if let Err(failure) = self.warnings_of_rows(prepared, planned.values(), rows, flags) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
         self.server.end_command()?;
         self.server.flush()
     }
@@ -739,6 +832,9 @@ impl Session {
                     continue;
                 }
                 _ => {
+                    if let Step::PrepareOk(prepared) = step {
+                        self.statements.relayed = Some(prepared.statement_id);
+                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
@@ -829,7 +925,7 @@ impl Session {
     pub fn write_end(&mut self, step: Step) -> Outcome<()> {
         let payload = self.server.connection.last_payload();
         let more = self.statements.more_results && self.server.tracker.is_complete();
-        let own = self.statements.own_warnings.len();
+        let untouched = self.diagnostics.adds_nothing();
         let same = self
             .client_capabilities
             .contains(Capabilities::SESSION_TRACK)
@@ -844,7 +940,7 @@ impl Session {
                     .capabilities
                     .contains(Capabilities::DEPRECATE_EOF)
                     || payload.len() < 7));
-        if (same || is_eof) && !more && own == 0 {
+        if (same || is_eof) && !more && untouched {
             return self.client.write_payload(payload).map_err(Failure::Client);
         }
         if matches!(step, Step::EofAfterColumns { .. }) {
@@ -857,9 +953,7 @@ impl Session {
             if more {
                 eof.status |= StatusFlags::MORE_RESULTS;
             }
-            eof.warnings = eof
-                .warnings
-                .saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
+            eof.warnings = self.diagnostics.sum(eof.warnings);
             eof.encode(&mut out);
         } else {
             let mut ok =
@@ -867,10 +961,12 @@ impl Session {
             if more {
                 ok.status |= StatusFlags::MORE_RESULTS;
             }
-            ok.warnings = ok
-                .warnings
-                .saturating_add(u16::try_from(own).unwrap_or(u16::MAX));
-            let info = with_warnings(ok.info, ok.warnings);
+            // MariaDB tells nothing of an UPDATE that it sees to find no row
+            let rows = matched_rows(ok.info).unwrap_or(ok.affected_rows);
+            self.diagnostics.found(rows);
+            self.diagnostics.inserted(ok.affected_rows == 1);
+            ok.warnings = self.diagnostics.sum(ok.warnings);
+            let info = self.diagnostics.info(ok.info);
             ok.info = &info;
             ok.encode(&mut out, self.client_capabilities);
         }
@@ -889,9 +985,9 @@ impl Session {
     pub fn write_done(&mut self, done: &Done) -> Outcome<()> {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
         status.set(StatusFlags::MORE_RESULTS, self.statements.more_results);
-        let own = u16::try_from(self.statements.own_warnings.len()).unwrap_or(u16::MAX);
-        let warnings = done.warnings.saturating_add(own);
-        let info = with_warnings(&done.info, warnings);
+        let warnings = self.diagnostics.sum(done.warnings);
+        let info = self.diagnostics.info(&done.info);
+        self.diagnostics.row_count = i64::try_from(done.affected_rows).ok();
         let ok = OkPacket {
             affected_rows: done.affected_rows,
             last_insert_id: done.last_insert_id,
@@ -992,55 +1088,6 @@ impl Session {
         Ok(opener)
     }
 
-    /// `SHOW WARNINGS` after a statement some of whose values were coerced here.
-    fn show_warnings(&mut self) -> Outcome<()> {
-        let own = std::mem::take(&mut self.statements.own_warnings);
-        let error = self.statements.own_error.clone();
-        self.server.put_query(b"SHOW WARNINGS")?;
-        self.server.flush()?;
-        self.server.begin(Command::Query)?;
-        while !self.server.tracker.is_complete() {
-            let step = self.server.step()?;
-            match step {
-                Step::Err => return Err(self.server.error()),
-                // an error of ours: what the server still shows is of an earlier statement
-                Step::Row if error.is_some() => {}
-                Step::EndOfRows { .. } => {
-                    if let Some((code, message)) = &error {
-                        let out = self.client.begin_payload();
-                        let code = code.to_string();
-                        for cell in [b"Error".as_slice(), code.as_bytes(), message] {
-                            onionskin_wire::rows::put_text_cell(out, Some(cell));
-                        }
-                        self.client.end_payload().map_err(Failure::Client)?;
-                    }
-                    for warning in &own {
-                        let level = match warning.level {
-                            onionskin_value::Level::Note => b"Note".as_slice(),
-                            onionskin_value::Level::Warning => b"Warning",
-                        };
-                        let out = self.client.begin_payload();
-                        let code = warning.code.to_string();
-                        for cell in [level, code.as_bytes(), warning.message.as_bytes()] {
-                            onionskin_wire::rows::put_text_cell(out, Some(cell));
-                        }
-                        self.client.end_payload().map_err(Failure::Client)?;
-                    }
-                    self.write_end(step)?;
-                }
-                Step::EofAfterColumns { .. } => self.write_end(step)?,
-                _ => {
-                    let payload = self.server.connection.last_payload();
-                    self.client
-                        .write_payload(payload)
-                        .map_err(Failure::Client)?;
-                }
-            }
-        }
-        self.statements.own_warnings = own;
-        Ok(())
-    }
-
     fn field_list(&mut self) -> Outcome<()> {
         let payload = self.client.last_payload().to_vec();
         let list =
@@ -1137,19 +1184,6 @@ pub(crate) fn is_ignore(text: &[u8]) -> bool {
     text.split(|&b| b == b' ')
         .take(4)
         .any(|word| word.eq_ignore_ascii_case(b"ignore"))
-}
-
-/// `… Warnings: 0` with the right number.
-fn with_warnings(info: &[u8], warnings: u16) -> Vec<u8> {
-    const MARK: &[u8] = b"Warnings: ";
-    match memchr::memmem::rfind(info, MARK) {
-        Some(at) => {
-            let mut text = info[..at + MARK.len()].to_vec();
-            text.extend_from_slice(warnings.to_string().as_bytes());
-            text
-        }
-        None => info.to_vec(),
-    }
 }
 
 /// Whether a cell did not open, which an outdated snapshot can cause.

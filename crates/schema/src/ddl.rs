@@ -199,10 +199,16 @@ pub fn index_column_name(column: &Column) -> Result<&str, SchemaError> {
     protection
         .names
         .equality_column()
+        .filter(|_| column.sql_type.as_ref().is_none_or(can_be_indexed))
         .map(|(name, _)| name)
         .ok_or_else(|| SchemaError::IndexWithoutCapability {
             column: column.name.clone(),
         })
+}
+
+/// The servers build no index on `CHAR(0)`.
+fn can_be_indexed(sql_type: &SqlType) -> bool {
+    sql_type.payload_max() > 0
 }
 
 impl NewColumn {
@@ -210,6 +216,7 @@ impl NewColumn {
     pub fn index_column_name(&self) -> Result<String, SchemaError> {
         self.names()
             .equality_column()
+            .filter(|_| can_be_indexed(&self.sql_type))
             .map(|(name, _)| name.to_owned())
             .ok_or_else(|| SchemaError::IndexWithoutCapability {
                 column: self.name.clone(),

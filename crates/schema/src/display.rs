@@ -9,7 +9,7 @@ use onionskin_value::{
 
 use crate::{
     errors::SchemaError,
-    quote::push_shown_literal,
+    quote::{push_literal_of_expression, push_shown_literal},
     table::DefaultLiteral,
     type_facts::{data_type_of, is_binary, is_long, is_numeric},
 };
@@ -33,6 +33,9 @@ pub(crate) fn push_default_clause(
             match std::str::from_utf8(value) {
                 Ok(text) if family == Family::MariaDb && is_numeric(data_type) => {
                     out.push_str(text);
+                }
+                Ok(text) if family == Family::MariaDb && is_long(data_type) => {
+                    push_literal_of_expression(out, &shown(text));
                 }
                 Ok(text) if family == Family::MariaDb => push_shown_literal(out, &shown(text)),
                 Ok(text) if text.chars().all(in_basic_plane) => push_shown_literal(out, text),
@@ -58,7 +61,7 @@ pub(crate) fn default_cell(
     };
     let column_type = sql_type.to_sql(family);
     let data_type = data_type_of(&column_type);
-    if family == Family::MySql && is_binary(data_type) {
+    if family == Family::MySql && is_binary(data_type) && !value.is_empty() {
         // MySQL prints the bytes as a C string.
         let end = value.iter().position(|&byte| byte == 0);
         let shown = &value[..end.unwrap_or(value.len())];
@@ -72,7 +75,7 @@ pub(crate) fn default_cell(
     if family == Family::MariaDb && is_long(data_type) {
         // Defaults of these types are expressions to MariaDB.
         let mut literal = String::with_capacity(text.len() + 2);
-        push_shown_literal(&mut literal, &text);
+        push_literal_of_expression(&mut literal, &text);
         return Some(literal);
     }
     Some(text)

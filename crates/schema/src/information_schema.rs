@@ -143,21 +143,23 @@ fn default(family: Family) -> String {
         Family::MySql => format!(
             "CASE WHEN onionskin_default IN ('', '{DEFAULT_NULL}') THEN NULL \
              WHEN {data_type} IN ('binary', 'varbinary') \
-             THEN CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1))) \
+             THEN IF(LENGTH({bytes}) = 0, '', CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1)))) \
              ELSE {text} END"
         ),
-        // The value as SQL.
+        // The value as SQL; quotes are escaped in the defaults of long types, which are expressions.
         Family::MariaDb => {
+            let is_long = format!("({data_type} LIKE '%text' OR {data_type} LIKE '%blob')");
+            let quote = format!("IF({is_long}, _utf8mb4 X'5C27', _utf8mb4 X'2727')");
             let escaped = [
-                ("5C", "5C5C"),
-                ("27", "2727"),
-                ("0A", "5C6E"),
-                ("0D", "5C72"),
-                ("00", "5C30"),
+                ("5C", "_utf8mb4 X'5C5C'"),
+                ("27", quote.as_str()),
+                ("0A", "_utf8mb4 X'5C6E'"),
+                ("0D", "_utf8mb4 X'5C72'"),
+                ("00", "_utf8mb4 X'5C30'"),
             ]
             .iter()
             .fold(text.clone(), |text, (from, to)| {
-                format!("REPLACE({text}, _utf8mb4 X'{from}', _utf8mb4 X'{to}')")
+                format!("REPLACE({text}, _utf8mb4 X'{from}', {to})")
             });
             format!(
                 "CASE WHEN onionskin_default = '' THEN NULL \

@@ -59,6 +59,15 @@ pub(crate) fn text_as_hex_literal(text: &str) -> String {
 /// Appends `text` as servers print string literals in SHOW CREATE TABLE: in quotes, with backslash escapes
 /// whatever the `sql_mode` is.
 pub(crate) fn push_shown_literal(out: &mut String, text: &str) {
+    push_literal(out, text, "''");
+}
+
+/// Appends `text` as MariaDB prints a string literal inside of an expression.
+pub(crate) fn push_literal_of_expression(out: &mut String, text: &str) {
+    push_literal(out, text, "\\'");
+}
+
+fn push_literal(out: &mut String, text: &str, quote: &str) {
     out.push('\'');
     for c in text.chars() {
         match c {
@@ -66,7 +75,7 @@ pub(crate) fn push_shown_literal(out: &mut String, text: &str) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("''"),
+            '\'' => out.push_str(quote),
             _ => out.push(c),
         }
     }
@@ -76,6 +85,13 @@ pub(crate) fn push_shown_literal(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotes_in_expressions_are_escaped() {
+        let mut out = String::new();
+        push_literal_of_expression(&mut out, "it's \\");
+        assert_eq!(out, r"'it\'s \\'");
+    }
 
     #[test]
     fn identifiers_double_their_backquotes() {

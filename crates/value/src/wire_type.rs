@@ -93,6 +93,54 @@ impl SqlType {
         }
     }
 
+    /// The column definition that this family sends for `MIN` or `MAX` of such a column.
+    pub fn wire_of_extremum(&self, family: Family, results_charset: u16) -> WireType {
+        let natural = SqlType {
+            kind: match self.kind {
+                Kind::TinyInt(_) => Kind::TinyInt(None),
+                Kind::SmallInt(_) => Kind::SmallInt(None),
+                Kind::MediumInt(_) => Kind::MediumInt(None),
+                Kind::Int(_) => Kind::Int(None),
+                Kind::BigInt(_) => Kind::BigInt(None),
+                other => other,
+            },
+            zerofill: false,
+            ..*self
+        };
+        let mut wire = natural.wire(family, results_charset);
+        wire.flags &= !(FLAG_ZEROFILL | FLAG_BLOB);
+        if !self.is_character() {
+            wire.flags |= FLAG_BINARY;
+        }
+        if self.is_large() {
+            // The bytes of the column are taken for characters.
+            let each = self.collation.map_or(1, |c| c.charset().max_bytes());
+            wire.length = wire.length.saturating_mul(each);
+        }
+        let is_string = self.is_character() || self.is_binary();
+        match family {
+            Family::MySql if is_string => wire.decimals = 31,
+            Family::MySql => {}
+            Family::MariaDb => {
+                if is_string {
+                    wire.decimals = 39;
+                }
+                match self.kind {
+                    Kind::Float | Kind::Double => wire.length = 23,
+                    // seven digits and a sign, but not less than what the definition says
+                    Kind::MediumInt(Some(width)) if !self.unsigned => {
+                        wire.length = u32::from(width).max(8);
+                    }
+                    Kind::TinyText | Kind::TinyBlob => wire.column_type = 249,
+                    Kind::MediumText | Kind::MediumBlob => wire.column_type = 250,
+                    Kind::LongText | Kind::LongBlob => wire.column_type = 251,
+                    _ => {}
+                }
+            }
+        }
+        wire
+    }
+
     fn wire_string(&self, results_charset: u16) -> WireType {
         let collation = self.collation;
         // Lengths are told for the charset that the cells are in, even for types that count bytes.
@@ -126,6 +174,55 @@ impl SqlType {
             length,
             flags,
             decimals: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recorded from MariaDB 10.11 and MySQL 9.7 under `SET NAMES utf8mb4`.
+    #[test]
+    fn extremes_have_definitions_of_their_own() {
+        let wire = |text: &str, collation, family| {
+            let ty = SqlType::parse(text, collation).expect("a type");
+            let wire = ty.wire_of_extremum(family, 45);
+            (wire.column_type, wire.length, wire.decimals, wire.flags)
+        };
+        let general = Some("utf8mb4_general_ci");
+        for (text, collation, mariadb, mysql) in [
+            ("float", None, (4, 23, 31, 128), (4, 12, 31, 128)),
+            ("year(4)", None, (13, 4, 0, 160), (13, 4, 0, 160)),
+            (
+                "tinyint(3) unsigned zerofill",
+                None,
+                (1, 3, 0, 160),
+                (1, 3, 0, 160),
+            ),
+            ("tinytext", general, (249, 4080, 39, 0), (252, 4080, 31, 0)),
+            (
+                "text",
+                general,
+                (252, 1_048_560, 39, 0),
+                (252, 1_048_560, 31, 0),
+            ),
+            (
+                "text",
+                Some("latin1_swedish_ci"),
+                (252, 262_140, 39, 0),
+                (252, 262_140, 31, 0),
+            ),
+            ("int(5)", None, (3, 11, 0, 128), (3, 11, 0, 128)),
+            ("mediumint(2)", None, (9, 8, 0, 128), (9, 9, 0, 128)),
+            ("mediumint(9)", None, (9, 9, 0, 128), (9, 9, 0, 128)),
+            ("blob", None, (252, 65_535, 39, 128), (252, 65_535, 31, 128)),
+            ("char(4)", general, (254, 16, 39, 0), (254, 16, 31, 0)),
+            ("binary(4)", None, (254, 4, 39, 128), (254, 4, 31, 128)),
+            ("timestamp(2)", None, (7, 22, 2, 160), (7, 22, 2, 128)),
+        ] {
+            assert_eq!(wire(text, collation, Family::MariaDb), mariadb, "{text}");
+            assert_eq!(wire(text, collation, Family::MySql), mysql, "{text}");
         }
     }
 }

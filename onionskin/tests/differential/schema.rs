@@ -244,11 +244,6 @@ impl Column {
     pub fn has_lookalikes(&self) -> bool {
         self.ty.is_text() || self.ty.is_approximate()
     }
-
-    /// Whether the proxy cannot tell by tokens that a new value is the old one.
-    pub fn has_inexact_tokens(&self) -> bool {
-        self.protection.is_some() && (self.has_lookalikes() || !self.can_equal())
-    }
 }
 
 impl Table {

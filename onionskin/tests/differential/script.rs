@@ -36,9 +36,6 @@ pub struct Check {
     pub approximate: Vec<usize>,
     /// Speaks of the statement before it; left out when that was refused.
     pub follows: bool,
-    /// Assigns columns of which the proxy cannot tell in the server whether the new value is the old one; then
-    /// INSERT … ON DUPLICATE KEY UPDATE and REPLACE count a row more.
-    pub inexact: bool,
     /// More than one thing can be wrong with it, and which of them is found first is not certain.
     pub several_errors: bool,
 }
@@ -50,7 +47,6 @@ impl Default for Check {
             lookalikes: Vec::new(),
             approximate: Vec::new(),
             follows: false,
-            inexact: false,
             several_errors: false,
         }
     }

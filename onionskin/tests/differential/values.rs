@@ -199,7 +199,9 @@ pub fn compared(random: &mut Random, column: &Column) -> Literal {
 /// finds 10:11:12 in an indexed TIME(0).
 fn is_rounded_by_an_index(column: &Column, literal: &Literal) -> bool {
     let (Type::Time(digits) | Type::DateTime(digits) | Type::Timestamp(digits)) = column.ty else {
-        return column.is_indexed && column.ty == Type::Date && literal.risky;
+        // Likewise a DATE, and a YEAR out of range.
+        let cut = matches!(column.ty, Type::Date | Type::Year);
+        return column.is_indexed && cut && literal.risky;
     };
     let fraction = literal.sql.split_once('.').map_or(0, |(_, rest)| {
         rest.bytes().take_while(u8::is_ascii_digit).count()

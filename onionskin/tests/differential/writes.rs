@@ -2,7 +2,7 @@
 
 use super::conditions::{by_id, filter, sql};
 use super::random::Random;
-use super::schema::{Column, Table, Type};
+use super::schema::{Table, Type};
 use super::script::{Check, Insert, Piece, Statement};
 use super::values::{self, Literal};
 
@@ -26,14 +26,6 @@ pub fn insert(random: &mut Random, tables: &[Table], number: usize) -> Insert {
     insert.verb = random.pick(&["INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE"]);
     if insert.verb == "INSERT" && random.chance(25) {
         insert.on_duplicate = on_duplicate(random, table, number);
-    }
-    let touches_inexact = table.columns.iter().any(Column::has_inexact_tokens);
-    let duplicates_count = insert.verb == "REPLACE" || !insert.on_duplicate.is_empty();
-    insert.check.inexact = touches_inexact && duplicates_count;
-    if insert.check.inexact && table.columns.iter().any(|c| c.on_update) {
-        // An assignment that changes nothing would set the time.
-        insert.on_duplicate.clear();
-        insert.check.inexact = insert.verb == "REPLACE";
     }
     insert
 }
@@ -86,6 +78,7 @@ fn plain_insert(
                 {
                     Literal {
                         sql: "DEFAULT".into(),
+                        risky: !column.nullable && column.default.is_none(),
                         ..Literal::null()
                     }
                 } else if careful {
@@ -162,6 +155,8 @@ pub fn update(random: &mut Random, tables: &[Table], number: usize) -> Statement
     ))];
     let mut label = "update";
     let mut order_matters = ignore;
+    // The proxy computes all values before it writes any.
+    let mut computes_unique = false;
     let count = 1 + random.below(3);
     let mut assigned = 0;
     for index in random.sample(table.columns.len(), count) {
@@ -179,6 +174,7 @@ pub fn update(random: &mut Random, tables: &[Table], number: usize) -> Statement
             label = "update arithmetic";
             // Whether the first row that does not fit is found first depends on the order.
             order_matters = true;
+            computes_unique |= table.is_unique(name);
             let text = match random.below(5) {
                 0 => format!("{name} = {name} - "),
                 1 => format!("{name} = {name} * "),
@@ -224,7 +220,7 @@ pub fn update(random: &mut Random, tables: &[Table], number: usize) -> Statement
         }
     }
     let check = Check {
-        several_errors: !ordered || assigned > 1,
+        several_errors: !ordered || assigned > 1 || computes_unique,
         ..Check::default()
     };
     Statement {

@@ -276,6 +276,14 @@ pub(super) fn canonical(
             format!("column {column}: TIMESTAMP with a DEFAULT"),
         );
     }
+    let year = matches!(sql_type.kind, onionskin_value::Kind::Year);
+    if year && matches!(default, DefaultLiteral::Value(text) if text.len() != 4) {
+        // the number 0 is the year 0, the text '0' is 2000
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: YEAR with a DEFAULT that is not of four digits"),
+        );
+    }
     let context = onionskin_value::Context {
         sql_mode: onionskin_value::SqlMode::STRICT,
         time_zone: &onionskin_value::TimeZone::UTC,

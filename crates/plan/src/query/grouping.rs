@@ -6,11 +6,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use sqlparser::ast::{Expr, Function, GroupByExpr, Ident, SelectItem};
+use sqlparser::ast::{
+    Expr, Function, GroupByExpr, Ident, JoinOperator, SelectItem, TableFactor, TableWithJoins,
+};
 
 use crate::errors;
 use crate::lex::LiteralKind;
-use crate::plan::ColumnUse;
+use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::predicate::{equality, exact_order, no_order};
 use crate::scope::Scope;
@@ -196,4 +198,61 @@ impl Planner<'_> {
             None => Ok(None),
         }
     }
+}
+
+/// Which columns of the result are grouped protected ones, and whose.
+pub(super) fn grouping(
+    projection: &[SelectItem],
+    items: &[ResultItem],
+    columns: &[ColumnUse],
+    scope: &Scope,
+    outer: bool,
+) -> Grouping {
+    let mut found = Grouping::default();
+    for (item, (shown, given)) in projection.iter().zip(items).enumerate() {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = shown else {
+            // `*` over protected columns is no grouped item
+            return Grouping::default();
+        };
+        let (Some((index, _)), false) = (given.open, given.computed) else {
+            continue;
+        };
+        let column = &columns[index];
+        let qualifier = match expr {
+            Expr::CompoundIdentifier(parts) => parts.iter().nth_back(1).map(|p| p.value.as_str()),
+            _ => None,
+        };
+        let source = scope.sources.iter().find(|s| {
+            let same = |t: &Arc<_>| Arc::ptr_eq(t, &column.table);
+            s.table.as_ref().is_some_and(same)
+                && qualifier.is_none_or(|q| s.name.eq_ignore_ascii_case(q))
+        });
+        found.columns.push(GroupedColumn {
+            item,
+            source: source.map_or(column.table.name.clone(), |s| s.name.clone()),
+            nullable: column.column().nullable || outer,
+        });
+    }
+    found
+}
+
+/// Whether rows of one side may be missing.
+pub(super) fn has_outer_join(item: &TableWithJoins) -> bool {
+    let nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => has_outer_join(table_with_joins),
+        _ => false,
+    };
+    nested(&item.relation)
+        || item.joins.iter().any(|join| {
+            nested(&join.relation)
+                || matches!(
+                    join.join_operator,
+                    JoinOperator::Left(_)
+                        | JoinOperator::LeftOuter(_)
+                        | JoinOperator::Right(_)
+                        | JoinOperator::RightOuter(_)
+                )
+        })
 }

@@ -6,6 +6,7 @@ use sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, SelectFlavor, SelectIt
 
 use super::Given;
 use super::finish::{Call, Finishing, aggregate_of};
+use super::grouping::{grouping, has_outer_join};
 use crate::errors;
 use crate::finishing::{Aggregate, Limit};
 use crate::plan::ColumnUse;
@@ -175,6 +176,16 @@ impl Planner<'_> {
         }
         for key in order {
             self.order_key(&key.expr, projection, &scope)?;
+        }
+        if matches!(mode, Mode::Top) && !keys.is_empty() {
+            let outer = from.iter().any(has_outer_join);
+            self.grouping = Some(grouping(
+                projection,
+                &given.items,
+                &self.columns,
+                &scope,
+                outer,
+            ));
         }
         Ok(given)
     }

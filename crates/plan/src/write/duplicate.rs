@@ -7,7 +7,7 @@ use sqlparser::ast::{Assignment, Expr};
 
 use super::{Target, is_default, physical};
 use crate::errors::{self, Refusal};
-use crate::plan::{ColumnUse, Purpose};
+use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 
@@ -18,6 +18,7 @@ impl Planner<'_> {
         scope: &Scope,
         table: &Arc<Table>,
         alias: Option<&str>,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let from = self
             .tokens
@@ -30,9 +31,10 @@ impl Planner<'_> {
             .rposition(|t| !t.is(b';'))
             .map_or(0, |i| i + 1);
         let parts = self.split_commas(from + 3..end);
-        if parts.len() != list.len() {
+        if parts.len() != list.len() || from < 2 {
             return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
         }
+        let mut has_constants = false;
         for (assignment, tokens) in list.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
             let column = match self.target(&name, table)? {
@@ -46,11 +48,25 @@ impl Planner<'_> {
                 .column()
                 .sql_type
                 .as_ref()
-                .is_some_and(|t| t.weight_is_exact());
+                .is_some_and(|t| t.weight_is_exact())
+                && column.column().equality_column().is_some();
             let range = self.bytes_of(tokens);
             if let Some(new_row) = self.new_row(&assignment.value, &column, alias)? {
+                let index = self.column_index(&column);
+                let is_left_out = |piece: &Piece| matches!(piece, Piece::Slot(slot) if slot.column == index && slot.source == Source::Default);
+                let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
+                let required = column.column().default.is_none() && !column.column().nullable;
+                if required && given.any(is_left_out) {
+                    // servers take the column for given then, and store what they store without strict mode
+                    return refuse(&errors::VALUE, column.path());
+                }
                 let token = column.column().equality_column().map(|(n, _)| quoted(n));
                 let mut text = String::new();
+                let mut calls = 0;
+                let mut new_row = |name: &str| {
+                    calls += 1;
+                    new_row(name)
+                };
                 for (i, (name, purpose)) in physical(&column).into_iter().enumerate() {
                     let name = quoted(name);
                     if i > 0 {
@@ -65,15 +81,47 @@ impl Planner<'_> {
                         _ => text.push_str(&format!("{name} = {}", new_row(&name))),
                     }
                 }
+                if matches!(assignment.value, Expr::Function(_)) {
+                    self.surplus_values += calls - 1;
+                }
                 self.edit_sql(range, text);
+                if !exact {
+                    upsert.columns.push(self.column_index(&column));
+                }
                 continue;
             }
             let value = self.value_tokens(tokens)?;
             let source = self
                 .cell_source(&value, 0)
                 .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
-            let text = self.assign_text(&column, source, exact);
+            has_constants = true;
+            let mut text = self.assign_text(&column, source, exact);
+            if !exact {
+                // the text begins with the assignment of the cell
+                let name = quoted(column.sealed());
+                let slot = Slot {
+                    column: self.column_index(&column),
+                    purpose: Purpose::Seal,
+                    source,
+                };
+                let kept = Piece::Slot(Slot {
+                    purpose: Purpose::Kept,
+                    ..slot
+                });
+                let head = [
+                    Piece::Sql(format!("{name} = IF(LOCATE({name}, ").into_bytes()),
+                    kept,
+                    Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
+                    Piece::Slot(slot),
+                    Piece::Sql(b")".to_vec()),
+                ];
+                text.splice(..2, head);
+                upsert.constants.push(slot);
+            }
             self.edit(range, text);
+        }
+        if has_constants {
+            self.insert_only = Some(self.render(0..self.tokens[from - 2].end)?);
         }
         Ok(())
     }

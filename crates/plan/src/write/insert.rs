@@ -6,9 +6,9 @@ use onionskin_schema::Table;
 use onionskin_value::Family;
 use sqlparser::ast::{Assignment, Insert, ObjectName, OnInsert, SetExpr, TableObject};
 
-use super::{Target, is_default, physical};
+use super::{Target, default_text, in_parentheses, is_default, physical};
 use crate::errors::{self, Refusal};
-use crate::plan::{Action, ColumnUse, Piece, Source, Text};
+use crate::plan::{Action, ColumnUse, Piece, Purpose, Source, Text, Upsert};
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
@@ -33,7 +33,7 @@ impl Planner<'_> {
             on,
             returning,
             output,
-            replace_into: _,
+            replace_into,
             priority: _,
             insert_alias,
             settings,
@@ -102,8 +102,15 @@ impl Planner<'_> {
             self.judge_name(&alias.row_alias)?;
         }
 
+        let mut upsert = Upsert {
+            target: self.insert_target(name)?,
+            rows: Vec::new(),
+            folded: None,
+            columns: Vec::new(),
+            constants: Vec::new(),
+        };
         if !assignments.is_empty() {
-            self.insert_set(assignments, &table, *ignore)?;
+            self.insert_set(assignments, &table, *ignore, &mut upsert)?;
         } else {
             let Some(query) = source else {
                 return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
@@ -121,7 +128,8 @@ impl Planner<'_> {
             if !plain_query || values.explicit_row {
                 return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
             }
-            self.insert_rows(name, columns, values.rows.len(), &table, *ignore)?;
+            let count = values.rows.len();
+            self.insert_rows(name, columns, count, &table, *ignore, &mut upsert)?;
             // plain expressions in rows must not read protected columns
             for row in &values.rows {
                 for e in &row.content {
@@ -132,12 +140,26 @@ impl Planner<'_> {
             }
         }
         match on {
+            None if *replace_into => {
+                // the whole row counts
+                let seals = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
+                let sealed = |piece: &Piece| match piece {
+                    Piece::Slot(slot) if slot.purpose == Purpose::Seal => Some(slot.column),
+                    _ => None,
+                };
+                upsert.columns = seals.filter_map(sealed).collect();
+            }
             None => {}
             Some(OnInsert::DuplicateKeyUpdate(list)) => {
                 let alias = insert_alias.as_ref().map(|a| a.row_alias.to_string());
-                self.on_duplicate(list, &scope, &table, alias.as_deref())?;
+                self.on_duplicate(list, &scope, &table, alias.as_deref(), &mut upsert)?;
             }
             Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+        }
+        upsert.columns.sort_unstable();
+        upsert.columns.dedup();
+        if !upsert.columns.is_empty() || !upsert.constants.is_empty() {
+            self.upsert = Some(upsert);
         }
         Ok(Action::Server {
             text: self.assemble()?,
@@ -170,6 +192,21 @@ impl Planner<'_> {
             .collect()
     }
 
+    /// The table of an `INSERT` as the statement names it.
+    fn insert_target(&self, name: &ObjectName) -> Planned<String> {
+        let ends = (
+            name.0.first().and_then(|p| p.as_ident()),
+            name.0.last().and_then(|p| p.as_ident()),
+        );
+        let (Some(first), Some(last)) = ends else {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        };
+        let first = self.token_at(self.offset(first.span))?;
+        let last = self.token_at(self.offset(last.span))?;
+        let text = &self.sql()[self.tokens[first].start..self.tokens[last].end];
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
     fn insert_rows(
         &mut self,
         name: &ObjectName,
@@ -177,6 +214,7 @@ impl Planner<'_> {
         ast_rows: usize,
         table: &Arc<Table>,
         ignore: bool,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
             return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
@@ -246,7 +284,10 @@ impl Planner<'_> {
             if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
                 return refuse(&errors::INTERNAL, "the folded rows");
             }
-            let row = self.row(at, &targets, &omitted, rows.first_literal, 1)?;
+            let cells = self.row(at, &targets, &omitted, rows.first_literal, 1, ignore)?;
+            let row = in_parentheses(&cells);
+            upsert.rows.push(cells);
+            upsert.folded = Some((rows.first_literal, rows.per_row));
             let piece = Piece::Rows {
                 row,
                 first_literal: rows.first_literal,
@@ -258,14 +299,15 @@ impl Planner<'_> {
         for n in 1..=ast_rows {
             let close = self.closing(at)?;
             let range = self.tokens[at].start..self.tokens[close].end;
-            let row = self.row(at, &targets, &omitted, 0, n)?;
-            self.edit(range, row);
+            let cells = self.row(at, &targets, &omitted, 0, n, ignore)?;
+            self.edit(range, in_parentheses(&cells));
+            upsert.rows.push(cells);
             at = close + 2;
         }
         Ok(())
     }
 
-    /// One row's pieces; literal indexes are counted from `base`.
+    /// One row's cells by the names of their physical columns; literal indexes are counted from `base`.
     fn row(
         &mut self,
         open: usize,
@@ -273,35 +315,20 @@ impl Planner<'_> {
         omitted: &[ColumnUse],
         base: usize,
         number: usize,
-    ) -> Planned<Text> {
+        ignore: bool,
+    ) -> Planned<Vec<(String, Text)>> {
         let close = self.closing(open)?;
         let mut cells = self.split_commas(open + 1..close);
         if close == open + 1 {
             cells.clear();
         }
-        let mut out = TextBuilder::default();
-        out.sql(b"(");
-        let mut first = true;
-        let mut comma = |out: &mut TextBuilder| {
-            if !std::mem::take(&mut first) {
-                out.sql(b",");
-            }
-        };
+        let mut row = Vec::new();
         if cells.is_empty() && !targets.is_empty() {
             // `VALUES ()`: every column gets its default
             for target in targets {
                 match target {
-                    Target::Plain(_) => {
-                        comma(&mut out);
-                        out.sql(b"DEFAULT");
-                    }
-                    Target::Protected(column) => {
-                        for (_, purpose) in physical(column) {
-                            comma(&mut out);
-                            let slot = self.slot(column, purpose, Source::Default);
-                            out.piece(slot);
-                        }
-                    }
+                    Target::Plain(name) => row.push((name.clone(), default_text())),
+                    Target::Protected(column) => self.cells_of(column, Source::Default, &mut row),
                 }
             }
         } else if cells.len() != targets.len() {
@@ -309,32 +336,44 @@ impl Planner<'_> {
         }
         for (cell, target) in cells.iter().zip(targets) {
             match target {
-                Target::Plain(_) => {
-                    comma(&mut out);
+                Target::Plain(name) => {
+                    let mut text = TextBuilder::default();
                     let range = self.bytes_of(cell);
-                    self.copy(range, &mut out, base);
+                    self.copy(range, &mut text, base);
+                    row.push((name.clone(), text.finish()));
                 }
                 Target::Protected(column) => {
                     let source = self
                         .cell_source(cell, base)
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
-                    for (_, purpose) in physical(column) {
-                        comma(&mut out);
-                        let slot = self.slot(column, purpose, source);
-                        out.piece(slot);
+                    let settings = self.request.settings;
+                    let c = column.column();
+                    let required = c.default.is_none() && !c.nullable;
+                    let lenient = ignore || !settings.strict;
+                    if source == Source::Default
+                        && required
+                        && lenient
+                        && settings.family == Family::MySql
+                    {
+                        // a warning for every row, where a column that is left out gives one
+                        return refuse(&errors::VALUE, column.path());
                     }
+                    self.cells_of(column, source, &mut row);
                 }
             }
         }
         for column in omitted {
-            for (_, purpose) in physical(column) {
-                comma(&mut out);
-                let slot = self.slot(column, purpose, Source::Default);
-                out.piece(slot);
-            }
+            self.cells_of(column, Source::Default, &mut row);
         }
-        out.sql(b")");
-        Ok(out.finish())
+        Ok(row)
+    }
+
+    /// The cells of a protected column of a new row.
+    fn cells_of(&mut self, column: &ColumnUse, source: Source, row: &mut Vec<(String, Text)>) {
+        for (name, purpose) in physical(column) {
+            let slot = self.slot(column, purpose, source);
+            row.push((name.to_string(), vec![slot]));
+        }
     }
 
     /// `INSERT … SET a = 1, k = 2`.
@@ -343,9 +382,11 @@ impl Planner<'_> {
         assignments: &[Assignment],
         table: &Arc<Table>,
         ignore: bool,
+        upsert: &mut Upsert,
     ) -> Planned<()> {
         let parts = self.assignment_tokens(assignments.len())?;
         let mut targets = Vec::new();
+        let mut row = Vec::new();
         for (assignment, tokens) in assignments.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
             let target = self.target(&name, table)?;
@@ -357,7 +398,10 @@ impl Planner<'_> {
                 let text = self.assign_text(column, source, false);
                 let range = self.bytes_of(tokens);
                 self.edit(range, text);
+                self.cells_of(column, source, &mut row);
             } else {
+                let value = self.value_tokens(tokens)?;
+                row.push((name, self.original(self.bytes_of(&value))));
                 let empty = Scope::inside(None);
                 if self.constant(&assignment.value).is_none() && !is_default(&assignment.value) {
                     self.scan(&assignment.value, &empty)?;
@@ -371,7 +415,9 @@ impl Planner<'_> {
         for column in &omitted {
             text.push(Piece::Sql(b", ".to_vec()));
             text.extend(self.assign_text(column, Source::Default, false));
+            self.cells_of(column, Source::Default, &mut row);
         }
+        upsert.rows.push(row);
         if !text.is_empty() {
             self.edit(end..end, text);
         }

@@ -24,7 +24,7 @@ use crate::errors::{self, Refusal};
 use crate::fetch::Fetched;
 use crate::lex::TokenKind as LexKind;
 use crate::plan::{ColumnUse, Piece, Purpose, RowFilter, Source, Text};
-use crate::planner::{Planned, Planner, quoted, refuse};
+use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::predicate::no_order;
 use crate::scope::{Scope, position};
 
@@ -258,6 +258,23 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
     parts.extend(c.eq_name().map(|n| (n, Purpose::StoreEquality)));
     parts.extend(c.ord_name().map(|n| (n, Purpose::StoreOrder)));
     parts
+}
+
+fn default_text() -> Text {
+    vec![Piece::Sql(b"DEFAULT".to_vec())]
+}
+
+/// `(a,b,c)`
+fn in_parentheses(cells: &[(String, Text)]) -> Text {
+    let mut out = TextBuilder::default();
+    for (i, (_, text)) in cells.iter().enumerate() {
+        out.sql(if i == 0 { b"(" } else { b"," });
+        for piece in text {
+            out.piece(piece.clone());
+        }
+    }
+    out.sql(if cells.is_empty() { b"()" } else { b")" });
+    out.finish()
 }
 
 fn is_default(e: &Expr) -> bool {

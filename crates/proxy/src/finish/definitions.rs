@@ -8,7 +8,6 @@ use onionskin_wire::{ColumnFlags, ColumnType};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::open;
 use crate::session::Session;
 
 impl Session {
@@ -59,14 +58,9 @@ impl Session {
                 Sum::avg_wire(ty, family, self.state.div_precision_increment)
             }
             (Aggregate::Min | Aggregate::Max, Some(ty)) => {
-                let mut wire = ty.wire(family, self.state.results_collation);
-                (wire.decimals, flags) = open::computed_shape(
-                    ty,
-                    family,
-                    wire.decimals,
-                    ColumnFlags::from_bits_retain(wire.flags),
-                );
-                wire
+                // a text is binary only where its collation is
+                flags = ColumnFlags::empty();
+                ty.wire_of_extremum(family, self.state.results_collation)
             }
             _ => {
                 flags |= ColumnFlags::NOT_NULL;

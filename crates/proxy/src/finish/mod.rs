@@ -185,6 +185,7 @@ impl Session {
     ) -> Outcome<()> {
         let mut arena = Arena::new(work.finish.fetch.len());
         let (mut skip, mut take) = work.limit;
+        let mut shown = 0;
         let mut behind = None;
         let mut begun = false;
         loop {
@@ -196,6 +197,7 @@ impl Session {
                             skip -= 1;
                         } else if take > 0 {
                             take -= 1;
+                            shown += 1;
                             if !std::mem::replace(&mut begun, true) {
                                 self.write_heads(&work.heads, behind.as_ref())?;
                             }
@@ -208,6 +210,7 @@ impl Session {
                     if !begun {
                         self.write_heads(&work.heads, behind.as_ref())?;
                     }
+                    self.diagnostics.found_rows = Some(shown);
                     return self.write_end(step);
                 }
             }
@@ -238,7 +241,9 @@ impl Session {
         }
         sort(&mut order, work, &arena, &[])?;
         self.write_heads(&work.heads, behind.as_ref())?;
-        for row in cut(&order, work.limit) {
+        let shown = cut(&order, work.limit);
+        self.diagnostics.found_rows = Some(shown.len() as u64);
+        for row in shown {
             self.write_row(work, &arena, *row as usize, &[])?;
         }
         self.write_end(step)
@@ -287,7 +292,9 @@ impl Session {
         }
         sort(&mut order, work, &arena, &computed)?;
         self.write_heads(&work.heads, behind.as_ref())?;
-        for row in cut(&order, work.limit) {
+        let shown = cut(&order, work.limit);
+        self.diagnostics.found_rows = Some(shown.len() as u64);
+        for row in shown {
             let row = *row as usize;
             self.write_row(work, &arena, row, &computed[row])?;
         }
@@ -309,7 +316,13 @@ impl Session {
             .binary
             .then(|| BinaryRowWriter::begin(out, finish.output.len()));
         let columns = &work.prepared.plan.columns;
+        // MIN and MAX of all rows, not of a group
+        let whole = finish.groups.as_ref().is_some_and(|g| g.keys.is_none());
         for output in &finish.output {
+            let format = match output {
+                Output::Aggregate { .. } if whole => open::format_extremum,
+                _ => open::format,
+            };
             let (fetch, cell) = match output {
                 Output::Cell { fetch } => (Some(*fetch), arena.cell(row, *fetch)),
                 Output::Aggregate { call, .. } => {
@@ -334,7 +347,7 @@ impl Session {
                 (None, Some(cell), None) => put_text_cell(out, Some(cell)),
                 (None, Some(cell), Some((index, _))) => {
                     let start = begin_text_cell(out);
-                    open::format(&columns[index], cell, &ctx, out, false)?;
+                    format(&columns[index], cell, &ctx, out, false)?;
                     end_text_cell(out, start);
                 }
                 (Some(writer), None, _) => writer.null(out).map_err(Failure::Backend)?,
@@ -343,7 +356,7 @@ impl Session {
                 }
                 (Some(writer), Some(cell), Some((index, _))) => {
                     writer.start_cell().map_err(Failure::Backend)?;
-                    open::format(&columns[index], cell, &ctx, out, true)?;
+                    format(&columns[index], cell, &ctx, out, true)?;
                 }
             }
         }

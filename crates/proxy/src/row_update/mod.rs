@@ -16,14 +16,15 @@ mod memory;
 mod read;
 mod write;
 
-use onionskin_plan::{RowUpdate, Text};
+use onionskin_plan::{Piece, RowUpdate, Text, errors};
+use onionskin_value::Family;
 
 pub(crate) use self::key::{key_kind, key_literal};
 pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::session::Session;
 
@@ -114,6 +115,7 @@ impl Session {
                     self.server.flush()?;
                     self.server.read_ok()?;
                 }
+                self.statements.interfered = true;
                 Err(failure)
             }
         }
@@ -132,10 +134,14 @@ impl Session {
         self.server.put_query(select)?;
         self.server.flush()?;
         let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
+        let of_condition = self.warnings_of_condition()?;
         match rows.as_slice() {
             [row] => self.write_if_unchanged(prepared, update, values, condition, row, memory_key),
             _ if found > 1 => Ok(None),
-            _ => Ok(Some(self.update_done(found, 0, 0))),
+            _ => {
+                self.check_plain(prepared, update, values)?;
+                Ok(Some(self.update_done(found, 0, of_condition)))
+            }
         }
     }
 
@@ -160,8 +166,11 @@ impl Session {
             return Ok(None);
         }
         memory.keep(memory_key, &write.cells);
-        let changed = done.affected_rows.min(1);
-        Ok(Some(self.update_done(1, changed, done.warnings)))
+        Ok(Some(self.update_done(
+            1,
+            changed_rows(&done),
+            done.warnings,
+        )))
     }
 
     fn update_done(&self, found: u64, changed: u64, warnings: u16) -> Done {
@@ -190,7 +199,12 @@ impl Session {
         let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
         let mut changed = 0;
         let mut warnings = 0;
+        let of_condition = self.warnings_of_condition()?;
+        if of_condition > 0 {
+            self.keep_warnings(of_condition)?;
+        }
         if rows.is_empty() {
+            self.check_plain(prepared, update, values)?;
             if own {
                 self.server.put_query(b"COMMIT")?;
                 self.server.flush()?;
@@ -208,8 +222,10 @@ impl Session {
             for chunk in chunks {
                 let write = self.locked_write(prepared, update, values, chunk)?;
                 self.server.put_query(&write.sql)?;
-                // what earlier chunks did must not be committed with a last one that fails
-                let commit = own && last == 0;
+                // what earlier chunks did must not be committed with a last one that fails; and
+                // what the server has to say about other columns is lost behind a COMMIT
+                let alone = last == 0 && update.plain.is_empty();
+                let commit = own && alone;
                 if commit {
                     self.server.put_query(b"COMMIT")?;
                 }
@@ -220,8 +236,12 @@ impl Session {
                 }
                 match done {
                     Ok(done) => {
-                        changed += done.affected_rows;
-                        warnings += done.warnings;
+                        changed += changed_rows(&done);
+                        if done.warnings > 0 && !alone {
+                            self.keep_warnings(done.warnings)?;
+                        } else {
+                            warnings += done.warnings;
+                        }
                         if let (Some(key), [_]) = (memory_key, chunk) {
                             self.shared.cell_memory.keep(key, &write.cells);
                         }
@@ -237,7 +257,7 @@ impl Session {
                     }
                 }
             }
-            if own && last > 0 {
+            if own && (last > 0 || !update.plain.is_empty()) {
                 self.server.put_query(b"COMMIT")?;
                 self.server.flush()?;
                 self.server.read_ok()?;
@@ -251,14 +271,68 @@ impl Session {
         }
         Ok(self.update_done(found, changed, warnings))
     }
+
+    /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
+    fn check_plain(
+        &mut self,
+        prepared: &Prepared,
+        update: &RowUpdate,
+        values: Values,
+    ) -> Outcome<()> {
+        let mentions_default = update.plain.iter().any(|piece| match piece {
+            Piece::Sql(sql) => sql.to_ascii_lowercase().windows(7).any(|w| w == b"default"),
+            _ => false,
+        });
+        if !mentions_default || self.state.family != Family::MariaDb {
+            return Ok(());
+        }
+        let mut sql = format!("UPDATE {} SET ", update.target).into_bytes();
+        Binder::new(prepared, &self.state, values, &mut self.scratch).text(
+            &update.plain,
+            1,
+            &mut sql,
+        )?;
+        sql.extend_from_slice(b" WHERE FALSE");
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        self.server.read_ok().map(|_| ())
+    }
+
+    /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which
+    /// under strict mode are errors there, or not, depending on how the server goes about it.
+    fn warnings_of_condition(&self) -> Outcome<u16> {
+        let count = self.server.warnings_at_end()?;
+        if count > 0 && self.state.sql_mode.is_strict() {
+            let about = "a condition with values that the server truncates";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        Ok(count)
+    }
+
+    /// Keeps the server's warnings of a statement that is not the client's last.
+    fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
+        let rows = self.server.rows(b"SHOW WARNINGS")?;
+        self.diagnostics.keep(&rows, count);
+        Ok(())
+    }
 }
 
 /// `Rows matched: 1  Changed: 0  Warnings: 0`
-fn matched_rows(info: &[u8]) -> Option<u64> {
+pub(crate) fn matched_rows(info: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(info).ok()?;
     text.strip_prefix("Rows matched: ")?
         .split_whitespace()
         .next()?
         .parse()
         .ok()
+}
+
+/// The affected rows that are not only found: `Rows matched: 1  Changed: 0  Warnings: 0`.
+fn changed_rows(done: &Done) -> u64 {
+    let words = String::from_utf8_lossy(&done.info);
+    let mut words = words.split_whitespace().skip_while(|w| *w != "Changed:");
+    words
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(done.affected_rows)
 }

@@ -10,7 +10,7 @@ use onionskin_wire::rows::TextRow;
 
 use super::key::{key_kind, key_literal};
 use super::{BOUND, Row};
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, Values, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open;
@@ -67,6 +67,12 @@ impl Session {
             open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
         // what is wrong with a constant matters only if there is a row
         let mut constants = self.constants(prepared, update, values);
+        if let Err(Failure::Value(error)) = &constants
+            && is_early(error, self.state.family)
+        {
+            return Err(Failure::Value(error.clone()));
+        }
+        let of_constants = self.diagnostics.take_of_rows();
         let charset = self.state.results_charset;
         let shared = Arc::clone(&self.shared);
         let mut rows = Vec::new();
@@ -89,6 +95,7 @@ impl Session {
                 Ok(constants) => constants,
                 Err(_) => return Err(constants.err().unwrap_or(Failure::Stale)),
             };
+            self.diagnostics.add_row(&of_constants, found);
             let mut row = Row::default();
             let mut old: Vec<Payload> = Vec::new();
             let key_columns = update.key.len();
@@ -154,6 +161,8 @@ impl Session {
             return None;
         }
         let constants = self.constants(prepared, update, values).ok()?;
+        let of_constants = self.diagnostics.take_of_rows();
+        self.diagnostics.add_row(&of_constants, 1);
         row.values = self
             .new_values(prepared, update, values, &constants, &old, 1)
             .ok()?;
@@ -207,7 +216,8 @@ impl Session {
                 NewValue::Arithmetic { .. } => None,
             });
         }
-        self.statements.own_warnings = binder.warnings;
+        self.diagnostics.clear();
+        self.diagnostics.warnings = binder.warnings;
         Ok(constants)
     }
 
@@ -259,7 +269,7 @@ impl Session {
             input,
             &ctx,
             &mut out,
-            &mut self.statements.own_warnings,
+            &mut self.diagnostics.warnings,
         )
         .map_err(|e| Failure::store(e, &used.path()))?;
         match stored {

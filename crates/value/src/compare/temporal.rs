@@ -5,10 +5,11 @@
 
 use super::{Comparand, Outcome, unsupported};
 use crate::context::{CompareError, Context, DateTimeParts, Input, StoreError, TemporalKind};
+use crate::mode::SqlMode;
 use crate::store::temporal_text::{self, Literal};
 use crate::temporal;
 use crate::time_zone::Resolved;
-use crate::types::{Kind, SqlType};
+use crate::types::{Family, Kind, SqlType};
 
 const BAD: CompareError =
     CompareError::Unsupported("a constant that is no plain date or time, compared with one");
@@ -29,7 +30,7 @@ pub(super) fn temporal(
     out: &mut Vec<u8>,
 ) -> Outcome {
     match ty.kind {
-        Kind::Year => year(input, out),
+        Kind::Year => year(input, ctx.family, out),
         Kind::Time { fsp } => time(fsp, &constant(input, true, ctx)?, out),
         _ => {
             let parts = constant(input, false, ctx)?;
@@ -94,6 +95,14 @@ fn date(
         return Err(BAD);
     }
     let is_number = matches!(input, Input::Integer { .. });
+    let forbidden = match parts.is_zero_date() {
+        true => SqlMode::NO_ZERO_DATE,
+        false => SqlMode::NO_ZERO_IN_DATE,
+    };
+    if incomplete && !is_number && ctx.family == Family::MySql && ctx.sql_mode.contains(forbidden) {
+        // An error in most places, but not in lists.
+        return Err(BAD);
+    }
     match ty.kind {
         Kind::Date => {
             if is_number && parts.has_time() {
@@ -183,13 +192,18 @@ fn time(fsp: u8, parts: &DateTimeParts, out: &mut Vec<u8>) -> Outcome {
     Ok(Comparand::Exact)
 }
 
-fn year(input: Input<'_>, out: &mut Vec<u8>) -> Outcome {
+fn year(input: Input<'_>, family: Family, out: &mut Vec<u8>) -> Outcome {
     let value = match input {
         Input::Integer {
             negative: true,
             magnitude: 1..,
         } => return Ok(Comparand::BelowAll),
         Input::Integer { magnitude: 0, .. } => 0,
+        // MySQL takes 70 for 1970, but not in a list of several values.
+        Input::Integer {
+            magnitude: ..=99, ..
+        } if family == Family::MySql => return Err(BAD),
+        Input::Text { bytes, .. } if family == Family::MySql && bytes.len() < 4 => return Err(BAD),
         Input::Integer { magnitude, .. } => two_digits(magnitude),
         Input::Text { bytes, .. } => {
             if !matches!(bytes.len(), 1 | 2 | 4) || !bytes.iter().all(u8::is_ascii_digit) {

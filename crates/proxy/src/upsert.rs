@@ -1,0 +1,472 @@
+//! Rows that `REPLACE` and `INSERT … ON DUPLICATE KEY UPDATE` meet.
+//!
+//! Such a row counts as affected only if it changes, and to the server a value that was sealed again has changed. Where
+//! tokens do not tell (sealed columns, texts that are equal and not the same), the cells of the rows that the new ones
+//! meet are read first, one search by each unique key; a cell that holds the new value already is sent again instead of
+//! a new one. Nothing is locked: a row that changes in between counts as changed.
+//!
+//! A new row may also meet an earlier one of the same statement; then both get one cell.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
+use onionskin_wire::Step;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::TextRow;
+
+use crate::bind::{Binder, Filled, Values};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::session::Session;
+
+/// Searches in one query.
+const SEARCHES: usize = 64;
+/// How old what is known of a table's keys may be.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// Cells that are sent again.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// Of a new row, by column, source and row as [`Binder::fill`] is given them.
+    pub cells: HashMap<(usize, Source, u64), Vec<u8>>,
+    /// For [`Purpose::Kept`], by column: cells one behind the other.
+    pub constants: HashMap<usize, Vec<u8>>,
+}
+
+/// The physical columns of each unique key of a table, in the order in which the server checks them.
+type Keys = Arc<Vec<Vec<String>>>;
+
+/// What the session knows of tables' unique keys, by database and name in the statement.
+#[derive(Default)]
+pub(crate) struct UniqueKeys(HashMap<(Option<String>, String), (Instant, Keys)>);
+
+/// A search for the row that a new one meets.
+struct Search {
+    row: usize,
+    key: usize,
+    condition: Vec<u8>,
+}
+
+/// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`] and then of
+/// [`Upsert::constants`].
+type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
+
+/// A new row's cells as the plan has them, and where its literals begin.
+struct NewRow<'p> {
+    cells: &'p [(String, Vec<Piece>)],
+    base: usize,
+    /// As in [`Binder::fill`].
+    number: u64,
+}
+
+impl NewRow<'_> {
+    /// The slot of a column's sealed cell.
+    fn seal(&self, column: usize) -> Option<Slot> {
+        let pieces = self.cells.iter().flat_map(|(_, text)| text);
+        pieces
+            .filter_map(|piece| match piece {
+                Piece::Slot(slot) => Some(*slot),
+                _ => None,
+            })
+            .find(|slot| slot.column == column && slot.purpose == Purpose::Seal)
+    }
+}
+
+fn new_row(upsert: &Upsert, n: usize) -> NewRow<'_> {
+    let (cells, base, number) = match upsert.folded {
+        Some((first, per_row)) => (&upsert.rows[0], first + n * per_row, n as u64 + 1),
+        None => (&upsert.rows[n], 0, 1),
+    };
+    NewRow {
+        cells,
+        base,
+        number,
+    }
+}
+
+impl Session {
+    /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What is wrong with a
+    /// value, a table or a privilege is left for the statement itself to find.
+    pub fn keep_cells(
+        &mut self,
+        prepared: &Prepared,
+        upsert: &Upsert,
+        values: Values,
+        rows: usize,
+        ignore: bool,
+    ) -> Outcome<()> {
+        self.scratch.kept = Kept::default();
+        match self.kept_cells(prepared, upsert, values, rows, ignore) {
+            Ok(kept) => self.scratch.kept = kept,
+            Err(failure) if failure.is_fatal() => return Err(failure),
+            Err(_) => self.server.drain()?,
+        }
+        Ok(())
+    }
+
+    fn kept_cells(
+        &mut self,
+        prepared: &Prepared,
+        upsert: &Upsert,
+        values: Values,
+        rows: usize,
+        ignore: bool,
+    ) -> Outcome<Kept> {
+        let keys = self.unique_keys(&upsert.target)?;
+        let count = match upsert.folded {
+            Some(_) => rows,
+            None => upsert.rows.len(),
+        };
+        let mut searches = Vec::new();
+        {
+            let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            binder.ignore = ignore;
+            binder.lenient_nulls = true;
+            for row in 0..count {
+                let cells = new_row(upsert, row);
+                for (key, columns) in keys.iter().enumerate() {
+                    if let Some(condition) = condition(&mut binder, &cells, columns)? {
+                        searches.push(Search {
+                            row,
+                            key,
+                            condition,
+                        });
+                    }
+                }
+            }
+        }
+        let mut met: HashMap<usize, (usize, Met)> = HashMap::new();
+        for chunk in searches.chunks(SEARCHES) {
+            self.search(prepared, upsert, chunk, &mut met)?;
+        }
+        // an earlier row of the statement stands before a row of the table under the same key
+        let mut earlier: HashMap<(usize, &[u8]), usize> = HashMap::new();
+        let mut same: HashMap<usize, (usize, usize)> = HashMap::new();
+        for search in &searches {
+            let place = (search.key, search.condition.as_slice());
+            if let Some(first) = earlier.insert(place, search.row) {
+                let found = same.entry(search.row).or_insert((search.key, first));
+                if search.key < found.0 {
+                    *found = (search.key, first);
+                }
+            }
+        }
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.ignore = ignore;
+        binder.lenient_nulls = true;
+        let mut kept = Kept::default();
+        for row in 0..count {
+            let new = new_row(upsert, row);
+            let old = met.get(&row);
+            let twin = same
+                .get(&row)
+                .filter(|(key, _)| old.is_none_or(|(k, _)| key <= k));
+            match (twin, old) {
+                (Some((_, twin)), _) => {
+                    keep_twin(
+                        &mut binder,
+                        upsert,
+                        &new,
+                        &new_row(upsert, *twin),
+                        &mut kept,
+                    )?;
+                }
+                (None, Some((_, old))) => keep_old(&mut binder, upsert, &new, old, &mut kept)?,
+                (None, None) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The unique keys of a table; a key over an expression is none here.
+    fn unique_keys(&mut self, target: &str) -> Outcome<Keys> {
+        let place = (self.state.database.clone(), target.to_owned());
+        if let Some((at, keys)) = self.unique_keys.0.get(&place)
+            && at.elapsed() < RECHECK
+        {
+            return Ok(Arc::clone(keys));
+        }
+        let rows = self
+            .server
+            .rows(format!("SHOW INDEX FROM {target}").as_bytes())?;
+        let mut keys: Vec<(Vec<u8>, Option<Vec<String>>)> = Vec::new();
+        for row in &rows {
+            let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+            if cell(1) != Some(b"0") {
+                continue;
+            }
+            let name = cell(2).unwrap_or_default().to_vec();
+            let column = cell(4).map(|c| String::from_utf8_lossy(c).into_owned());
+            match (keys.last_mut().filter(|(n, _)| *n == name), column) {
+                (Some((_, columns)), Some(column)) => {
+                    if let Some(columns) = columns {
+                        columns.push(column);
+                    }
+                }
+                (Some((_, columns)), None) => *columns = None,
+                (None, column) => keys.push((name, column.map(|c| vec![c]))),
+            }
+        }
+        let keys: Keys = Arc::new(
+            keys.into_iter()
+                .filter_map(|(_, columns)| columns)
+                .collect(),
+        );
+        if self.unique_keys.0.len() >= 256 {
+            self.unique_keys.0.clear();
+        }
+        self.unique_keys
+            .0
+            .insert(place, (Instant::now(), Arc::clone(&keys)));
+        Ok(keys)
+    }
+
+    /// Reads the cells of the rows that searches find.
+    fn search(
+        &mut self,
+        prepared: &Prepared,
+        upsert: &Upsert,
+        searches: &[Search],
+        met: &mut HashMap<usize, (usize, Met)>,
+    ) -> Outcome<()> {
+        let columns: Vec<usize> = upsert
+            .columns
+            .iter()
+            .copied()
+            .chain(upsert.constants.iter().map(|slot| slot.column))
+            .collect();
+        let cells: String = columns
+            .iter()
+            .map(|&c| {
+                let name = prepared.plan.columns[c].sealed().replace('`', "``");
+                format!(",`{name}`")
+            })
+            .collect();
+        let mut sql = Vec::new();
+        for search in searches {
+            if !sql.is_empty() {
+                sql.extend_from_slice(b" UNION ALL ");
+            }
+            let head = format!(
+                "(SELECT {},{}{cells} FROM {} WHERE ",
+                search.row, search.key, upsert.target
+            );
+            sql.extend_from_slice(head.as_bytes());
+            sql.extend_from_slice(&search.condition);
+            sql.extend_from_slice(b" LIMIT 1)");
+        }
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        self.server.begin(Command::Query)?;
+        let Step::ColumnCount(count) = self.server.step()? else {
+            return Err(self.server.error());
+        };
+        let mut definitions = Vec::new();
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(self.server.error());
+            }
+            definitions.push(self.server.payload().to_vec());
+        }
+        let item = |open| ResultItem {
+            open,
+            name: None,
+            computed: false,
+        };
+        let mut items = vec![item(None), item(None)];
+        items.extend(columns.iter().map(|&c| item(Some((c, OpenFrom::Sealed)))));
+        let (_, mut opener) =
+            open::definitions(prepared, &items, &definitions, &self.state, false)?;
+        let shared = Arc::clone(&self.shared);
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Row => {}
+                Step::Err => return Err(self.server.error()),
+                _ => continue,
+            }
+            let packet = self.server.connection.last_payload();
+            let mut payloads = Vec::new();
+            opener.cells(packet, &shared.config.keys, |_, cell| {
+                payloads.push(cell.map(<[u8]>::to_vec));
+                Ok(())
+            })?;
+            let raw = TextRow::new(packet)
+                .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(Failure::Backend)?;
+            let number = |at: usize| -> usize {
+                let text: Option<&[u8]> = raw.get(at).and_then(Option::as_deref);
+                String::from_utf8_lossy(text.unwrap_or_default())
+                    .parse()
+                    .unwrap_or(usize::MAX)
+            };
+            let (row, key) = (number(0), number(1));
+            if met.get(&row).is_none_or(|(k, _)| key < *k) {
+                let cells = raw.into_iter().zip(payloads).skip(2).collect();
+                met.insert(row, (key, cells));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a piece of a row may be evaluated once more: other expressions can have effects.
+fn is_constant(piece: &Piece) -> bool {
+    const WORDS: [&[u8]; 6] = [b"", b"-", b"+", b"null", b"true", b"false"];
+    match piece {
+        Piece::Sql(sql) => {
+            let word = sql.trim_ascii().to_ascii_lowercase();
+            WORDS.contains(&word.as_slice())
+        }
+        _ => true,
+    }
+}
+
+/// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key.
+fn condition(binder: &mut Binder, row: &NewRow, columns: &[String]) -> Outcome<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    for (i, column) in columns.iter().enumerate() {
+        let Some((_, pieces)) = row
+            .cells
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(column))
+        else {
+            return Ok(None);
+        };
+        if !pieces.iter().all(is_constant) {
+            return Ok(None);
+        }
+        if i > 0 {
+            text.extend_from_slice(b" AND ");
+        }
+        text.extend_from_slice(format!("`{}` = (", column.replace('`', "``")).as_bytes());
+        binder.pieces(pieces, row.base, row.number, &mut text)?;
+        text.push(b')');
+    }
+    Ok(Some(text))
+}
+
+/// Keeps the cells of a row of the table that hold the new values.
+fn keep_old(
+    binder: &mut Binder,
+    upsert: &Upsert,
+    new: &NewRow,
+    old: &Met,
+    kept: &mut Kept,
+) -> Outcome<()> {
+    let (of_row, of_constants) = old.split_at(upsert.columns.len().min(old.len()));
+    for (&column, (cell, payload)) in upsert.columns.iter().zip(of_row) {
+        let (Some(slot), Some(cell)) = (new.seal(column), cell) else {
+            continue;
+        };
+        if binder.payload(&slot, new)? == *payload
+            && let Some(place) = place(upsert, &slot, new)
+        {
+            kept.cells.insert(place, cell.clone());
+        }
+    }
+    for (slot, (cell, payload)) in upsert.constants.iter().zip(of_constants) {
+        let Some(cell) = cell else { continue };
+        if binder.payload(slot, &NewRow::outside())? == *payload {
+            kept.keep(slot.column, cell);
+        }
+    }
+    Ok(())
+}
+
+/// The new row meets an earlier one of the statement: equal values get one cell.
+fn keep_twin(
+    binder: &mut Binder,
+    upsert: &Upsert,
+    new: &NewRow,
+    twin: &NewRow,
+    kept: &mut Kept,
+) -> Outcome<()> {
+    for &column in &upsert.columns {
+        let (Some(slot), Some(first)) = (new.seal(column), twin.seal(column)) else {
+            continue;
+        };
+        let payload = binder.payload(&slot, new)?;
+        if payload.is_some()
+            && payload == binder.payload(&first, twin)?
+            && let (Some(to), Some(from)) = (place(upsert, &slot, new), place(upsert, &first, twin))
+        {
+            let cell = kept.cell(binder, from, &first, twin)?;
+            kept.cells.insert(to, cell);
+        }
+    }
+    for slot in &upsert.constants {
+        let Some(first) = twin.seal(slot.column) else {
+            continue;
+        };
+        let payload = binder.payload(slot, &NewRow::outside())?;
+        if payload.is_some()
+            && payload == binder.payload(&first, twin)?
+            && let Some(from) = place(upsert, &first, twin)
+        {
+            let cell = kept.cell(binder, from, &first, twin)?;
+            kept.keep(slot.column, &cell);
+        }
+    }
+    Ok(())
+}
+
+impl Kept {
+    fn keep(&mut self, column: usize, cell: &[u8]) {
+        self.constants
+            .entry(column)
+            .or_default()
+            .extend_from_slice(cell);
+    }
+
+    /// The cell that a new row will get; made now if it was not yet.
+    fn cell(
+        &mut self,
+        binder: &mut Binder,
+        place: (usize, Source, u64),
+        slot: &Slot,
+        row: &NewRow,
+    ) -> Outcome<Vec<u8>> {
+        if let Some(cell) = self.cells.get(&place) {
+            return Ok(cell.clone());
+        }
+        let cell = match binder.fill(slot, row.base, row.number)? {
+            Filled::Null => Vec::new(),
+            Filled::Bytes(bytes) => bytes.to_vec(),
+        };
+        self.cells.insert(place, cell.clone());
+        Ok(cell)
+    }
+}
+
+/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their defaults.
+fn place(upsert: &Upsert, slot: &Slot, row: &NewRow) -> Option<(usize, Source, u64)> {
+    let source = slot.source.behind(row.base);
+    let certain = matches!(source, Source::Literal { .. })
+        || upsert.folded.is_some()
+        || upsert.rows.len() == 1;
+    certain.then_some((slot.column, source, row.number))
+}
+
+impl NewRow<'_> {
+    /// What stands behind the rows.
+    fn outside() -> Self {
+        NewRow {
+            cells: &[],
+            base: 0,
+            number: 1,
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The payload of a slot's value; `None` is NULL.
+    fn payload(&mut self, slot: &Slot, row: &NewRow) -> Outcome<Option<Vec<u8>>> {
+        let source = slot.source.behind(row.base);
+        let payload = self.stored_payload_of(slot.column, source, row.number)?;
+        Ok(payload.map(<[u8]>::to_vec))
+    }
+}

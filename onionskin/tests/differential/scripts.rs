@@ -1,0 +1,252 @@
+//! Scripts whose answers once differed, each run in a session of its own. None of their statements is refused.
+
+use super::answers;
+use super::comparison::{self, Difference};
+use super::lane::Lane;
+use super::script::{Check, Order, Piece, Statement};
+use super::values::Literal;
+use crate::support::direct_mode;
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, a INT ENCRYPTED FOR (eq), b VARCHAR(4) COLLATE \
+                     utf8mb4_general_ci ENCRYPTED FOR (), s VARCHAR(8) COLLATE utf8mb4_general_ci ENCRYPTED FOR (eq), \
+                     n INT)";
+const ROWS: &str = "INSERT INTO t VALUES (1, 10, 'a', 'one', 5), (2, 20, 'b', 'two', 6), (3, NULL, NULL, NULL, NULL)";
+
+/// A parameter.
+const NULL: &str = "{NULL}";
+
+/// Title and statements.
+const SCRIPTS: &[(&str, &[&str])] = &[
+    (
+        "every row that an UPDATE finds raises the warnings of its constants",
+        &[
+            TABLE,
+            ROWS,
+            "SET sql_mode = ''",
+            "UPDATE t SET a = '7x' WHERE id > 1",
+            "SHOW WARNINGS",
+            "UPDATE t SET a = '7x' WHERE id = 99",
+            "SHOW WARNINGS",
+            "UPDATE t SET b = 'too long' WHERE id < 3",
+            "SELECT @@warning_count, @@error_count",
+            "UPDATE t SET b = 'too long', n = 'x'",
+            "SHOW WARNINGS",
+            "UPDATE t SET a = a + 1, b = 'much too long', n = 'y' WHERE id = 1",
+            "SHOW WARNINGS",
+        ],
+    ),
+    (
+        "questions about statements that the proxy did",
+        &[
+            TABLE,
+            ROWS,
+            "UPDATE t SET b = 'a' WHERE id < 3",
+            "SELECT ROW_COUNT(), LAST_INSERT_ID()",
+            "UPDATE t SET b = 'a' WHERE id < 3",
+            "SELECT ROW_COUNT()",
+            "UPDATE t SET a = a + 1",
+            "SELECT ROW_COUNT() AS n",
+            "SELECT ROW_COUNT()",
+            "INSERT INTO t (id, a) VALUES (4, 99999999999)",
+            "SELECT ROW_COUNT()",
+            "INSERT INTO t (id, a) VALUES (4, 99999999999)",
+            "SELECT @@warning_count, @@error_count",
+            "INSERT INTO t (id, a) VALUES (4, 99999999999)",
+            "SHOW WARNINGS",
+            "INSERT INTO t (id, a) VALUES (4, 99999999999)",
+            "SHOW ERRORS",
+            "SELECT nothing FROM t",
+            "SHOW WARNINGS",
+            "SELECT SUM(a) FROM t",
+            "SELECT FOUND_ROWS()",
+            "SELECT DISTINCT b FROM t ORDER BY b LIMIT 1",
+            "SELECT FOUND_ROWS()",
+            "UPDATE t SET a = a + 1 WHERE id = 1; SELECT ROW_COUNT()",
+        ],
+    ),
+    (
+        "a row that is met counts if it changes",
+        &[
+            TABLE,
+            "CREATE UNIQUE INDEX u ON t (s)",
+            ROWS,
+            "INSERT INTO t VALUES (1, 10, 'a', 'one', 5) ON DUPLICATE KEY UPDATE b = VALUES(b), s = VALUES(s)",
+            "INSERT INTO t VALUES (1, 10, 'A', 'ONE', 5) ON DUPLICATE KEY UPDATE b = VALUES(b)",
+            "INSERT INTO t VALUES (1, 10, 'A', 'ONE', 5) ON DUPLICATE KEY UPDATE s = VALUES(s)",
+            "INSERT INTO t VALUES (9, 10, 'A', 'ONE', 5) ON DUPLICATE KEY UPDATE b = 'A', a = 10",
+            "INSERT INTO t VALUES (9, 10, 'A', 'ONE', 5) ON DUPLICATE KEY UPDATE b = 'x', s = 'ONE'",
+            "INSERT INTO t VALUES (3, 1, 'c', 'c', 5) ON DUPLICATE KEY UPDATE b = NULL",
+            "INSERT INTO t VALUES (3, 1, NULL, 'c', 5) ON DUPLICATE KEY UPDATE b = VALUES(b)",
+            "INSERT INTO t VALUES (2, 20, 'b', 'two', 6), (7, 1, 'p', 'q', 1), (7, 1, 'p', 'q', 1), (1, 0, 'x', 'y', 0) \
+             ON DUPLICATE KEY UPDATE b = VALUES(b)",
+            "INSERT INTO t VALUES (2, 20, 'b', 'two', 6), (8, 1, 'p', 'r', 1), (8, 1, 'p', NULL, 1) \
+             ON DUPLICATE KEY UPDATE b = 'p'",
+            "INSERT INTO t SET id = 2, b = 'p' ON DUPLICATE KEY UPDATE b = VALUES(b)",
+            "SELECT * FROM t ORDER BY id",
+            "DROP INDEX u ON t",
+            "REPLACE INTO t VALUES (1, 10, 'x', 'ONE', 5)",
+            "REPLACE INTO t VALUES (1, 10, 'x', 'ONE', 5)",
+            "REPLACE INTO t VALUES (1, 10, 'X', 'ONE', 5), (1, 10, 'X', 'ONE', 5), (2, 20, 'p', 'two', 6)",
+            "REPLACE INTO t SET id = 1, a = 10, b = 'X', s = 'ONE', n = 5",
+            "SELECT * FROM t ORDER BY id",
+        ],
+    ),
+    (
+        "new values are looked at where a row is met",
+        &[
+            TABLE,
+            "INSERT INTO t (id, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 99999999999",
+            "INSERT INTO t (id, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 99999999999",
+            "INSERT INTO t (id, b) VALUES (2, 'b') ON DUPLICATE KEY UPDATE b = 'too long'",
+            "INSERT INTO t (id, b) VALUES (2, 'b') ON DUPLICATE KEY UPDATE b = 'too long'",
+            "SET sql_mode = ''",
+            "INSERT INTO t (id, b) VALUES (3, 'b') ON DUPLICATE KEY UPDATE b = 'too long'",
+            "SHOW WARNINGS",
+            "INSERT INTO t (id, b) VALUES (3, 'much too long') ON DUPLICATE KEY UPDATE b = 'too long'",
+            "SHOW WARNINGS",
+            "SELECT * FROM t ORDER BY id",
+        ],
+    ),
+    (
+        "definitions of grouped columns and of extremes",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, e VARCHAR(8) NOT NULL ENCRYPTED FOR (eq), o INT NOT NULL ENCRYPTED FOR \
+             (range), f FLOAT ENCRYPTED FOR (), y YEAR ENCRYPTED FOR (range), x TEXT ENCRYPTED FOR (), v VARBINARY(8) \
+             ENCRYPTED FOR (range), z INT(5) UNSIGNED ZEROFILL ENCRYPTED FOR (range))",
+            "INSERT INTO t VALUES (1, 'e', 1, 1.5, 0, 'x', 'v', 7)",
+            "SELECT e, COUNT(*) FROM t GROUP BY e",
+            "SELECT k.e AS g, k.o, COUNT(*) FROM t AS k GROUP BY k.e, k.o",
+            "SELECT MIN(f), MAX(y), MIN(x), MAX(v), MIN(z), MAX(e), MIN(o) FROM t",
+            "SELECT MAX(y) FROM t",
+            "SELECT y, z FROM t",
+        ],
+    ),
+    (
+        "DEFAULT for a column that has none",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL ENCRYPTED FOR (eq), b VARCHAR(8) NOT NULL ENCRYPTED FOR ())",
+            "UPDATE t SET a = DEFAULT",
+            "UPDATE t SET b = DEFAULT WHERE id = 1",
+            "INSERT INTO t VALUES (1, 2, 'b')",
+            "UPDATE t SET a = DEFAULT",
+            "UPDATE t SET b = DEFAULT WHERE id = 1",
+            "SELECT * FROM t",
+            "CREATE TABLE u (id INT PRIMARY KEY, a INT ENCRYPTED FOR (), n INT NOT NULL)",
+            "UPDATE u SET a = a + 1, n = DEFAULT",
+            "UPDATE u SET a = 1, n = DEFAULT WHERE id = 1",
+        ],
+    ),
+    (
+        "NULL for a column that takes none",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, y YEAR NOT NULL ENCRYPTED FOR (eq, range))",
+            "INSERT IGNORE INTO t (y) VALUES (NULL)",
+            "INSERT IGNORE INTO t (y) VALUES ({NULL})",
+            "SHOW WARNINGS",
+            "INSERT IGNORE INTO t (y) VALUES ({NULL}), ({NULL})",
+        ],
+    ),
+    (
+        "how defaults and deprecated types are shown",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARBINARY(8) DEFAULT '' ENCRYPTED FOR (), w VARCHAR(9) DEFAULT 'it''s' \
+             ENCRYPTED FOR (), d DECIMAL(5,2) UNSIGNED ENCRYPTED FOR (range))",
+            "DESCRIBE t",
+            "SHOW CREATE TABLE t",
+            "SELECT COLUMN_NAME, COLUMN_DEFAULT FROM information_schema.columns WHERE table_schema = DATABASE() \
+             ORDER BY ordinal_position",
+        ],
+    ),
+];
+
+/// The differences, behind their scripts' titles.
+pub fn differences(lane: Lane) -> Vec<String> {
+    let mut all = Vec::new();
+    for (number, (title, statements)) in SCRIPTS.iter().enumerate() {
+        let (mut plain, mut proxy) = lane.sessions(&format!("s{number}"), false);
+        for &text in *statements {
+            let unprotected = without_protection(text);
+            let protected = if direct_mode() {
+                unprotected.as_str()
+            } else {
+                text
+            };
+            let proxied = answers::answer(&mut proxy, &in_order(protected));
+            let statements = in_order(&unprotected);
+            let expected = answers::answer(&mut plain, &statements);
+            let mut found: Vec<Difference> = Vec::new();
+            comparison::differences(&statements, &expected, &proxied, &mut found);
+            all.extend(
+                found
+                    .iter()
+                    .map(|d| format!("{title}: {text}\n{}\n{}", d.kind, d.detail)),
+            );
+        }
+    }
+    all
+}
+
+/// The statements of a text, all that is certain of them.
+fn in_order(text: &str) -> Vec<Statement> {
+    let parts: Vec<&str> = match text.starts_with("UPDATE") {
+        true => text.split("; ").collect(),
+        false => vec![text],
+    };
+    let statement = |text: &&str| {
+        if text.contains(NULL) {
+            return prepared(text);
+        }
+        // What is certain of definitions depends on the kind.
+        let label = [
+            ("GROUP BY", "select groups"),
+            ("DISTINCT", "select distinct"),
+            ("SHOW CREATE", "show create table"),
+            ("information_schema", "information_schema.columns"),
+        ]
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map_or("script", |(_, label)| *label);
+        let mut statement = Statement::fixed(label, *text);
+        statement.check = match text.starts_with("SHOW WARNINGS") || text.starts_with("SHOW ERRORS")
+        {
+            // The texts of conditions may differ, and the order of those of one statement.
+            true => Check {
+                lookalikes: vec![2],
+                ..Check::default()
+            },
+            false => Check {
+                order: Order::Total,
+                ..Check::default()
+            },
+        };
+        statement
+    };
+    parts.iter().map(statement).collect()
+}
+
+/// A statement with NULL for its parameters.
+fn prepared(text: &str) -> Statement {
+    let mut statement = Statement::fixed("script", "");
+    statement.prepared = true;
+    statement.pieces = Vec::new();
+    for (number, part) in text.split(NULL).enumerate() {
+        if number > 0 {
+            statement
+                .pieces
+                .push(Piece::Constant(Literal::null(), (0, 0)));
+        }
+        statement.pieces.push(Piece::Sql(part.to_owned()));
+    }
+    statement
+}
+
+/// A definition for the plain server.
+fn without_protection(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(" ENCRYPTED FOR (") {
+        out += &rest[..at];
+        rest = rest[at..].split_once(')').map_or("", |(_, behind)| behind);
+    }
+    out + rest
+}
