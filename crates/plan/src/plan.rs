@@ -90,7 +90,8 @@ pub enum Purpose {
     /// The order key of a constant's beginning: rows whose keys stand like this one or are equal
     /// to it are candidates, which the proxy looks at again.
     CandidateOrder,
-    /// All cells that hold the value already, one behind the other: see [`Upsert::constants`].
+    /// All cells that hold the value already, one behind the other, as hexadecimal digits (MySQL
+    /// takes a parameter of a function for text): see [`Upsert::constants`].
     Kept,
 }
 

@@ -104,8 +104,11 @@ impl<'a> Binder<'a> {
         if slot.purpose == Purpose::Kept {
             let Scratch { kept, filled, .. } = &mut *self.scratch;
             filled.clear();
-            let cells = kept.constants.get(&slot.column);
-            filled.extend_from_slice(cells.map_or(b"", Vec::as_slice));
+            for byte in kept.constants.get(&slot.column).into_iter().flatten() {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                filled.push(DIGITS[usize::from(byte >> 4)]);
+                filled.push(DIGITS[usize::from(byte & 15)]);
+            }
             return Ok(Filled::Bytes(filled));
         }
         let bound = match self.last {
@@ -604,6 +607,14 @@ impl<'a> Values<'a> {
                 .iter()
                 .filter(|l| l.kind == LiteralKind::Parameter)
                 .count()
+        })
+    }
+
+    /// Whether a literal is a parameter that was bound as a text.
+    pub fn is_text_parameter(&self, index: usize) -> bool {
+        self.param_number(index).is_some_and(|n| {
+            let bytes = |p: &Param| matches!(p.value, BinaryValue::Bytes(_));
+            self.long(n).is_some() || self.params.get(n).is_some_and(bytes)
         })
     }
 

@@ -109,7 +109,7 @@ impl Planner<'_> {
                     ..slot
                 });
                 let head = [
-                    Piece::Sql(format!("{name} = IF(LOCATE({name}, ").into_bytes()),
+                    Piece::Sql(format!("{name} = IF(LOCATE(HEX({name}), ").into_bytes()),
                     kept,
                     Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
                     Piece::Slot(slot),

@@ -65,6 +65,12 @@ impl Session {
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
+        if self.state.family == Family::MySql && computes_with_text(&update.plain, values) {
+            return Err(Failure::refused(
+                &errors::VALUE,
+                "a text as a parameter of an expression",
+            ));
+        }
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         {
@@ -315,6 +321,24 @@ impl Session {
         self.diagnostics.keep(&rows, count);
         Ok(())
     }
+}
+
+/// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself, `a = ?`. MySQL gives
+/// such a parameter the type of what it is computed with; in a text it would be a floating-point number.
+fn computes_with_text(assignments: &Text, values: Values) -> bool {
+    let sql = |piece: Option<&Piece>| match piece {
+        Some(Piece::Sql(sql)) => sql.trim_ascii().to_vec(),
+        _ => Vec::new(),
+    };
+    (0..assignments.len()).any(|at| {
+        let Piece::Literal(index) = assignments[at] else {
+            return false;
+        };
+        let before = at.checked_sub(1).and_then(|i| assignments.get(i));
+        let behind = sql(assignments.get(at + 1));
+        let alone = sql(before).ends_with(b"=") && (behind.is_empty() || behind.starts_with(b","));
+        !alone && values.is_text_parameter(index)
+    })
 }
 
 /// `Rows matched: 1  Changed: 0  Warnings: 0`
