@@ -246,7 +246,10 @@ fn question(key: &[u8]) -> Question {
         return Question::Unclear;
     }
     let reads_tables = text.contains(" from ");
-    if !CALLS.iter().any(|call| text.contains(call)) {
+    // a variable, not a column of that name
+    let variables = text.contains("@@");
+    let asks = |call: &&str| text.contains(*call) && (variables || call.contains('('));
+    if !CALLS.iter().any(asks) {
         return match begins("select ") && !reads_tables {
             true => Question::Keeps,
             false => Question::None,

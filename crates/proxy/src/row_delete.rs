@@ -70,9 +70,7 @@ impl Session {
         }
         self.server.put_query(&select)?;
         self.server.flush()?;
-        if own {
-            self.server.read_ok()?;
-        }
+        self.read_begin(own)?;
         match self.pick_and_delete(prepared, delete, values, own) {
             Ok(done) => self.write_done(&done),
             Err(failure) => {
@@ -82,6 +80,7 @@ impl Session {
                     self.server.flush()?;
                     self.server.read_ok()?;
                 }
+                self.statements.interfered = true;
                 Err(failure)
             }
         }
@@ -95,7 +94,11 @@ impl Session {
         own: bool,
     ) -> Outcome<Done> {
         let rows = self.picked_keys(prepared, delete, values)?;
-        let chunks: Vec<&[Vec<u8>]> = rows.chunks(CHUNK).collect();
+        let of_condition = self.warnings_of_condition()?;
+        if of_condition > 0 {
+            self.keep_warnings(of_condition)?;
+        }
+        let chunks: Vec<&[Vec<u8>]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
         let savepoint = !own && chunks.len() > 1;
         if savepoint {
             self.server.put_query(b"SAVEPOINT `onionskin$delete`")?;
@@ -115,7 +118,9 @@ impl Session {
             match self.server.read_ok() {
                 Ok(done) => {
                     total.affected_rows += done.affected_rows;
-                    total.warnings = total.warnings.saturating_add(done.warnings);
+                    if done.warnings > 0 {
+                        self.keep_warnings(done.warnings)?;
+                    }
                 }
                 Err(failure) => {
                     if savepoint && !failure.is_fatal() {

@@ -155,9 +155,7 @@ impl Session {
             Command::ChangeUser => self.change_user()?,
             Command::ResetConnection => {
                 self.relay_command(command)?;
-                self.statements.clear();
-                self.locked_tables = false;
-                self.refresh_state()?;
+                self.forget_session()?;
             }
             Command::InitDb
             | Command::Ping
@@ -203,6 +201,15 @@ impl Session {
         }
     }
 
+    /// Forgets what the session did: it begins again, perhaps with another user.
+    fn forget_session(&mut self) -> Outcome<()> {
+        self.statements.clear();
+        self.diagnostics.clear();
+        self.unique_keys = UniqueKeys::default();
+        self.locked_tables = false;
+        self.refresh_state()
+    }
+
     /// Asks the server for the session's settings again, after everything was reset.
     fn refresh_state(&mut self) -> Outcome<()> {
         let family = self.state.family;
@@ -223,9 +230,7 @@ impl Session {
         let Some(ok) = done else {
             return Err(Failure::Client(WireError::Closed));
         };
-        self.statements.clear();
-        self.locked_tables = false;
-        self.refresh_state()?;
+        self.forget_session()?;
         self.write_ok_payload(&ok)
     }
 
@@ -750,6 +755,7 @@ impl Session {
 
     fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
         if prepared.plan.defines {
+            self.unique_keys = UniqueKeys::default();
             self.shared.accounts.forget(&prepared.plan.names);
         }
         Ok(())

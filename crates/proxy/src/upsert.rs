@@ -24,6 +24,8 @@ use crate::session::Session;
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
+/// A temporary table named twice.
+const CANNOT_REOPEN: u16 = 1137;
 /// How old what is known of a table's keys may be.
 const RECHECK: Duration = Duration::from_secs(1);
 
@@ -101,8 +103,16 @@ impl Session {
         self.scratch.kept = Kept::default();
         match self.kept_cells(prepared, upsert, values, rows, ignore) {
             Ok(kept) => self.scratch.kept = kept,
-            Err(failure) if failure.is_fatal() => return Err(failure),
-            Err(_) => self.server.drain()?,
+            // the statement itself will find these
+            Err(
+                Failure::Value(_)
+                | Failure::Refused(_)
+                | Failure::Server {
+                    code: 1046 | 1049 | 1054 | 1146,
+                    ..
+                },
+            ) => self.server.drain()?,
+            Err(failure) => return Err(failure),
         }
         Ok(())
     }
@@ -139,8 +149,20 @@ impl Session {
             }
         }
         let mut met: HashMap<usize, (usize, Met)> = HashMap::new();
-        for chunk in searches.chunks(SEARCHES) {
-            self.search(prepared, upsert, chunk, &mut met)?;
+        // a locked table, and a temporary one, cannot be named twice in one query
+        let size = if self.locked_tables { 1 } else { SEARCHES };
+        for chunk in searches.chunks(size) {
+            match self.search(prepared, upsert, chunk, &mut met) {
+                Err(Failure::Server {
+                    code: CANNOT_REOPEN,
+                    ..
+                }) => {
+                    for one in chunk.chunks(1) {
+                        self.search(prepared, upsert, one, &mut met)?;
+                    }
+                }
+                done => done?,
+            }
         }
         // an earlier row of the statement stands before a row of the table under the same key
         let mut earlier: HashMap<(usize, &[u8]), usize> = HashMap::new();

@@ -162,6 +162,15 @@ impl Session {
         }
     }
 
+    /// Rows that the proxy drops have been computed by the server, too: what it warned of may not be about the others.
+    fn check_warnings(&self, filter: Option<&Decision>) -> Outcome<()> {
+        if filter.is_some() && self.server.warnings_at_end()? > 0 {
+            let about = "an expression with a warning beside a range of texts";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        Ok(())
+    }
+
     /// Whether the arena's last row counts.
     fn counts(&self, filter: Option<&Decision>, arena: &Arena) -> Outcome<bool> {
         match filter {
@@ -207,6 +216,7 @@ impl Session {
                     arena.pop();
                 }
                 Next::End(step) => {
+                    self.check_warnings(filter)?;
                     if !begun {
                         self.write_heads(&work.heads, behind.as_ref())?;
                     }
@@ -231,7 +241,10 @@ impl Session {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row if self.counts(filter, &arena)? => {}
                 Next::Row => arena.pop(),
-                Next::End(step) => break step,
+                Next::End(step) => {
+                    self.check_warnings(filter)?;
+                    break step;
+                }
             }
         };
         let mut order: Vec<u32> = (0..u32::try_from(arena.rows()).unwrap_or(u32::MAX)).collect();
@@ -266,7 +279,10 @@ impl Session {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row if self.counts(filter, &arena)? => grouping.add(&mut arena)?,
                 Next::Row => arena.pop(),
-                Next::End(step) => break step,
+                Next::End(step) => {
+                    self.check_warnings(filter)?;
+                    break step;
+                }
             }
         };
         grouping.end()?;

@@ -62,6 +62,13 @@ pub(crate) fn key_literal(
             let charset = charset
                 .filter(|&c| c != Charset::Binary)
                 .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, "character_set_results"))?;
+            // what the character set cannot say came as a question mark
+            if charset != Charset::Utf8mb4 && cell.contains(&b'?') {
+                return Err(Failure::refused(
+                    &errors::CHARACTER_SET,
+                    "character_set_results",
+                ));
+            }
             out.extend_from_slice(format!("_{} ", charset.name()).as_bytes());
             put_hex(cell, out);
         }

@@ -3,8 +3,8 @@
 //! `SET k = k + 1` needs the old value, which only a read can tell. But rows that are updated once
 //! are often updated again: counters, queues, sessions. If the proxy still has the cell that it
 //! wrote, it can compute the new value at once and write it on the condition that the row still
-//! has that cell. The condition decides: a cell never comes back once it was replaced, so what is
-//! remembered here may be as old or wrong as it likes, and costs a statement in vain at most.
+//! has that cell. The condition decides: equal cells hold equal values, so what is remembered here
+//! may be as old or wrong as it likes, and costs a statement in vain at most.
 //!
 //! Only ciphertext is kept. The memory has a fixed number of places; a row takes the place that
 //! its key hashes to, whoever was there before.

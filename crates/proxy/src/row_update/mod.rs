@@ -7,7 +7,7 @@
 //! in between, or there may be several, rows are locked.
 //!
 //! Outside of a transaction of the client's the three steps are then one of ours. Statements that do
-//! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, the last
+//! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
 //! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
 //! behind: the transaction is rolled back, or what the statement did up to a savepoint.
 
@@ -108,9 +108,7 @@ impl Session {
         }
         self.server.put_query(&select)?;
         self.server.flush()?;
-        if own {
-            self.server.read_ok()?;
-        }
+        self.read_begin(own)?;
         let done = self.read_and_write(prepared, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
@@ -217,7 +215,7 @@ impl Session {
                 self.server.read_ok()?;
             }
         } else {
-            let chunks: Vec<&[Row]> = rows.chunks(CHUNK).collect();
+            let chunks: Vec<&[Row]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
             let savepoint = !own && chunks.len() > 1;
             if savepoint {
                 self.server.put_query(b"SAVEPOINT `onionskin$update`")?;
@@ -278,6 +276,32 @@ impl Session {
         Ok(self.update_done(found, changed, warnings))
     }
 
+    /// Rows that one statement writes: all of them where several statements would not be one transaction.
+    pub(crate) fn chunk(&self, usual: usize, rows: usize, own: bool) -> usize {
+        match own || self.server.in_transaction() {
+            true => usual,
+            false => rows.max(1),
+        }
+    }
+
+    /// Reads the answer to a `BEGIN` of ours. If there is no transaction, the `SELECT` behind it is read and forgotten.
+    pub(crate) fn read_begin(&mut self, own: bool) -> Outcome<()> {
+        if !own {
+            return Ok(());
+        }
+        let Err(failure) = self.server.read_ok() else {
+            return Ok(());
+        };
+        if !failure.is_fatal() {
+            match self.server.read_rows() {
+                Err(second) if second.is_fatal() => return Err(second),
+                _ => self.server.drain()?,
+            }
+        }
+        self.statements.interfered = true;
+        Err(failure)
+    }
+
     /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
     fn check_plain(
         &mut self,
@@ -306,7 +330,7 @@ impl Session {
 
     /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which
     /// under strict mode are errors there, or not, depending on how the server goes about it.
-    fn warnings_of_condition(&self) -> Outcome<u16> {
+    pub(crate) fn warnings_of_condition(&self) -> Outcome<u16> {
         let count = self.server.warnings_at_end()?;
         if count > 0 && self.state.sql_mode.is_strict() {
             let about = "a condition with values that the server truncates";
@@ -316,7 +340,7 @@ impl Session {
     }
 
     /// Keeps the server's warnings of a statement that is not the client's last.
-    fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
+    pub(crate) fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
         let rows = self.server.rows(b"SHOW WARNINGS")?;
         self.diagnostics.keep(&rows, count);
         Ok(())
