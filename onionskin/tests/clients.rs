@@ -303,10 +303,19 @@ fn an_application_changes_user_and_resets(kind: Kind) {
             .with_pass(Some(user.password.into()))
             .with_db_name(Some("app".into()));
         session.must("SET @mine = 1");
+        assert_eq!(
+            session.must_fail("UPDATE t SET k = 'secret' WHERE id = 1"),
+            1366
+        );
         session
             .conn()
             .change_user(options)
             .expect("COM_CHANGE_USER");
+        assert_eq!(
+            session.text("SHOW WARNINGS").unwrap(),
+            "",
+            "of another user"
+        );
         assert_eq!(
             session.text("SELECT CURRENT_USER(), @mine").unwrap(),
             format!("{}@%\tNULL", user.name)

@@ -286,6 +286,17 @@ fn rows_that_only_look_like_matches_stay(kind: Kind) {
     twins.both(&format!("UPDATE t SET note = 9 WHERE name < '{alike}0350'"));
     twins.both("ROLLBACK");
     check(&mut twins);
+    // more rows than one statement of the proxy's writes, where there is no transaction to put them in
+    twins.both("LOCK TABLES t WRITE");
+    twins.both("UPDATE t SET note = note + 1 WHERE name > 'a'");
+    twins.both(&format!("DELETE FROM t WHERE name > '{alike}0880'"));
+    twins.both("UNLOCK TABLES");
+    check(&mut twins);
+    // the server's SELECT warns of what may be an error in a DELETE
+    let sql = format!("DELETE FROM t WHERE n = '5x' AND name > '{alike}'");
+    assert_eq!(twins.plain.run(&sql).map_or(0, |done| done.affected), 0);
+    assert_eq!(twins.protected.must_fail(&sql), 1235);
+    check(&mut twins);
     let sql = "DELETE FROM t WHERE name > 'a' LIMIT 1";
     assert_eq!(twins.protected.must_fail(sql), 1235);
     check(&mut twins);

@@ -502,6 +502,11 @@ mod tests {
     fn questions_are_told_from_other_statements() {
         assert_eq!(question(b"SELECT a FROM t"), Question::None);
         assert_eq!(question(b"UPDATE t SET row_count = \x01i"), Question::None);
+        assert_eq!(question(b"SELECT error_count FROM jobs"), Question::None);
+        assert_eq!(
+            question(b"UPDATE jobs SET warning_count = \x01i"),
+            Question::None
+        );
         assert_eq!(question(b"SELECT \x01i"), Question::Keeps);
         assert_eq!(question(b"SHOW WARNINGS"), Question::Warnings);
         assert_eq!(question(b"show errors"), Question::Errors);

@@ -1,10 +1,9 @@
 //! Tier 2 for `UPDATE`: rows are read under locks, new values computed, what changed written.
 //!
 //! A row that the statement names by its primary key is read without a lock and written on the
-//! condition that it is still the same: a sealed cell never comes back once it was replaced, so
-//! equal bytes mean an untouched value. That is two statements instead of four, and one if the
-//! row's cells are still remembered from the last update ([`CellMemory`]). If the row has changed
-//! in between, or there may be several, rows are locked.
+//! condition that its cells are still the same: equal cells hold equal values. That is two
+//! statements instead of four, and one if the row's cells are still remembered from the last update
+//! ([`CellMemory`]). If the row has changed in between, or there may be several, rows are locked.
 //!
 //! Outside of a transaction of the client's the three steps are then one of ours. Statements that do
 //! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
