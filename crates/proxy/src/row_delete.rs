@@ -64,25 +64,10 @@ impl Session {
             1,
             &mut select,
         )?;
-        select.extend_from_slice(b" FOR UPDATE");
-        if own {
-            self.server.put_query(b"BEGIN")?;
-        }
-        self.server.put_query(&select)?;
-        self.server.flush()?;
-        self.read_begin(own)?;
+        self.lock_rows(select, own)?;
         match self.pick_and_delete(prepared, delete, values, own) {
             Ok(done) => self.write_done(&done),
-            Err(failure) => {
-                if own && !failure.is_fatal() {
-                    self.server.drain()?;
-                    self.server.put_query(b"ROLLBACK")?;
-                    self.server.flush()?;
-                    self.server.read_ok()?;
-                }
-                self.statements.interfered = true;
-                Err(failure)
-            }
+            Err(failure) => Err(self.undo(failure, own)?),
         }
     }
 

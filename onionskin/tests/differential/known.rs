@@ -52,7 +52,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ),
     (
         "insert on duplicate (binary): affected rows",
-        "a new row that meets an earlier one of the same statement, rarely; not understood yet",
+        "a new row that meets an earlier one of the same statement: defaults of rows of different shape get a cell each",
     ),
     ("insert on duplicate (binary): info", "the same"),
 ];

@@ -101,26 +101,11 @@ impl Session {
                 return self.write_done(&done);
             }
         }
-        select.extend_from_slice(b" FOR UPDATE");
-        if own {
-            self.server.put_query(b"BEGIN")?;
-        }
-        self.server.put_query(&select)?;
-        self.server.flush()?;
-        self.read_begin(own)?;
+        self.lock_rows(select, own)?;
         let done = self.read_and_write(prepared, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
-            Err(failure) => {
-                if own && !failure.is_fatal() {
-                    self.server.drain()?;
-                    self.server.put_query(b"ROLLBACK")?;
-                    self.server.flush()?;
-                    self.server.read_ok()?;
-                }
-                self.statements.interfered = true;
-                Err(failure)
-            }
+            Err(failure) => Err(self.undo(failure, own)?),
         }
     }
 
@@ -283,8 +268,15 @@ impl Session {
         }
     }
 
-    /// Reads the answer to a `BEGIN` of ours. If there is no transaction, the `SELECT` behind it is read and forgotten.
-    pub(crate) fn read_begin(&mut self, own: bool) -> Outcome<()> {
+    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`; its rows are read next. If there is no
+    /// transaction, the answer to the `SELECT` behind `BEGIN` is read and forgotten.
+    pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<()> {
+        select.extend_from_slice(b" FOR UPDATE");
+        if own {
+            self.server.put_query(b"BEGIN")?;
+        }
+        self.server.put_query(&select)?;
+        self.server.flush()?;
         if !own {
             return Ok(());
         }
@@ -299,6 +291,18 @@ impl Session {
         }
         self.statements.interfered = true;
         Err(failure)
+    }
+
+    /// Rolls a transaction of ours back after a failure, which is returned for the client.
+    pub(crate) fn undo(&mut self, failure: Failure, own: bool) -> Outcome<Failure> {
+        if own && !failure.is_fatal() {
+            self.server.drain()?;
+            self.server.put_query(b"ROLLBACK")?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        self.statements.interfered = true;
+        Ok(failure)
     }
 
     /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
