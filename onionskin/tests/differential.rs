@@ -33,6 +33,8 @@ mod finishing;
 mod known;
 #[path = "differential/lane.rs"]
 mod lane;
+#[path = "differential/plans.rs"]
+mod plans;
 #[path = "differential/queries.rs"]
 mod queries;
 #[path = "differential/random.rs"]

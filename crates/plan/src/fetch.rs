@@ -31,12 +31,7 @@ impl Fetched {
 
     /// Adds a column of the server's own that the client does not see.
     pub fn plain(&mut self, text: Text) -> usize {
-        let item = ResultItem {
-            open: None,
-            name: None,
-            computed: false,
-        };
-        self.push(item, aliased(text))
+        self.push(ResultItem::plain(), aliased(text))
     }
 
     /// Remembers that a fetched column shows a protected one.
@@ -69,11 +64,7 @@ impl Fetched {
         if let Some(at) = self.find(column, &source) {
             return at;
         }
-        let item = ResultItem {
-            open: Some((planner.column_index(column), OpenFrom::Sealed)),
-            name: None,
-            computed: false,
-        };
+        let item = ResultItem::opened(planner.column_index(column), OpenFrom::Sealed, None);
         let text = planner.physical(unnested(expr), last, column.sealed());
         let at = self.push(item, text);
         self.shows(column, source, at);

@@ -33,6 +33,29 @@ pub struct Finish {
     pub limit: Option<Limit>,
 }
 
+impl Finish {
+    /// Whether some aggregate is of different values only.
+    pub fn counts_differing(&self) -> bool {
+        let calls = self.groups.as_ref().map_or(&[][..], |g| &g.calls);
+        calls.iter().any(|call| call.distinct)
+    }
+
+    /// Whether groups are sorted by this aggregate.
+    pub fn sorts_by(&self, call: &AggregateCall) -> bool {
+        let calls = self.groups.as_ref().map_or(&[][..], |g| &g.calls);
+        self.sort
+            .iter()
+            .any(|key| matches!(key.by, SortBy::Aggregate(n) if calls.get(n) == Some(call)))
+    }
+
+    /// Whether a server would have sorted the groups in a temporary table, because aggregates are
+    /// known only when all groups are.
+    pub fn sorts_by_aggregates(&self) -> bool {
+        let by_aggregate = |key: &SortKey| matches!(key.by, SortBy::Aggregate(_));
+        self.groups.as_ref().is_some_and(|g| g.keys.is_some()) && self.sort.iter().any(by_aggregate)
+    }
+}
+
 /// Which rows belong together, and what is computed of them.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {

@@ -29,8 +29,9 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan, Purpose,
-    ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text, Upsert,
+    Action, ColumnUse, Described, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
+    Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
+    Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings};
 pub use statement::{COLLATION, Outcome, plan};

@@ -10,7 +10,7 @@ use onionskin_schema::{Column, Table};
 
 use crate::ddl::Ddl;
 use crate::errors::Refusal;
-use crate::finishing::{Finish, Test};
+use crate::finishing::{Aggregate, Finish, Test};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ pub enum OpenFrom {
 }
 
 /// A column of the result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ResultItem {
     /// `None`: the server's cell is the client's.
     pub open: Option<(usize, OpenFrom)>,
@@ -158,6 +158,54 @@ pub struct ResultItem {
     pub name: Option<String>,
     /// The cell is an aggregate or an expression: the client sees no table and column of origin.
     pub computed: bool,
+    /// What the client is told of the column.
+    pub described: Described,
+}
+
+/// Where the definition of a column of the result comes from.
+///
+/// What comes out of a temporary table of the server's has lost properties of the column that went in. A statement
+/// on plaintext would not have needed that table.
+#[derive(Clone, Debug, Default)]
+pub enum Described {
+    /// The server's own is right.
+    #[default]
+    AsSent,
+    /// A column of a table that is known: its flags are those of the table's definition.
+    Column {
+        /// Which.
+        column: ColumnUse,
+        /// Beside an outer join, so that only the server knows whether it may be NULL.
+        outer: bool,
+    },
+    /// An aggregate, which the server has computed as a window function.
+    Aggregate {
+        /// Which.
+        function: Aggregate,
+        /// Over which plain column, where that is known.
+        column: Option<ColumnUse>,
+    },
+}
+
+impl ResultItem {
+    /// A column that is the client's as the server sends it.
+    pub fn plain() -> Self {
+        ResultItem {
+            open: None,
+            name: None,
+            computed: false,
+            described: Described::AsSent,
+        }
+    }
+
+    /// A protected column that opens from one of its physical ones, under this name if not the server's.
+    pub fn opened(index: usize, from: OpenFrom, name: Option<String>) -> Self {
+        ResultItem {
+            open: Some((index, from)),
+            name,
+            ..ResultItem::plain()
+        }
+    }
 }
 
 /// `GROUP BY`: what the server's definitions of the result cannot tell.
@@ -175,8 +223,6 @@ pub struct GroupedColumn {
     pub item: usize,
     /// The table's name or alias in the statement.
     pub source: String,
-    /// It may be NULL.
-    pub nullable: bool,
 }
 
 /// Tier 2 for `UPDATE`: read under row locks, compute, write what changed, in one transaction.

@@ -164,6 +164,11 @@ impl<'p> Scope<'p> {
 
     /// The type of a plain column of a table that is known.
     pub fn plain_type(&self, expr: &Expr) -> Option<SqlType> {
+        self.plain_column(expr)?.column().sql_type
+    }
+
+    /// A plain column of a table that is known.
+    pub fn plain_column(&self, expr: &Expr) -> Option<ColumnUse> {
         let (source, column) = match unnested(expr) {
             Expr::Identifier(column) => (None, column),
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
@@ -176,10 +181,17 @@ impl<'p> Scope<'p> {
             .sources
             .iter()
             .filter(|s| source.is_none_or(|n| n.value.eq_ignore_ascii_case(&s.name)))
-            .filter_map(|s| s.table.as_ref()?.column(&column.value))
-            .filter(|c| c.protection.is_none());
+            .filter_map(|s| {
+                let table = s.table.as_ref()?;
+                let index = position(table, &column.value)?;
+                Some(ColumnUse {
+                    table: Arc::clone(table),
+                    index,
+                })
+            })
+            .filter(|c| c.column().protection.is_none());
         match (found.next(), found.next()) {
-            (Some(column), None) => column.sql_type,
+            (Some(column), None) => Some(column),
             _ => None,
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct Scratch {
     filled: Vec<u8>,
     /// Cells that an upsert sends again.
     pub kept: Kept,
+    /// A value was refused beside others that may have raised warnings before it.
+    pub refused_among_others: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -138,6 +140,25 @@ impl<'a> Binder<'a> {
             return Ok(Filled::Bytes(filled));
         }
         self.make(slot, bound)
+    }
+
+    /// Whether the statement has values besides this one, which the server has not seen, that may raise
+    /// warnings: anything but whole numbers.
+    fn others_may_warn(&self, refused: Source) -> bool {
+        let refused = match refused {
+            Source::Literal { index, .. } => Some(index),
+            _ => None,
+        };
+        let default = memchr::memmem::find(&self.values.sql.to_ascii_lowercase(), b"default");
+        let others = self.values.literals.iter().enumerate();
+        !self.warnings.is_empty()
+            || (default.is_some() && refused.is_some())
+            || others.into_iter().any(|(index, literal)| {
+                // a number that fits no integer type is warned of by itself
+                let whole = literal.kind == LiteralKind::Integer
+                    && literal.text(self.values.sql).len() < 19;
+                !whole && (Some(index) != refused || literal.kind == LiteralKind::Integer)
+            })
     }
 
     fn make(&mut self, slot: &Slot, bound: Bound) -> Outcome<Filled<'_>> {
@@ -212,6 +233,14 @@ impl<'a> Binder<'a> {
 
     /// Coerces a value; the payload lies in the scratch buffer.
     fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        let bound = self.coerced(column, source, stores, row);
+        if bound.is_err() {
+            self.scratch.refused_among_others = self.others_may_warn(source);
+        }
+        bound
+    }
+
+    fn coerced(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
         let prepared = self.prepared;
         let used = &prepared.plan.columns[column];
         let Some(ty) = used.column().sql_type.as_ref() else {

@@ -312,7 +312,13 @@ impl Session {
         }
         let keeps = self.state.family == Family::MariaDb;
         let question = match question(&self.template.key) {
-            Question::Warnings | Question::Cells(_) if self.diagnostics.unclear => {
+            Question::Warnings if self.diagnostics.unclear => Question::Unclear,
+            Question::Cells(items)
+                if self.diagnostics.unclear
+                    && items
+                        .iter()
+                        .any(|i| matches!(i, Item::WarningCount | Item::ErrorCount)) =>
+            {
                 Question::Unclear
             }
             clear => clear,

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use onionskin_crypt::{ColumnCipher, cell_header};
 use onionskin_keys::KeySet;
-use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
-use onionskin_schema::KeyRole;
+use onionskin_plan::{ColumnUse, Described, OpenFrom, ResultItem, errors};
+use onionskin_schema::{Column, Default as ColumnDefault, KeyRole};
 use onionskin_value::{
-    Charset, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
+    Charset, Family, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
 };
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{
@@ -22,6 +22,9 @@ use onionskin_wire::{ColumnFlags, ColumnType, ParamType};
 use crate::catalog::{Prepared, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::state::State;
+
+/// The collation of what is no text.
+const BINARY_COLLATION: u16 = 63;
 
 /// How the cells of one result open.
 pub(crate) struct Opener {
@@ -137,18 +140,7 @@ pub(crate) fn definitions_of(
             if !tokens && !item.computed && names_physical(&definition.org_name) {
                 return Err(Failure::Stale);
             }
-            match &item.name {
-                None => shown.push(packet.clone()),
-                Some(name) => {
-                    definition.name = name.as_bytes().into();
-                    if item.computed && !definition.org_name.is_empty() {
-                        definition.org_name = name.as_bytes().into();
-                    }
-                    let mut out = Vec::new();
-                    definition.encode(&mut out);
-                    shown.push(out);
-                }
-            }
+            shown.push(plain_definition(packet, definition, item, state));
             columns.push(None);
             continue;
         };
@@ -175,14 +167,89 @@ pub(crate) fn definitions_of(
             definition.schema = used.table.database.as_bytes().into();
             definition.org_table = used.table.name.as_bytes().into();
             definition.table = grouped.source.as_bytes().into();
-            definition
-                .flags
-                .set(ColumnFlags::NOT_NULL, !grouped.nullable);
+        }
+        if let Described::Column { outer: false, .. } = &item.described {
+            let required = !used.column().nullable;
+            definition.flags.set(ColumnFlags::NOT_NULL, required);
         }
         shown.push(logical_definition(&definition, item, used, state)?);
         columns.push(Some(OpenColumn::new(prepared, index, item, from)));
     }
     Ok((shown, Opener::new(columns, types, binary)))
+}
+
+/// The definition of a column that is not opened.
+fn plain_definition<'a>(
+    packet: &[u8],
+    mut definition: ColumnDefinition<'a>,
+    item: &'a ResultItem,
+    state: &State,
+) -> Vec<u8> {
+    if item.name.is_none() && matches!(item.described, Described::AsSent) {
+        return packet.to_vec();
+    }
+    if let Some(name) = &item.name {
+        definition.name = name.as_bytes().into();
+        if item.computed && !definition.org_name.is_empty() {
+            definition.org_name = name.as_bytes().into();
+        }
+    }
+    match &item.described {
+        Described::AsSent => {}
+        Described::Column { column, outer } => {
+            let column = column.column();
+            if let Some(ty) = &column.sql_type {
+                let wire = ty.wire(state.family, state.results_collation);
+                let mut flags = ColumnFlags::from_bits_retain(wire.flags);
+                flags |= column_flags(column, ty, state.family);
+                flags |= match outer {
+                    true => definition.flags & ColumnFlags::NOT_NULL,
+                    false if column.nullable => ColumnFlags::empty(),
+                    false => ColumnFlags::NOT_NULL,
+                };
+                definition.flags = flags;
+            }
+        }
+        Described::Aggregate { .. } => {
+            definition.org_name = b"".as_slice().into();
+            if definition.charset == BINARY_COLLATION {
+                definition.flags |= ColumnFlags::BINARY;
+            }
+        }
+    }
+    let mut out = Vec::new();
+    definition.encode(&mut out);
+    out
+}
+
+/// The flags that follow from a column's definition, apart from those of its type and NOT_NULL.
+pub(crate) fn column_flags(column: &Column, ty: &SqlType, family: Family) -> ColumnFlags {
+    let mut flags = match column.key {
+        KeyRole::None => ColumnFlags::empty(),
+        KeyRole::Multiple => ColumnFlags::MULTIPLE_KEY | ColumnFlags::PART_KEY,
+        KeyRole::Unique => ColumnFlags::UNIQUE_KEY | ColumnFlags::PART_KEY,
+        KeyRole::Primary => ColumnFlags::PRI_KEY | ColumnFlags::PART_KEY,
+    };
+    if column.auto_increment {
+        flags |= ColumnFlags::AUTO_INCREMENT;
+    } else if !column.nullable && column.default.is_none() {
+        flags |= ColumnFlags::NO_DEFAULT_VALUE;
+    }
+    let timestamp = matches!(ty.kind, Kind::Timestamp { .. });
+    let now = match &column.default {
+        Some(ColumnDefault::Server(words)) => {
+            words.to_ascii_lowercase().starts_with("current_timestamp")
+        }
+        _ => false,
+    };
+    if timestamp && (now || column.on_update) {
+        flags |= ColumnFlags::TIMESTAMP;
+    }
+    // MySQL has no such flag for DATETIME
+    if column.on_update && (timestamp || family == Family::MariaDb) {
+        flags |= ColumnFlags::ON_UPDATE_NOW;
+    }
+    flags
 }
 
 /// The definition that a server with the logical table would send.
@@ -200,7 +267,9 @@ pub(crate) fn logical_definition(
     if let Some(name) = &item.name {
         shown.name = name.as_bytes().into();
     }
-    let wire = match item.computed {
+    // a temporary table of groups has a copy of the column
+    let copied = item.computed && matches!(item.described, Described::Column { .. });
+    let wire = match item.computed && !copied {
         true => ty.wire_of_extremum(state.family, state.results_collation),
         false => ty.wire(state.family, state.results_collation),
     };
@@ -212,21 +281,16 @@ pub(crate) fn logical_definition(
     if item.computed {
         // the function's result: no table, no key
         flags |= server.flags & ColumnFlags::NUM;
+        if copied {
+            flags |= column_flags(column, ty, state.family) & ColumnFlags::NO_DEFAULT_VALUE;
+        }
         shown.org_name = b"".as_slice().into();
     } else {
         shown.org_name = column.name.as_bytes().into();
         let mut kept = ColumnFlags::NOT_NULL;
         kept |= ColumnFlags::NUM;
         flags |= server.flags & kept;
-        flags |= match column.key {
-            KeyRole::None => ColumnFlags::empty(),
-            KeyRole::Multiple => ColumnFlags::MULTIPLE_KEY | ColumnFlags::PART_KEY,
-            KeyRole::Unique => ColumnFlags::UNIQUE_KEY | ColumnFlags::PART_KEY,
-            KeyRole::Primary => ColumnFlags::PRI_KEY | ColumnFlags::PART_KEY,
-        };
-        if !column.nullable && column.default.is_none() {
-            flags |= ColumnFlags::NO_DEFAULT_VALUE;
-        }
+        flags |= column_flags(column, ty, state.family);
     }
     shown.flags = flags;
     let mut out = Vec::new();
@@ -335,11 +399,7 @@ impl Opener {
 
     /// Opens sealed cells of these columns of the plan, without a result of the server's.
     pub fn of_sealed(prepared: &Prepared, columns: impl Iterator<Item = usize>) -> Opener {
-        let item = ResultItem {
-            open: None,
-            name: None,
-            computed: false,
-        };
+        let item = ResultItem::plain();
         let columns =
             columns.map(|index| Some(OpenColumn::new(prepared, index, &item, OpenFrom::Sealed)));
         Opener::new(columns.collect(), Vec::new(), false)

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use onionskin_plan::{Action, LiteralKind, Piece, Template, errors};
+use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -185,11 +185,22 @@ impl Session {
             Action::Server {
                 result: Some(items),
                 ..
-            } => self.checked_definitions(id, prepared, items, &definitions)?,
+            } => {
+                // servers prepare without a temporary table
+                let natural = |item: &ResultItem| match item.computed {
+                    true => ResultItem {
+                        described: Described::AsSent,
+                        ..item.clone()
+                    },
+                    false => item.clone(),
+                };
+                let items: Vec<ResultItem> = items.iter().map(natural).collect();
+                self.checked_definitions(id, prepared, &items, &definitions)?
+            }
             Action::Finish(finish) => {
                 let fetched =
                     self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
-                self.output_definitions(prepared, finish, &fetched)?
+                self.output_definitions(prepared, finish, &fetched, false)?
             }
             _ => definitions,
         };
@@ -202,7 +213,7 @@ impl Session {
         &mut self,
         id: u32,
         prepared: &Prepared,
-        items: &[onionskin_plan::ResultItem],
+        items: &[ResultItem],
         definitions: &[Vec<u8>],
     ) -> Outcome<Vec<Vec<u8>>> {
         match open::definitions(prepared, items, definitions, &self.state, true) {

@@ -155,15 +155,7 @@ impl Session {
             }
             definitions.push(self.server.payload().to_vec());
         }
-        let mut items: Vec<ResultItem> = delete
-            .key
-            .iter()
-            .map(|_| ResultItem {
-                open: None,
-                name: None,
-                computed: false,
-            })
-            .collect();
+        let mut items: Vec<ResultItem> = delete.key.iter().map(|_| ResultItem::plain()).collect();
         items.extend(delete.filter.fetch.iter().cloned());
         let kinds = definitions[..keys]
             .iter()

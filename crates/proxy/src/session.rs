@@ -267,8 +267,11 @@ impl Session {
                 self.diagnostics.warnings = warnings;
                 self.diagnostics.failed_at_server();
             } else {
-                self.diagnostics.unclear = self.state.family == Family::MySql
-                    && diagnostics::calls_values(&self.template.key);
+                let others = std::mem::take(&mut self.scratch.refused_among_others);
+                let among_others = others && matches!(failure, Failure::Value(_));
+                self.diagnostics.unclear = among_others
+                    || self.state.family == Family::MySql
+                        && diagnostics::calls_values(&self.template.key);
                 self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = Some(-1);
             }

@@ -112,9 +112,8 @@ impl Session {
                         index,
                     };
                     let item = ResultItem {
-                        open: None,
                         name: Some(used.column().name.clone()),
-                        computed: false,
+                        ..ResultItem::plain()
                     };
                     let shown = logical_definition(&definition, &item, &used, &self.state)?;
                     self.write(&shown)?;

@@ -295,8 +295,7 @@ impl Session {
         }
         let item = |open| ResultItem {
             open,
-            name: None,
-            computed: false,
+            ..ResultItem::plain()
         };
         let mut items = vec![item(None), item(None)];
         items.extend(columns.iter().map(|&c| item(Some((c, OpenFrom::Sealed)))));
@@ -385,7 +384,7 @@ fn keep_old(
             continue;
         };
         if binder.payload(&slot, new)? == *payload
-            && let Some(place) = place(upsert, &slot, new)
+            && let Some(place) = place(upsert, &slot, new, 1)
         {
             kept.cells.insert(place, cell.clone());
         }
@@ -411,10 +410,15 @@ fn keep_twin(
         let (Some(slot), Some(first)) = (new.seal(column), twin.seal(column)) else {
             continue;
         };
+        // two rows that both say DEFAULT share it rightly
+        let rows = if slot.source == first.source { 2 } else { 1 };
         let payload = binder.payload(&slot, new)?;
         if payload.is_some()
             && payload == binder.payload(&first, twin)?
-            && let (Some(to), Some(from)) = (place(upsert, &slot, new), place(upsert, &first, twin))
+            && let (Some(to), Some(from)) = (
+                place(upsert, &slot, new, rows),
+                place(upsert, &first, twin, rows),
+            )
         {
             let cell = kept.cell(binder, from, &first, twin)?;
             kept.cells.insert(to, cell);
@@ -427,7 +431,7 @@ fn keep_twin(
         let payload = binder.payload(slot, &NewRow::outside())?;
         if payload.is_some()
             && payload == binder.payload(&first, twin)?
-            && let Some(from) = place(upsert, &first, twin)
+            && let Some(from) = place(upsert, &first, twin, 1)
         {
             let cell = kept.cell(binder, from, &first, twin)?;
             kept.keep(slot.column, &cell);
@@ -464,12 +468,18 @@ impl Kept {
     }
 }
 
-/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their defaults.
-fn place(upsert: &Upsert, slot: &Slot, row: &NewRow) -> Option<(usize, Source, u64)> {
+/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their defaults: all that take a
+/// column's default look in one place, which is wrong if they are more than `rows`.
+fn place(upsert: &Upsert, slot: &Slot, row: &NewRow, rows: usize) -> Option<(usize, Source, u64)> {
     let source = slot.source.behind(row.base);
-    let certain = matches!(source, Source::Literal { .. })
-        || upsert.folded.is_some()
-        || upsert.rows.len() == 1;
+    let sharing = || {
+        (0..upsert.rows.len())
+            .filter_map(|n| new_row(upsert, n).seal(slot.column))
+            .filter(|other| other.source == slot.source)
+            .count()
+    };
+    let certain =
+        matches!(source, Source::Literal { .. }) || upsert.folded.is_some() || sharing() <= rows;
     certain.then_some((slot.column, source, row.number))
 }
 

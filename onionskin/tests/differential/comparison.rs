@@ -189,38 +189,12 @@ fn sets(statement: &Statement, plain: &Set, proxied: &Set, add: Add) {
     }
 }
 
-/// Flags that servers take from the temporary table when the optimizer sorts or groups in one: two plain servers
-/// differ in them.
+/// Flags that servers take from the temporary table when the optimizer sorts or groups in one, so that two plain servers
+/// differ in them; other properties that depend on the plan are asked for under each (`plans.rs`).
 const KEY_FLAGS: ColumnFlags = ColumnFlags::PRI_KEY_FLAG
     .union(ColumnFlags::UNIQUE_KEY_FLAG)
     .union(ColumnFlags::MULTIPLE_KEY_FLAG)
     .union(ColumnFlags::PART_KEY_FLAG);
-
-/// The flags of which a statement of this kind can be certain.
-fn certain_flags(label: &str) -> ColumnFlags {
-    let mut uncertain = KEY_FLAGS;
-    if [
-        "select join",
-        "select exists",
-        "select in subquery",
-        "select distinct",
-        "select groups",
-    ]
-    .contains(&label)
-    {
-        // GROUP_FLAG, called NUM_FLAG by clients, says that the column came out of such a table.
-        uncertain |= ColumnFlags::AUTO_INCREMENT_FLAG
-            | ColumnFlags::NUM_FLAG
-            | ColumnFlags::BINARY_FLAG
-            | ColumnFlags::NO_DEFAULT_VALUE_FLAG
-            | ColumnFlags::TIMESTAMP_FLAG
-            | ColumnFlags::ON_UPDATE_NOW_FLAG;
-    }
-    if label == "select join" {
-        uncertain |= ColumnFlags::NOT_NULL_FLAG;
-    }
-    !uncertain
-}
 
 fn definitions(
     label: &str,
@@ -252,7 +226,7 @@ fn definitions(
         if p.ty != q.ty {
             differ("column type", format!("{:?}", p.ty), format!("{:?}", q.ty));
         }
-        for (name, _) in ((p.flags ^ q.flags) & certain_flags(label)).iter_names() {
+        for (name, _) in ((p.flags ^ q.flags) - KEY_FLAGS).iter_names() {
             let state = |flags: ColumnFlags| {
                 if flags.iter_names().any(|(n, _)| n == name) {
                     "set"

@@ -3,6 +3,7 @@
 use super::answers;
 use super::comparison::{self, Difference};
 use super::lane::Lane;
+use super::plans;
 use super::script::{Check, Order, Piece, Statement};
 use super::values::Literal;
 use crate::support::direct_mode;
@@ -176,6 +177,7 @@ pub fn differences(lane: Lane) -> Vec<String> {
             let expected = answers::answer(&mut plain, &statements);
             let mut found: Vec<Difference> = Vec::new();
             comparison::differences(&statements, &expected, &proxied, &mut found);
+            plans::drop_plan_dependent(&mut plain, &statements, &proxied, &mut found, 0);
             all.extend(
                 found
                     .iter()

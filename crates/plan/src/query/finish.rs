@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 use super::Given;
 use super::clauses::Clauses;
+use super::items::Shape;
 use crate::candidates::goes_unnoticed;
 use crate::errors;
 use crate::fetch::{Fetched, unnested};
@@ -25,6 +26,7 @@ pub(super) struct Finishing<'s> {
     pub projection: &'s [SelectItem],
     pub clauses: &'s Clauses,
     pub scope: &'s Scope<'s>,
+    pub shape: Shape,
     pub distinct: bool,
     /// The condition, if the server can only narrow it; else it is planned already.
     pub filter: Option<&'s Expr>,

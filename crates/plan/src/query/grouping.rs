@@ -206,7 +206,6 @@ pub(super) fn grouping(
     items: &[ResultItem],
     columns: &[ColumnUse],
     scope: &Scope,
-    outer: bool,
 ) -> Grouping {
     let mut found = Grouping::default();
     for (item, (shown, given)) in projection.iter().zip(items).enumerate() {
@@ -230,7 +229,6 @@ pub(super) fn grouping(
         found.columns.push(GroupedColumn {
             item,
             source: source.map_or(column.table.name.clone(), |s| s.name.clone()),
-            nullable: column.column().nullable || outer,
         });
     }
     found

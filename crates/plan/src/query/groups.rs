@@ -20,7 +20,7 @@ use crate::finishing::{
     Aggregate, AggregateCall, Compared, Finish, Groups, Operand, Output, SortBy, SortKey, Test,
 };
 use crate::formula::{Comparisons, parenthesized};
-use crate::plan::{ResultItem, Source, Text};
+use crate::plan::{Described, ResultItem, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use crate::predicate::equality;
 
@@ -304,9 +304,15 @@ impl Planner<'_> {
         keys: &[Key],
         fetched: &mut Fetched,
     ) -> Planned<usize> {
-        let distinct = aggregate_of(expr).is_some_and(|call| call.distinct);
-        let extreme = aggregate_of(expr)
-            .is_some_and(|call| matches!(call.function, Aggregate::Min | Aggregate::Max));
+        let Some(Call {
+            function,
+            distinct,
+            argument,
+        }) = aggregate_of(expr)
+        else {
+            return refuse(&errors::INTERNAL, "an aggregate");
+        };
+        let extreme = matches!(function, Aggregate::Min | Aggregate::Max);
         // MySQL widens the types of MIN and MAX as window functions
         let widened = extreme && self.request.settings.family == Family::MySql;
         if widened || f.filter.is_some() || distinct || keys.iter().any(|key| key.text.is_empty()) {
@@ -329,9 +335,13 @@ impl Planner<'_> {
         }
         text.sql(b")");
         let item = ResultItem {
-            open: None,
             name: Some(name),
             computed: true,
+            described: Described::Aggregate {
+                function,
+                column: argument.and_then(|a| f.scope.plain_column(a)),
+            },
+            ..ResultItem::plain()
         };
         Ok(fetched.push(item, aliased(text.finish())))
     }

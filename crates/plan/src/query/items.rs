@@ -8,11 +8,44 @@ use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 use super::Given;
 use crate::errors;
 use crate::places::bytes_of_expr;
-use crate::plan::{ColumnUse, OpenFrom, Piece, ResultItem};
+use crate::plan::{ColumnUse, Described, OpenFrom, Piece, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::predicate::{equality, no_order, opening_order, same_tokens};
 use crate::query::Mode;
 use crate::scope::{Scope, Source};
+
+/// What becomes of rows on their way into the result, as far as column definitions show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// They are the client's as they are.
+    Rows,
+    /// A temporary table that plaintext would not have needed, or that shows the same columns in another way.
+    Gathered {
+        /// Rows of a source may be missing: there is an outer join.
+        outer: bool,
+        /// Plaintext would have been sorted there, too, so that the server's definitions of plain columns are right.
+        sorted: bool,
+    },
+}
+
+impl Shape {
+    /// How a column of a known table is described.
+    pub fn describes(self, column: ColumnUse) -> Described {
+        match self {
+            Shape::Rows => Described::AsSent,
+            Shape::Gathered { outer, .. } => Described::Column { column, outer },
+        }
+    }
+
+    /// How an expression without protected columns is described.
+    pub fn of(self, expr: &Expr, scope: &Scope) -> Described {
+        if let Shape::Gathered { sorted: true, .. } = self {
+            return Described::AsSent;
+        }
+        let column = scope.plain_column(expr);
+        column.map_or(Described::AsSent, |column| self.describes(column))
+    }
+}
 
 impl Planner<'_> {
     #[allow(clippy::too_many_arguments)] // one call site; a struct would only rename them
@@ -25,6 +58,7 @@ impl Planner<'_> {
         distinct: bool,
         grouped: &[ColumnUse],
         merges: bool,
+        shape: Shape,
         given: &mut Given,
     ) -> Planned<()> {
         let (expr, alias) = match item {
@@ -35,7 +69,7 @@ impl Planner<'_> {
                 if merges {
                     return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
                 }
-                let items = self.wildcard(&sources)?;
+                let items = self.wildcard(&sources, shape)?;
                 match mode {
                     Mode::Exists => {}
                     Mode::Top if grouped.is_empty() => {}
@@ -128,9 +162,8 @@ impl Planner<'_> {
                 }
             };
             given.items.push(ResultItem {
-                open: Some((index, from)),
-                name,
-                computed: false,
+                described: shape.describes(column),
+                ..ResultItem::opened(index, from, name)
             });
             return Ok(());
         }
@@ -153,6 +186,10 @@ impl Planner<'_> {
                 open,
                 name,
                 computed: true,
+                described: match shape {
+                    Shape::Gathered { sorted: true, .. } => shape.describes(column),
+                    _ => Described::AsSent,
+                },
             });
             return Ok(());
         }
@@ -162,15 +199,20 @@ impl Planner<'_> {
             self.pin_within(&bytes);
         }
         given.items.push(ResultItem {
-            open: None,
             computed: name.is_some(),
             name,
+            described: shape.of(expr, scope),
+            ..ResultItem::plain()
         });
         Ok(())
     }
 
     /// The columns of `*` over these sources.
-    pub(super) fn wildcard(&mut self, sources: &[&Source]) -> Planned<Vec<ResultItem>> {
+    pub(super) fn wildcard(
+        &mut self,
+        sources: &[&Source],
+        shape: Shape,
+    ) -> Planned<Vec<ResultItem>> {
         let mut items = Vec::new();
         for source in sources {
             match (&source.table, &source.exports) {
@@ -179,23 +221,27 @@ impl Planner<'_> {
                         if column.invisible {
                             continue;
                         }
+                        let used = ColumnUse {
+                            table: Arc::clone(table),
+                            index,
+                        };
                         items.push(match &column.protection {
                             Some(_) => {
-                                let used = ColumnUse {
-                                    table: Arc::clone(table),
-                                    index,
-                                };
+                                let name = Some(column.name.clone());
+                                let index = self.column_index(&used);
                                 ResultItem {
-                                    open: Some((self.column_index(&used), OpenFrom::Sealed)),
-                                    name: Some(column.name.clone()),
-                                    computed: false,
+                                    described: shape.describes(used),
+                                    ..ResultItem::opened(index, OpenFrom::Sealed, name)
                                 }
                             }
-                            None => plain_item(),
+                            None => ResultItem {
+                                described: shape.describes(used),
+                                ..ResultItem::plain()
+                            },
                         });
                     }
                 }
-                (None, Some(names)) => items.extend(names.iter().map(|_| plain_item())),
+                (None, Some(names)) => items.extend(names.iter().map(|_| ResultItem::plain())),
                 (None, None) => {
                     return refuse(
                         &errors::NOT_UNDERSTOOD,
@@ -236,14 +282,6 @@ impl Planner<'_> {
             }
             _ => refuse(&errors::INTERNAL, "not a wildcard"),
         }
-    }
-}
-
-fn plain_item() -> ResultItem {
-    ResultItem {
-        open: None,
-        name: None,
-        computed: false,
     }
 }
 

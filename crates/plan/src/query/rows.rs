@@ -71,7 +71,7 @@ impl Planner<'_> {
     ) -> Planned<()> {
         let sources = self.wildcard_sources(item, f.scope)?;
         for source in &sources {
-            for found in self.wildcard(&[source])? {
+            for found in self.wildcard(&[source], f.shape)? {
                 let at = fetched.items.len();
                 if let Some((index, _)) = found.open {
                     let column = self.columns[index].clone();
@@ -102,7 +102,8 @@ impl Planner<'_> {
             let item = ResultItem {
                 open,
                 name: Some(name),
-                computed: false,
+                described: f.shape.describes(column.clone()),
+                ..ResultItem::plain()
             };
             let at = fetched.push(item, text);
             fetched.shows(&column, f.scope.source_of(expr, &column), at);
@@ -118,9 +119,10 @@ impl Planner<'_> {
         let text = self.render(bytes)?;
         let text = if name.is_some() { aliased(text) } else { text };
         let item = ResultItem {
-            open: None,
             computed: name.is_some(),
             name,
+            described: f.shape.of(expr, f.scope),
+            ..ResultItem::plain()
         };
         Ok(fetched.push(item, text))
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, SelectFlavor, SelectItem, TableFactor};
 
 use super::Given;
-use super::finish::{Call, Finishing, aggregate_of};
+use super::finish::{Call, Finishing, aggregate_of, expression_of};
 use super::grouping::{grouping, has_outer_join};
+use super::items::Shape;
 use crate::errors;
 use crate::finishing::{Aggregate, Limit};
 use crate::plan::ColumnUse;
@@ -113,6 +114,7 @@ impl Planner<'_> {
             &scope,
             matches!(mode, Mode::Top),
         )?;
+        let outer = from.iter().any(has_outer_join);
         if narrowed || unfinished.is_some() {
             let about = unfinished.map_or(String::new(), |column| column.path());
             if !matches!(mode, Mode::Top) {
@@ -139,6 +141,10 @@ impl Planner<'_> {
                 projection,
                 clauses: &clauses,
                 scope: &scope,
+                shape: Shape::Gathered {
+                    outer,
+                    sorted: false,
+                },
                 distinct,
                 filter: selection.as_ref().filter(|_| narrowed),
                 keys,
@@ -169,23 +175,27 @@ impl Planner<'_> {
             names: Some(Vec::new()),
             ..Given::default()
         };
+        let sorted = !keys.is_empty() && order.iter().any(|key| aggregate_of(&key.expr).is_some());
+        let mut by_tokens = sorted || !grouped.is_empty();
+        if distinct {
+            for (expr, _) in projection.iter().filter_map(expression_of) {
+                by_tokens |= self.column_of(expr, &scope)?.is_some();
+            }
+        }
+        let shape = match matches!(mode, Mode::Top) && by_tokens {
+            true => Shape::Gathered { outer, sorted },
+            false => Shape::Rows,
+        };
         for (item, tokens) in projection.iter().zip(&clauses.items) {
             self.item(
-                item, tokens, &scope, mode, distinct, &grouped, merges, &mut given,
+                item, tokens, &scope, mode, distinct, &grouped, merges, shape, &mut given,
             )?;
         }
         for key in order {
             self.order_key(&key.expr, projection, &scope)?;
         }
         if matches!(mode, Mode::Top) && !keys.is_empty() {
-            let outer = from.iter().any(has_outer_join);
-            self.grouping = Some(grouping(
-                projection,
-                &given.items,
-                &self.columns,
-                &scope,
-                outer,
-            ));
+            self.grouping = Some(grouping(projection, &given.items, &self.columns, &scope));
         }
         Ok(given)
     }

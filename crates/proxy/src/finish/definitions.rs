@@ -1,36 +1,44 @@
 //! The column definitions of a finished result: those of the fetched columns, made logical, and
 //! those that the server would send for aggregates.
 
-use onionskin_plan::{Aggregate, AggregateCall, Finish, Output, ResultItem, errors};
-use onionskin_value::{SqlType, Sum, WireType};
+use onionskin_plan::{Aggregate, AggregateCall, Described, Finish, Output, ResultItem, errors};
+use onionskin_schema::Column;
+use onionskin_value::{Family, SqlType, Sum, WireType};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::open::column_flags;
 use crate::session::Session;
 
 impl Session {
-    /// The column definitions of the finished result.
+    /// The column definitions of the finished result; `temporary`: as they come out of a temporary table.
     pub fn output_definitions(
         &self,
         prepared: &Prepared,
         finish: &Finish,
         shown: &[Vec<u8>],
+        temporary: bool,
     ) -> Outcome<Vec<Vec<u8>>> {
         finish
             .output
             .iter()
             .map(|output| match output {
-                Output::Cell { fetch } => shown
-                    .get(*fetch)
-                    .cloned()
-                    .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column")),
+                Output::Cell { fetch } => {
+                    let cell = shown.get(*fetch).zip(finish.fetch.get(*fetch));
+                    let (packet, item) = cell
+                        .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column"))?;
+                    match temporary {
+                        true => out_of_temporary(packet, item, self.state.family),
+                        false => Ok(packet.clone()),
+                    }
+                }
                 Output::Aggregate { call, name } => {
                     let call = finish.groups.as_ref().and_then(|g| g.calls.get(*call));
                     let call =
                         call.ok_or_else(|| Failure::refused(&errors::INTERNAL, "an aggregate"))?;
-                    self.aggregate_definition(prepared, finish, call, name)
+                    self.aggregate_definition(prepared, finish, call, name, temporary)
                 }
             })
             .collect()
@@ -42,6 +50,7 @@ impl Session {
         finish: &Finish,
         call: &AggregateCall,
         name: &str,
+        temporary: bool,
     ) -> Outcome<Vec<u8>> {
         let family = self.state.family;
         // what is counted need not be protected
@@ -51,11 +60,27 @@ impl Session {
             }
             _ => None,
         };
-        let mut flags = ColumnFlags::BINARY;
+        // an average is computed of what is in the table, unless rows are sorted by it there
+        let computed = call.function == Aggregate::Avg && !finish.sorts_by(call);
+        let stored = temporary && !computed;
+        let mut flags = match stored {
+            true => ColumnFlags::empty(),
+            false => ColumnFlags::BINARY,
+        };
         let wire = match (call.function, ty) {
             (Aggregate::Sum, Some(ty)) => Sum::sum_wire(ty, family),
             (Aggregate::Avg, Some(ty)) => {
                 Sum::avg_wire(ty, family, self.state.div_precision_increment)
+            }
+            (Aggregate::Min | Aggregate::Max, Some(ty)) if temporary => {
+                // a copy of the column's own
+                let column = call
+                    .fetch
+                    .and_then(|fetch| used_column(prepared, finish, fetch));
+                flags = column.map_or(ColumnFlags::empty(), |column| {
+                    column_flags(column, ty, family) & ColumnFlags::NO_DEFAULT_VALUE
+                });
+                ty.wire(family, self.state.results_collation)
             }
             (Aggregate::Min | Aggregate::Max, Some(ty)) => {
                 // a text is binary only where its collation is
@@ -74,13 +99,20 @@ impl Session {
             }
         };
         flags |= ColumnFlags::from_bits_retain(wire.flags);
+        if stored && matches!(call.function, Aggregate::Sum | Aggregate::Avg) {
+            flags.remove(ColumnFlags::BINARY);
+        }
         let definition = ColumnDefinition {
             catalog: b"def".as_slice().into(),
             schema: b"".as_slice().into(),
             table: b"".as_slice().into(),
             org_table: b"".as_slice().into(),
             name: name.as_bytes().into(),
-            org_name: b"".as_slice().into(),
+            org_name: match temporary && family == Family::MySql && finish.counts_differing() {
+                // MySQL gathers different values in sorted rows and names the columns that it puts them into
+                true => name.as_bytes().into(),
+                false => b"".as_slice().into(),
+            },
             charset: wire.charset,
             length: wire.length,
             column_type: ColumnType(wire.column_type),
@@ -92,6 +124,54 @@ impl Session {
         definition.encode(&mut out);
         Ok(out)
     }
+}
+
+/// A definition as of a column of a temporary table. What makes a column's own values is not copied there.
+fn out_of_temporary(packet: &[u8], item: &ResultItem, family: Family) -> Outcome<Vec<u8>> {
+    let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+    definition
+        .flags
+        .remove(ColumnFlags::AUTO_INCREMENT | ColumnFlags::TIMESTAMP | ColumnFlags::ON_UPDATE_NOW);
+    match item.described {
+        Described::Aggregate {
+            function,
+            ref column,
+        } => {
+            let number =
+                !definition.column_type.is_length_encoded() && !is_moment(definition.column_type);
+            let decimal = definition.column_type == ColumnType::NEWDECIMAL;
+            if function != Aggregate::Avg && (number || decimal) {
+                definition.flags.remove(ColumnFlags::BINARY);
+            }
+            if matches!(function, Aggregate::Min | Aggregate::Max)
+                && let Some(column) = column.as_ref().map(|used| used.column())
+                && let Some(ty) = &column.sql_type
+            {
+                definition.flags |=
+                    column_flags(column, ty, family) & ColumnFlags::NO_DEFAULT_VALUE;
+                if ty.is_character() || ty.is_binary() {
+                    definition.decimals = 0;
+                }
+            }
+        }
+        Described::AsSent | Described::Column { .. } => {}
+    }
+    let mut out = Vec::new();
+    definition.encode(&mut out);
+    Ok(out)
+}
+
+fn is_moment(ty: ColumnType) -> bool {
+    matches!(
+        ty,
+        ColumnType::DATE | ColumnType::TIME | ColumnType::DATETIME | ColumnType::TIMESTAMP
+    )
+}
+
+/// The protected column that a fetched one is.
+fn used_column<'p>(prepared: &'p Prepared, finish: &Finish, fetch: usize) -> Option<&'p Column> {
+    let (index, _) = finish.fetch.get(fetch)?.open?;
+    prepared.plan.columns.get(index).map(|used| used.column())
 }
 
 /// The fetched column that an output column is.

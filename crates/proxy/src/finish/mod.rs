@@ -98,7 +98,12 @@ impl Session {
             types: (0..finish.fetch.len())
                 .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
                 .collect(),
-            heads: self.output_definitions(prepared, finish, &shown)?,
+            heads: self.output_definitions(
+                prepared,
+                finish,
+                &shown,
+                finish.sorts_by_aggregates() && limit.1 > 0,
+            )?,
             limit,
             binary,
         };
@@ -332,11 +337,11 @@ impl Session {
             .binary
             .then(|| BinaryRowWriter::begin(out, finish.output.len()));
         let columns = &work.prepared.plan.columns;
-        // MIN and MAX of all rows, not of a group
-        let whole = finish.groups.as_ref().is_some_and(|g| g.keys.is_none());
+        // a temporary table keeps the zeros before numbers
+        let temporary = finish.sorts_by_aggregates();
         for output in &finish.output {
             let format = match output {
-                Output::Aggregate { .. } if whole => open::format_extremum,
+                Output::Aggregate { .. } if !temporary => open::format_extremum,
                 _ => open::format,
             };
             let (fetch, cell) = match output {

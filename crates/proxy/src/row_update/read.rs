@@ -47,8 +47,7 @@ impl Session {
         }
         let item = |open| ResultItem {
             open,
-            name: None,
-            computed: false,
+            ..ResultItem::plain()
         };
         let keys = update.key.iter().map(|_| item(None));
         let cells = update
