@@ -372,8 +372,7 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
         writeln!(out, "without duplicates: {}", text(t, &plan)).unwrap();
     }
     for g in plan.grouping.iter().flat_map(|g| &g.columns) {
-        let null = if g.nullable { ", or NULL" } else { "" };
-        writeln!(out, "groups: item {} of {}{null}", g.item, g.source).unwrap();
+        writeln!(out, "groups: item {} of {}", g.item, g.source).unwrap();
     }
     if !plan.pinned.is_empty() {
         let pinned: Vec<_> = plan.pinned.iter().map(|(i, _)| i).collect();

@@ -4,27 +4,27 @@
 //! plan; a difference means that the snapshot is stale. Cells that are not protected are copied
 //! as bytes, in runs; sealed cells are opened straight into the client's buffer.
 
+mod definitions;
+
 use std::sync::Arc;
 
 use onionskin_crypt::{ColumnCipher, cell_header};
 use onionskin_keys::KeySet;
-use onionskin_plan::{ColumnUse, Described, OpenFrom, ResultItem, errors};
-use onionskin_schema::{Column, Default as ColumnDefault, KeyRole};
+use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_value::{
-    Charset, Family, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
+    Charset, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
 };
-use onionskin_wire::messages::ColumnDefinition;
+use onionskin_wire::ParamType;
 use onionskin_wire::rows::{
     BinaryRow, BinaryRowWriter, TextRow, begin_text_cell, end_text_cell, put_text_cell,
 };
-use onionskin_wire::{ColumnFlags, ColumnType, ParamType};
 
+pub(crate) use self::definitions::{
+    Shown, column_flags, definitions, definitions_of, logical_definition, names_physical, shown,
+};
 use crate::catalog::{Prepared, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::state::State;
-
-/// The collation of what is no text.
-const BINARY_COLLATION: u16 = 63;
 
 /// How the cells of one result open.
 pub(crate) struct Opener {
@@ -44,258 +44,6 @@ struct OpenColumn {
     from: OpenFrom,
     /// `MIN` or `MAX` of the whole table.
     extremum: bool,
-}
-
-/// The definitions of a statement's result: as the server sent them, and as the client saw them. A
-/// statement that runs again gets the same, and need not check and translate them once more.
-pub(crate) struct Shown {
-    server: Vec<Vec<u8>>,
-    client: Vec<Vec<u8>>,
-    types: Vec<ParamType>,
-    results_collation: u16,
-    binary: bool,
-}
-
-impl Shown {
-    /// Whether the server's definitions, read under this state, are these.
-    fn holds(&self, server: &[Vec<u8>], state: &State, binary: bool) -> bool {
-        self.binary == binary
-            && self.results_collation == state.results_collation
-            && self.server == server
-    }
-
-    /// What the client is shown.
-    pub fn client(&self) -> &[Vec<u8>] {
-        &self.client
-    }
-}
-
-/// Whether a packet with a column definition names a sealed column or a companion.
-pub(crate) fn names_physical(definition: &[u8]) -> bool {
-    memchr::memmem::find(definition, b"$enc").is_some()
-        || memchr::memmem::find(definition, b"$ord_").is_some()
-        || memchr::memmem::find(definition, b"$eq_").is_some()
-}
-
-/// Checks the definitions of a statement's result and makes them logical, or recalls them.
-pub(crate) fn shown(
-    prepared: &Prepared,
-    items: &[ResultItem],
-    server: &mut Vec<Vec<u8>>,
-    state: &State,
-    binary: bool,
-) -> Outcome<(Arc<Shown>, Opener)> {
-    let recalled = prepared.shown.read().clone();
-    if let Some(shown) = recalled.filter(|s| s.holds(server, state, binary)) {
-        let columns = items.iter().map(|item| {
-            let (index, from) = item.open?;
-            Some(OpenColumn::new(prepared, index, item, from))
-        });
-        let opener = Opener::new(columns.collect(), shown.types.clone(), binary);
-        return Ok((shown, opener));
-    }
-    let (client, opener) = definitions(prepared, items, server, state, binary)?;
-    let shown = Arc::new(Shown {
-        server: std::mem::take(server),
-        client,
-        types: opener.types.clone(),
-        results_collation: state.results_collation,
-        binary,
-    });
-    *prepared.shown.write() = Some(Arc::clone(&shown));
-    Ok((shown, opener))
-}
-
-/// Checks a result's definitions and makes them logical.
-pub(crate) fn definitions(
-    prepared: &Prepared,
-    items: &[ResultItem],
-    server: &[Vec<u8>],
-    state: &State,
-    binary: bool,
-) -> Outcome<(Vec<Vec<u8>>, Opener)> {
-    definitions_of(prepared, items, server, state, binary, false)
-}
-
-/// The same; with `tokens`, columns that are not opened may be tokens.
-pub(crate) fn definitions_of(
-    prepared: &Prepared,
-    items: &[ResultItem],
-    server: &[Vec<u8>],
-    state: &State,
-    binary: bool,
-    tokens: bool,
-) -> Outcome<(Vec<Vec<u8>>, Opener)> {
-    if server.len() != items.len() {
-        return Err(Failure::Stale);
-    }
-    let mut shown = Vec::with_capacity(items.len());
-    let mut columns = Vec::with_capacity(items.len());
-    let mut types = Vec::with_capacity(items.len());
-    for (n, (item, packet)) in items.iter().zip(server).enumerate() {
-        let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
-        types.push(definition.param_type());
-        let Some((index, from)) = item.open else {
-            // MySQL calls what comes out of a temporary table by its text
-            if !tokens && !item.computed && names_physical(&definition.org_name) {
-                return Err(Failure::Stale);
-            }
-            shown.push(plain_definition(packet, definition, item, state));
-            columns.push(None);
-            continue;
-        };
-        let used = &prepared.plan.columns[index];
-        let expected = match from {
-            OpenFrom::Sealed => used.sealed(),
-            OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
-        };
-        let named = definition
-            .org_name
-            .eq_ignore_ascii_case(expected.as_bytes());
-        let around = item.computed
-            && memchr::memmem::find(&definition.org_name, expected.as_bytes()).is_some();
-        if !definition.org_name.is_empty() && !named && !around {
-            return Err(Failure::Stale);
-        }
-        let grouped = prepared
-            .plan
-            .grouping
-            .as_ref()
-            .and_then(|g| g.columns.iter().find(|c| c.item == n));
-        if let Some(grouped) = grouped {
-            // the server's is an aggregate, which has no origin
-            definition.schema = used.table.database.as_bytes().into();
-            definition.org_table = used.table.name.as_bytes().into();
-            definition.table = grouped.source.as_bytes().into();
-        }
-        if let Described::Column { outer: false, .. } = &item.described {
-            let required = !used.column().nullable;
-            definition.flags.set(ColumnFlags::NOT_NULL, required);
-        }
-        shown.push(logical_definition(&definition, item, used, state)?);
-        columns.push(Some(OpenColumn::new(prepared, index, item, from)));
-    }
-    Ok((shown, Opener::new(columns, types, binary)))
-}
-
-/// The definition of a column that is not opened.
-fn plain_definition<'a>(
-    packet: &[u8],
-    mut definition: ColumnDefinition<'a>,
-    item: &'a ResultItem,
-    state: &State,
-) -> Vec<u8> {
-    if item.name.is_none() && matches!(item.described, Described::AsSent) {
-        return packet.to_vec();
-    }
-    if let Some(name) = &item.name {
-        definition.name = name.as_bytes().into();
-        if item.computed && !definition.org_name.is_empty() {
-            definition.org_name = name.as_bytes().into();
-        }
-    }
-    match &item.described {
-        Described::AsSent => {}
-        Described::Column { column, outer } => {
-            let column = column.column();
-            if let Some(ty) = &column.sql_type {
-                let wire = ty.wire(state.family, state.results_collation);
-                let mut flags = ColumnFlags::from_bits_retain(wire.flags);
-                flags |= column_flags(column, ty, state.family);
-                flags |= match outer {
-                    true => definition.flags & ColumnFlags::NOT_NULL,
-                    false if column.nullable => ColumnFlags::empty(),
-                    false => ColumnFlags::NOT_NULL,
-                };
-                definition.flags = flags;
-            }
-        }
-        Described::Aggregate { .. } => {
-            definition.org_name = b"".as_slice().into();
-            if definition.charset == BINARY_COLLATION {
-                definition.flags |= ColumnFlags::BINARY;
-            }
-        }
-    }
-    let mut out = Vec::new();
-    definition.encode(&mut out);
-    out
-}
-
-/// The flags that follow from a column's definition, apart from those of its type and NOT_NULL.
-pub(crate) fn column_flags(column: &Column, ty: &SqlType, family: Family) -> ColumnFlags {
-    let mut flags = match column.key {
-        KeyRole::None => ColumnFlags::empty(),
-        KeyRole::Multiple => ColumnFlags::MULTIPLE_KEY | ColumnFlags::PART_KEY,
-        KeyRole::Unique => ColumnFlags::UNIQUE_KEY | ColumnFlags::PART_KEY,
-        KeyRole::Primary => ColumnFlags::PRI_KEY | ColumnFlags::PART_KEY,
-    };
-    if column.auto_increment {
-        flags |= ColumnFlags::AUTO_INCREMENT;
-    } else if !column.nullable && column.default.is_none() {
-        flags |= ColumnFlags::NO_DEFAULT_VALUE;
-    }
-    let timestamp = matches!(ty.kind, Kind::Timestamp { .. });
-    let now = match &column.default {
-        Some(ColumnDefault::Server(words)) => {
-            words.to_ascii_lowercase().starts_with("current_timestamp")
-        }
-        _ => false,
-    };
-    if timestamp && (now || column.on_update) {
-        flags |= ColumnFlags::TIMESTAMP;
-    }
-    // MySQL has no such flag for DATETIME
-    if column.on_update && (timestamp || family == Family::MariaDb) {
-        flags |= ColumnFlags::ON_UPDATE_NOW;
-    }
-    flags
-}
-
-/// The definition that a server with the logical table would send.
-pub(crate) fn logical_definition(
-    server: &ColumnDefinition,
-    item: &ResultItem,
-    used: &ColumnUse,
-    state: &State,
-) -> Outcome<Vec<u8>> {
-    let column = used.column();
-    let Some(ty) = column.sql_type.as_ref() else {
-        return Err(Failure::refused(&errors::INTERNAL, used.path()));
-    };
-    let mut shown = server.clone();
-    if let Some(name) = &item.name {
-        shown.name = name.as_bytes().into();
-    }
-    // a temporary table of groups has a copy of the column
-    let copied = item.computed && matches!(item.described, Described::Column { .. });
-    let wire = match item.computed && !copied {
-        true => ty.wire_of_extremum(state.family, state.results_collation),
-        false => ty.wire(state.family, state.results_collation),
-    };
-    shown.column_type = ColumnType(wire.column_type);
-    shown.charset = wire.charset;
-    shown.length = wire.length;
-    shown.decimals = wire.decimals;
-    let mut flags = ColumnFlags::from_bits_retain(wire.flags);
-    if item.computed {
-        // the function's result: no table, no key
-        flags |= server.flags & ColumnFlags::NUM;
-        if copied {
-            flags |= column_flags(column, ty, state.family) & ColumnFlags::NO_DEFAULT_VALUE;
-        }
-        shown.org_name = b"".as_slice().into();
-    } else {
-        shown.org_name = column.name.as_bytes().into();
-        let mut kept = ColumnFlags::NOT_NULL;
-        kept |= ColumnFlags::NUM;
-        flags |= server.flags & kept;
-        flags |= column_flags(column, ty, state.family);
-    }
-    shown.flags = flags;
-    let mut out = Vec::new();
-    shown.encode(&mut out);
-    Ok(out)
 }
 
 /// The settings that cells are formatted under.
