@@ -14,7 +14,7 @@ use std::{
     io::{self, Write},
 };
 
-use crate::mbstream::Scanner;
+use crate::mbstream::{Event, Scanner};
 
 /// Bytes of the first page that must be there to know the format.
 const FLAGS_END: usize = 58;
@@ -61,8 +61,15 @@ impl PhysicalContent {
 impl Write for PhysicalContent {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let checker = &mut self.checker;
-        self.scanner.feed(bytes, |path, offset, content| {
-            checker.feed(path, offset, content);
+        self.scanner.feed(bytes, |event| {
+            if let Event::Content {
+                path,
+                offset,
+                bytes,
+            } = event
+            {
+                checker.feed(path, offset, bytes);
+            }
         });
         Ok(bytes.len())
     }

@@ -9,7 +9,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use crate::{Manifest, mbstream::Scanner};
+use crate::{Manifest, manifest::Base, mbstream::Scanner};
 
 /// Something that gives bytes, and then says whether they were all.
 pub trait Source: Send + 'static {
@@ -108,6 +108,8 @@ impl Drop for Program {
 /// whatever the exit code says.
 pub struct MariadbBackup {
     program: Program,
+    /// What the backup continues, and the LSN from which it must do so.
+    base: Option<(Base, u64)>,
     /// Taken at the end.
     scanner: Option<Scanner>,
 }
@@ -117,7 +119,34 @@ impl MariadbBackup {
     pub fn new(program: Program) -> Self {
         Self {
             program,
+            base: None,
             scanner: Some(Scanner::new()),
+        }
+    }
+
+    /// An incremental one, started with `--incremental-lsn`.
+    pub fn incremental(program: Program, base: Base, lsn: u64) -> Self {
+        Self {
+            base: Some((base, lsn)),
+            ..Self::new(program)
+        }
+    }
+
+    /// Whether the backup begins where it was told to.
+    fn continued(&self, mut manifest: Manifest) -> Result<Manifest, String> {
+        let begins = manifest.lsn.map(|lsn| lsn.from);
+        let wanted = self.base.as_ref().map_or(0, |(_, lsn)| *lsn);
+        match begins {
+            // An older mariadb-backup may not say.
+            None if self.base.is_none() => Ok(manifest),
+            Some(begins) if begins == wanted => {
+                manifest.base = self.base.as_ref().map(|(base, _)| base.clone());
+                Ok(manifest)
+            }
+            _ => Err(format!(
+                "{} says that its backup begins at the log sequence number {begins:?} and not at {wanted}",
+                self.program.name
+            )),
         }
     }
 }
@@ -126,19 +155,18 @@ impl Source for MariadbBackup {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.program.read(buf)?;
         if let Some(scanner) = &mut self.scanner {
-            scanner.feed(&buf[..read], |_, _, _| {});
+            scanner.feed(&buf[..read], |_| {});
         }
         Ok(read)
     }
 
     fn finish(&mut self) -> Result<Manifest, String> {
         self.program.finish()?;
-        match self.scanner.take() {
-            Some(scanner) => scanner
-                .finish(Manifest::new("mariadb-backup"))
-                .map_err(|reason| format!("{}: {reason}", self.program.name)),
-            None => Err("it was asked twice".into()),
-        }
+        let scanner = self.scanner.take().ok_or("it was asked twice")?;
+        let manifest = scanner
+            .finish(Manifest::new("mariadb-backup"))
+            .map_err(|reason| format!("{}: {reason}", self.program.name))?;
+        self.continued(manifest)
     }
 }
 
