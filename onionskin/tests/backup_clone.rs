@@ -47,7 +47,7 @@ fn scenery() -> Option<Scenery> {
     for table in CLONED {
         session.must(&format!(
             "INSERT INTO {table} WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 3000) \
-             SELECT n, REPEAT(MD5(n), 5) FROM seq"
+             SELECT n, REPEAT(SHA2(n, 256), 3) FROM seq"
         ));
     }
     Some(Scenery::around(server))

@@ -98,6 +98,8 @@ impl Clone<'_> {
 
         // Nothing but what is needed to apply the log.
         options.push("--innodb-redo-log-capacity=8M".into());
+        // It has the table that tells the position.
+        options.push("--plugin-load-add=mysql_clone.so".into());
         let folder = self.folder()?;
         let trial = Trial::start(
             folder.path(),
