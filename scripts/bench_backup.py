@@ -16,7 +16,8 @@ backup of it in every way, one after the other:
 and restores each of them: decrypted, decompressed, unpacked, prepared, so that a server could start. The order changes from
 round to round. "CPU" is user and system time of all processes but the server. Ratios are taken within a round, to zstd without
 encryption; their median, smallest and largest are shown. Everything lies in --folder (default: a new folder in /dev/shm, so that no
-disk takes part) and is removed; --data keeps the server's data directory there for another run.
+disk takes part) and is removed; --data keeps the server's data directory there for another run, and with --rounds 0 nothing but that
+is done.
 """
 
 import argparse
@@ -144,6 +145,8 @@ def bench(arguments, folder):
     try:
         if not (data / "sbtest" / "sbtest4.ibd").exists():
             server.fill(arguments.size << 20)
+        if arguments.rounds == 0:
+            return
         size = sum(path.stat().st_size for path in data.rglob("*.ibd"))
         print(f"{size / 1e9:.2f} GB of tables, {cores} cores, {arguments.rounds} rounds")
         made = variants(program, folder, server.socket, cores)

@@ -91,6 +91,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_set_up_last_comes_first() {
+        let termination = Termination::default();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..3 {
+            let order = Arc::clone(&order);
+            termination.on_signal(move || order.lock().push(number));
+        }
+        assert!(termination.request());
+        assert_eq!(*order.lock(), [2, 1, 0]);
+    }
+
+    #[test]
     fn the_action_runs_once_whichever_comes_first() {
         for signal_first in [false, true] {
             let calls = Arc::new(AtomicU32::new(0));

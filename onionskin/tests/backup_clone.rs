@@ -223,3 +223,23 @@ fn what_clone_cannot_copy_is_refused() {
     let mariadb = Scenery::build();
     mariadb.fails(&backup, 4, "use --source mariadb-backup");
 }
+
+#[test]
+fn a_dump_of_mysql_is_started_on_mysql() {
+    let Some(scenery) = scenery() else { return };
+    let backup = [
+        "backup",
+        "--source",
+        "dump",
+        "--to",
+        "dump",
+        "--",
+        "--databases",
+        "app",
+    ];
+    scenery.must(&backup);
+    let said = scenery.must(&["verify", "--start", "dump"]);
+    assert!(said.contains("server    mysql 9."), "{said}");
+    assert!(said.contains("started   9."), "{said}");
+    assert!(said.contains("tables pass CHECK TABLE"), "{said}");
+}

@@ -28,7 +28,7 @@ use crate::{
     error::CommandError,
     meter::Meter,
     seal::{finish, parse_level, parse_threads},
-    stream_io::{Input, Output, start_source, watch_signals},
+    stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
     stream_keys::{KeyArguments, KeyFinder},
     termination::Termination,
     trial_start::default_work,
@@ -150,6 +150,7 @@ impl Backup {
                     doing: "making a temporary folder",
                     source,
                 })?;
+                also_remove_at_signal(&termination, scratch.path());
                 let lsn = base.as_ref().map(|(_, lsn)| *lsn);
                 let program = self.start_mariadb_backup(backend, scratch.path(), lsn)?;
                 let source = match base {

@@ -320,4 +320,37 @@ mod tests {
             assert!(!is_tablespace(no), "{no}");
         }
     }
+
+    #[test]
+    fn no_stream_makes_it_panic() {
+        use crate::mbstream::{end_chunk, piece_head};
+        use rand::RngExt;
+        let space = tablespace(3);
+        let mut stream = Vec::new();
+        for (number, piece) in space.chunks(5000).enumerate() {
+            stream.extend(piece_head("app/t.ibd", (number * 5000) as u64, piece));
+            stream.extend(piece);
+        }
+        stream.extend(end_chunk("app/t.ibd"));
+        let report = |stream: &[u8]| {
+            let mut content = PhysicalContent::new();
+            content.write_all(stream).unwrap();
+            content.finish()
+        };
+        assert_eq!(report(&stream).unwrap().pages, 4);
+        let mut rng = rand::rng();
+        for _ in 0..3000 {
+            let mut stream = stream.clone();
+            for _ in 0..rng.random_range(1..4) {
+                // Half of them in a head, where they do more.
+                let at = match rng.random() {
+                    true => rng.random_range(0..stream.len()),
+                    false => rng.random_range(0..60),
+                };
+                stream[at] = rng.random();
+            }
+            stream.truncate(rng.random_range(0..2 * stream.len()));
+            report(&stream);
+        }
+    }
 }
