@@ -24,8 +24,10 @@ import argparse
 import os
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -133,6 +135,21 @@ def table(title, figures):
         print(f"| {name} | {wall:.2f} | {cpu:.2f} | {cells[0]} | {cells[1]} |", flush=True)
 
 
+def once(commands, folder, data, environment):
+    """Seconds of a backup and of its restore, and the length of its file."""
+    file, restored = folder / "file", folder / "restored"
+    backup, restore = (command.format(file=file, data=restored) for command in commands)
+    made = measured(backup, environment)
+    length = file.stat().st_size
+    back = measured(restore, environment)
+    sizes = [sum(path.stat().st_size for path in place.rglob("sbtest*.ibd")) for place in (restored, data)]
+    if sizes[0] < 0.9 * sizes[1]:
+        raise SystemExit(f"{restore}: {sizes[0]} bytes of tables came back, and there were {sizes[1]}")
+    file.unlink()
+    shutil.rmtree(restored)
+    return made, back, length
+
+
 def bench(arguments, folder):
     program = os.path.abspath(arguments.program)
     environment = {**os.environ, "OPENSSL_PASS": PASSWORD}
@@ -151,18 +168,23 @@ def bench(arguments, folder):
         print(f"{size / 1e9:.2f} GB of tables, {cores} cores, {arguments.rounds} rounds")
         made = variants(program, folder, server.socket, cores)
         backups, restores, lengths = {name: [] for name in made}, {name: [] for name in made}, {}
-        for number in range(arguments.rounds):
-            names = list(made)
-            for name in names[number % len(names):] + names[:number % len(names)]:
-                file, restored = folder / "file", folder / "restored"
-                backup, restore = (command.format(file=file, data=restored) for command in made[name])
-                backups[name].append(measured(backup, environment))
-                lengths[name] = file.stat().st_size
-                restores[name].append(measured(restore, environment))
-                count = sum(path.stat().st_size for path in restored.rglob("sbtest*.ibd"))
-                assert count > 0.9 * sum(path.stat().st_size for path in data.rglob("sbtest*.ibd")), name
-                file.unlink()
-                shutil.rmtree(restored)
+        try:
+            for number in range(arguments.rounds):
+                names = list(made)
+                for name in names[number % len(names):] + names[:number % len(names)]:
+                    one = once(made[name], folder, data, environment)
+                    backups[name].append(one[0])
+                    restores[name].append(one[1])
+                    lengths[name] = one[2]
+                print(f"round {number + 1} is done", file=sys.stderr, flush=True)
+        except (KeyboardInterrupt, SystemExit) as interrupted:
+            whole = min(len(rounds) for rounds in restores.values())
+            print(f"interrupted ({interrupted}): figures of {whole} rounds")
+            if not whole:
+                raise
+            for figures in (backups, restores):
+                for rounds in figures.values():
+                    del rounds[whole:]
         table("Backup", backups)
         table("Restore", restores)
         print("\nLength of the file, of the tables: " + ", ".join(f"{name} {length / size:.3f}" for name, length in lengths.items()))
@@ -178,6 +200,7 @@ def main():
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--data", type=Path)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(dir=arguments.folder or "/dev/shm"))
     try:
         bench(arguments, folder)
