@@ -47,7 +47,7 @@ class Server:
         path = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
         self.process = subprocess.Popen(
             [shutil.which("mariadbd", path=path), "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", "--skip-networking",
-             "--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=0", "--log-bin=binlog",
+             "--innodb-buffer-pool-size=1G", "--innodb-io-capacity=20000", "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=0", "--log-bin=binlog",
              "--binlog-format=ROW", "--sync-binlog=0", "--skip-innodb-doublewrite", f"--pid-file={folder}/pid",
              f"--log-error={folder}/server.log", *user()])
         while subprocess.run(self.client("SELECT 1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
