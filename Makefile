@@ -31,10 +31,11 @@ bench: ## speed and size against direct connections and HAProxy; BENCH="--quick"
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py $(BENCH)
 
-bench-backup: ## speed of sealed streams against zstd and openssl enc; BENCH="--size 256 --rounds 1" for a first impression
+bench-backup: ## backup and restore of a server, and streams alone, against zstd, openssl enc and age; BENCH="--size 256 --rounds 1"
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench_backup.py $(BENCH)
+	python3 scripts/bench_streams.py $(BENCH)
 
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests

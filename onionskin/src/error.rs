@@ -1,12 +1,12 @@
 //! What a command ends with when it cannot do its work: one sentence and the way out.
 //!
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are not right, so that
-//! trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed stream is damaged, cut, or none; 4 the source
+//! trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed stream is damaged, cut, or none, or no server runs on it; 4 the source
 //! of a backup has failed.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use onionskin_backup::{StreamError, restore::RestoreError};
+use onionskin_backup::{StreamError, catalogue::ChainError, restore::RestoreError};
 use onionskin_keys::KeyError;
 
 use crate::{config_file::ConfigError, private::PrivateError};
@@ -108,6 +108,30 @@ pub enum CommandError {
         /// How many.
         pages: u64,
     },
+    /// An incremental backup without what it continues.
+    #[error("{0}: put the missing file back beside it, under any name")]
+    Chain(#[from] ChainError),
+    /// A folder holds streams whose footers do not verify.
+    #[error("{streams} of the streams in {} do not verify: see the list", folder.display())]
+    Unverified {
+        /// The folder.
+        folder: PathBuf,
+        /// How many.
+        streams: usize,
+        /// Whether any of them is damaged, so that no key can help.
+        damaged: bool,
+    },
+    /// A server that was started on a backup finds fault with it.
+    #[error("{name}: {what}: look for an older backup")]
+    Trial {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The server cannot be asked for a backup, or refuses it.
+    #[error("{0}")]
+    Clone(String),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -131,10 +155,17 @@ impl CommandError {
             | Self::BackendAddress(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
-            Self::DamagedPages { .. } => ExitCode::from(3),
+            Self::Chain(_) | Self::Unverified { damaged: false, .. } => ExitCode::from(2),
+            Self::DamagedPages { .. } | Self::Unverified { .. } | Self::Trial { .. } => {
+                ExitCode::from(3)
+            }
+            Self::Clone(_) => ExitCode::from(4),
             Self::Stream { source, .. } => of_stream(source),
             Self::Restore { source, .. } => match source {
-                RestoreError::NotEmpty(_) | RestoreError::OtherSource(_) => ExitCode::from(2),
+                RestoreError::NotEmpty(_)
+                | RestoreError::OtherSource(_)
+                | RestoreError::Chain(_) => ExitCode::from(2),
+                RestoreError::Content(_) | RestoreError::Member(_) => ExitCode::from(3),
                 RestoreError::Stream(source) => of_stream(source),
                 _ => ExitCode::FAILURE,
             },

@@ -8,12 +8,14 @@
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
-//! | `stream_keys`, `stream_io`, `meter` | what those share: keys, files and pipes, progress |
+//! | `stream_keys`, `stream_io`, `chain`, `meter` | what those share: keys, files and pipes, backups that continue each other, progress |
+//! | `trial_start` | what `verify --start` does |
 //! | `tls` | TLS on both sides, from the configuration |
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
 mod backup;
+mod chain;
 mod config_file;
 mod demo;
 mod error;
@@ -32,6 +34,7 @@ mod stream_keys;
 mod termination;
 mod tied;
 mod tls;
+mod trial_start;
 mod verify;
 
 use std::process::ExitCode;

@@ -1,26 +1,26 @@
 //! `onionskin restore`: from a sealed physical backup to a data directory.
 
-use std::{fs::File, io::Seek, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use onionskin_backup::{
-    Progress, SealedStream, StreamError, default_threads,
-    restore::{RestoreError, check_source, restore},
-    verify,
+    default_threads,
+    restore::{check_source, restore},
 };
 
 use crate::{
+    chain::Chain,
     error::CommandError,
     meter::Meter,
     seal::parse_threads,
-    stream_io::{Input, file_error},
-    stream_keys::KeyArguments,
-    verify::{KeyFinder, print_manifest},
+    stream_keys::{KeyArguments, KeyFinder},
+    verify::print_manifest,
 };
 
 /// Restore a physical backup into an empty or a new directory, ready for a server to start on
 ///
-/// The directory appears when it is whole. Needs mbstream and mariadb-backup of the server's version.
+/// The directory appears when it is whole. What an incremental backup continues is found beside it. Backups by mariadb-backup
+/// need mariadb-backup of the server's version.
 #[derive(Args)]
 pub struct Restore {
     #[command(flatten)]
@@ -41,40 +41,22 @@ pub struct Restore {
 impl Restore {
     /// Restores.
     pub fn run(self) -> Result<(), CommandError> {
-        let Input { file, name, len } = Input::open(Some(&self.from))?;
         let failed = |source| CommandError::Restore {
-            name: name.clone(),
+            name: self.from.display().to_string(),
             source,
         };
-        let of_stream = |source: StreamError| failed(RestoreError::Stream(source));
-
-        // A look at the footer first: it costs a moment, and says whether this is a backup at all.
+        // A look at the footers first: it costs a moment, and says whether this is a backup at all.
         let finder = KeyFinder::new(&self.keys);
-        let looked_at = verify(
-            self.reopened(&file)?,
-            |header| finder.find(header),
-            None,
-            &Progress::new(),
-        );
-        let looked_at = finder.settle(looked_at)?.map_err(of_stream)?;
-        check_source(&looked_at.footer.manifest).map_err(failed)?;
+        let chain = Chain::find(&self.from, &finder)?;
+        check_source(&chain.manifest).map_err(failed)?;
 
-        let stream = SealedStream::begin(self.reopened(&file)?).map_err(of_stream)?;
-        let key = finder.find(stream.header());
-        let key = finder.settle(key)?.map_err(of_stream)?;
+        let links = chain.links(&finder)?;
         let threads = self.threads.unwrap_or_else(default_threads);
-        let meter = Meter::start("restoring", len, self.quiet);
-        let footer = restore(stream, key, &self.to, threads, meter.progress()).map_err(failed)?;
+        let meter = Meter::start("restoring", Some(chain.len), self.quiet);
+        let footer = restore(links, &self.to, threads, meter.progress()).map_err(failed)?;
         meter.finish("restored");
         println!("{}: ready for a server to start on", self.to.display());
         print_manifest(&footer.manifest);
         Ok(())
-    }
-
-    /// The same file, from its beginning.
-    fn reopened(&self, file: &File) -> Result<File, CommandError> {
-        file.try_clone()
-            .and_then(|mut file| file.rewind().map(|()| file))
-            .map_err(|source| file_error(&self.from, source))
     }
 }

@@ -4,14 +4,13 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, IsTerminal, Write},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use onionskin_backup::{WholeFile, source::Program};
 
-use crate::{error::CommandError, termination::Termination};
+use crate::{error::CommandError, termination::Termination, tied};
 
 /// As large as an unprivileged process may make a pipe: fewer system calls and wake-ups.
 const PIPE_LEN: usize = 1 << 20;
@@ -79,22 +78,15 @@ impl Output {
             widen(&stdout);
             return Ok(Self::Pipe(stdout));
         };
-        let file = WholeFile::create(path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => {
-                CommandError::Arguments(format!("{} exists and is not overwritten", path.display()))
-            }
-            _ => file_error(path, source),
-        })?;
-        let partial = file.partial_path().to_owned();
-        let termination = Termination::watch().map_err(|source| CommandError::System {
-            doing: "watching for signals",
-            source,
-        })?;
-        termination.on_signal(move || {
-            let _ = fs::remove_file(&partial);
-            eprintln!("onionskin: ended by a signal; the unfinished file was removed");
-            std::process::exit(1);
-        });
+        let file = new_file(path)?;
+        remove_at_signal(&watch_signals()?, file.partial_path(), "file");
+        Ok(Self::File(path.to_owned(), file))
+    }
+
+    /// The same for a program that has more to remove, with what [`watch_signals`] gave it.
+    pub fn create_watched(path: &Path, termination: &Termination) -> Result<Self, CommandError> {
+        let file = new_file(path)?;
+        remove_at_signal(termination, file.partial_path(), "file");
         Ok(Self::File(path.to_owned(), file))
     }
 
@@ -105,6 +97,46 @@ impl Output {
             Self::File(path, file) => file.finish().map_err(|source| file_error(&path, source)),
         }
     }
+}
+
+fn new_file(path: &Path) -> Result<WholeFile, CommandError> {
+    WholeFile::create(path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => {
+            CommandError::Arguments(format!("{} exists and is not overwritten", path.display()))
+        }
+        _ => file_error(path, source),
+    })
+}
+
+/// From now on signals end the program only through what [`remove_at_signal`] set up.
+pub fn watch_signals() -> Result<Termination, CommandError> {
+    Termination::watch().map_err(|source| CommandError::System {
+        doing: "watching for signals",
+        source,
+    })
+}
+
+/// At a signal, removes a file or a folder with all its content, and ends the program. To be called once.
+pub fn remove_at_signal(termination: &Termination, path: &Path, what: &'static str) {
+    let path = path.to_owned();
+    termination.on_signal(move || {
+        remove(&path);
+        eprintln!("onionskin: ended by a signal; the unfinished {what} was removed");
+        std::process::exit(1);
+    });
+}
+
+/// At a signal, removes a folder with all its content before the program ends.
+pub fn also_remove_at_signal(termination: &Termination, folder: &Path) {
+    let folder = folder.to_owned();
+    termination.on_signal(move || remove(&folder));
+}
+
+fn remove(path: &Path) {
+    let _ = match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
 }
 
 /// Whether what is written is for machines only.
@@ -132,23 +164,52 @@ impl Write for Output {
     }
 }
 
-/// Starts a program whose output is sealed. It gets our environment without our secrets, and `variable`.
+/// Starts a program whose output is sealed. It gets our environment without our secrets, and `variable`. It gets SIGTERM when
+/// this program ends, however that happens: one that stays silent would not notice that nobody reads it any more.
+///
+/// To be called by the main thread, see [`tied::command`].
 pub fn start_source(
     program: &OsStr,
     arguments: &[OsString],
     variable: Option<(&str, OsString)>,
 ) -> Result<Program, CommandError> {
-    let mut command = Command::new(program);
+    let failed = |error| {
+        let program = program.to_string_lossy();
+        CommandError::Arguments(format!("{program} cannot be started: {error}"))
+    };
+    let path = executable(program).map_err(failed)?;
+    let mut command = tied::command(path);
     command
         .args(arguments)
         .env_remove("ONIONSKIN_PASSPHRASE")
         .envs(variable);
-    let program = Program::start(command).map_err(|error| {
-        let program = program.to_string_lossy();
-        CommandError::Arguments(format!("{program} cannot be started: {error}"))
-    })?;
+    let program = Program::start(&program.to_string_lossy(), command).map_err(failed)?;
     widen(program.output());
     Ok(program)
+}
+
+/// The file that would be executed.
+fn executable(program: &OsStr) -> io::Result<PathBuf> {
+    let may_execute = |path: &Path| match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::ErrorKind::PermissionDenied.into()),
+        Ok(_) => Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?),
+        Err(error) => Err(error),
+    };
+    let path = Path::new(program);
+    if program.as_bytes().contains(&b'/') {
+        return may_execute(path).map(|()| path.to_owned());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut missing = io::Error::from(io::ErrorKind::NotFound);
+    for folder in std::env::split_paths(&folders) {
+        let path = folder.join(program);
+        match may_execute(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => missing = error,
+        }
+    }
+    Err(missing)
 }
 
 /// An error about a file.

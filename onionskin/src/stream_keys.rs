@@ -1,6 +1,9 @@
 //! Which key a stream is sealed with, and how it is found again.
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::{OnceCell, RefCell},
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError};
@@ -109,4 +112,66 @@ pub fn needed_passphrase() -> Result<String, CommandError> {
             "a passphrase is needed: set the environment variable ONIONSKIN_PASSPHRASE".into(),
         )
     })
+}
+
+/// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the stream.
+pub struct KeyFinder<'a> {
+    keys: &'a KeyArguments,
+    /// Read once for any number of streams.
+    loaded: OnceCell<Loaded>,
+    failed: RefCell<Option<CommandError>>,
+}
+
+impl<'a> KeyFinder<'a> {
+    /// Looks where `keys` say.
+    pub fn new(keys: &'a KeyArguments) -> Self {
+        Self {
+            keys,
+            loaded: OnceCell::new(),
+            failed: RefCell::default(),
+        }
+    }
+
+    /// What was read, or is read now.
+    pub fn loaded(&self) -> Result<&Loaded, CommandError> {
+        match self.loaded.get() {
+            Some(loaded) => Ok(loaded),
+            None => {
+                let loaded = self.keys.load()?;
+                Ok(self.loaded.get_or_init(|| loaded))
+            }
+        }
+    }
+
+    /// The key that a header asks for. Without one the result must go through [`KeyFinder::settle`].
+    pub fn find(&self, header: &Header) -> Result<StreamKey, StreamError> {
+        match header.key_source {
+            KeySource::KeyFile(_) => match self.loaded() {
+                Ok(loaded) => header.key(&loaded.keys),
+                Err(error) => {
+                    self.failed.replace(Some(error));
+                    Err(StreamError::WrongKey("key"))
+                }
+            },
+            KeySource::Passphrase(_) => match home::passphrase() {
+                Some(passphrase) => header.key_from_passphrase(&passphrase),
+                None => Err(StreamError::OtherKeySource(
+                    "under a passphrase, and ONIONSKIN_PASSPHRASE is not set",
+                )),
+            },
+        }
+    }
+
+    /// The error about keys, if there was one, else what came of it.
+    pub fn settle<T>(
+        &self,
+        result: Result<T, StreamError>,
+    ) -> Result<Result<T, StreamError>, CommandError> {
+        self.check().map(|()| result)
+    }
+
+    /// The error about keys, if there was one.
+    pub fn check(&self) -> Result<(), CommandError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
 }

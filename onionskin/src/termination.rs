@@ -28,7 +28,7 @@ pub struct Termination {
 #[derive(Default)]
 struct State {
     requested: bool,
-    action: Option<Box<dyn FnOnce() + Send>>,
+    actions: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl Termination {
@@ -59,14 +59,15 @@ impl Termination {
         self.state.lock().requested
     }
 
-    /// What the first signal calls. Called at once if it has come already.
+    /// What the first signal calls, before whatever it was given earlier: what was set up last is cleared first. Called at once
+    /// if the signal has come already.
     pub fn on_signal(&self, action: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         if state.requested {
             drop(state);
             action();
         } else {
-            state.action = Some(Box::new(action));
+            state.actions.push(Box::new(action));
         }
     }
 
@@ -74,9 +75,9 @@ impl Termination {
     fn request(&self) -> bool {
         let mut state = self.state.lock();
         let first = !std::mem::replace(&mut state.requested, true);
-        let action = state.action.take();
+        let actions = std::mem::take(&mut state.actions);
         drop(state);
-        if let Some(action) = action {
+        for action in actions.into_iter().rev() {
             action();
         }
         first
@@ -88,6 +89,18 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+
+    #[test]
+    fn what_was_set_up_last_comes_first() {
+        let termination = Termination::default();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..3 {
+            let order = Arc::clone(&order);
+            termination.on_signal(move || order.lock().push(number));
+        }
+        assert!(termination.request());
+        assert_eq!(*order.lock(), [2, 1, 0]);
+    }
 
     #[test]
     fn the_action_runs_once_whichever_comes_first() {

@@ -4,7 +4,7 @@
 //! stop it. Linux offers a signal for that (PR_SET_PDEATHSIG), but it must be asked for by the child itself, between
 //! fork and exec, where Rust allows nothing without `unsafe`; and a change of user takes it back. So the parent starts
 //! this program again, already as the server's user, which asks for the signal and then becomes the server. The
-//! process id stays the same throughout.
+//! process id stays the same throughout. The programs whose output is sealed are started in the same way.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -32,7 +32,7 @@ impl Tied {
     /// Does not return unless something is wrong.
     pub fn run(self) -> Result<(), CommandError> {
         self.exec().map_err(|source| CommandError::System {
-            doing: "starting the private server",
+            doing: "starting a program",
             source,
         })
     }

@@ -1,23 +1,23 @@
 //! `onionskin verify`: is this backup what was written? It says what was looked at, and what was not.
 
-use std::{cell::RefCell, path::PathBuf};
+use std::path::PathBuf;
 
 use chrono::DateTime;
 use clap::Args;
 use onionskin_backup::{
-    Header, KeySource, Manifest, StreamError, Verified, default_threads, innodb::PageReport, verify,
+    KeySource, Manifest, Verified, default_threads, innodb::PageReport, verify,
 };
-use onionskin_keys::StreamKey;
 
 use crate::{
     error::CommandError,
     meter::Meter,
     seal::parse_threads,
     stream_io::Input,
-    stream_keys::{KeyArguments, StreamKeyError},
+    stream_keys::{KeyArguments, KeyFinder},
+    trial_start::{self, Start},
 };
 
-/// Verify a sealed file: header and footer in a moment, with --deep every frame
+/// Verify a sealed file: header and footer in a moment, with --deep every frame, with --start that a server runs on it
 ///
 /// Exit code 0: everything that was looked at is what was written. 3: it is not.
 #[derive(Args)]
@@ -27,6 +27,13 @@ pub struct Verify {
     /// Open every frame
     #[arg(long)]
     deep: bool,
+    /// Restore it into a temporary folder, start a private server on it, and check every table. A dump is loaded into an empty
+    /// server
+    #[arg(long)]
+    start: bool,
+    /// Where --start makes its temporary folder, which needs room for all data [default: the system's]
+    #[arg(long, value_name = "FOLDER", requires = "start")]
+    work: Option<PathBuf>,
     /// How many threads open frames [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
@@ -64,56 +71,54 @@ impl Verify {
             source,
         })?;
         drop(meter);
-        print(&input.name, &verified);
-        match verified.pages.map_or(0, |pages| pages.damaged_pages) {
-            0 => Ok(()),
-            pages => Err(CommandError::DamagedPages {
+        print(&input.name, &verified, self.start);
+        if let Some(pages) = verified.pages.filter(|pages| pages.damaged_pages > 0) {
+            return Err(CommandError::DamagedPages {
                 name: input.name,
-                pages,
+                pages: pages.damaged_pages,
+            });
+        }
+        match self.start {
+            true => self.start(&finder, len),
+            false => Ok(()),
+        }
+    }
+
+    fn start(&self, finder: &KeyFinder, len: u64) -> Result<(), CommandError> {
+        let work = self.work.clone().unwrap_or_else(trial_start::default_work);
+        let meter = Meter::start("restoring for a trial", Some(len), self.quiet);
+        let start = Start {
+            file: &self.file,
+            finder,
+            work: &work,
+            threads: self.threads.unwrap_or_else(default_threads),
+        };
+        let checked = start.run(meter.progress())?;
+        drop(meter);
+        println!(
+            "started   {} runs on it: {} tables pass CHECK TABLE",
+            checked.version, checked.sound
+        );
+        if !checked.unknown.is_empty() {
+            println!(
+                "          NOT checked, their engines know no check: {}",
+                checked.unknown.join(", ")
+            );
+        }
+        for (table, why) in &checked.faulty {
+            println!("          FAULTY: {table}: {why}");
+        }
+        match checked.faulty.len() {
+            0 => Ok(()),
+            faulty => Err(CommandError::Trial {
+                name: self.file.display().to_string(),
+                what: format!("{faulty} of its tables do not pass CHECK TABLE"),
             }),
         }
     }
 }
 
-/// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the stream.
-pub struct KeyFinder<'a> {
-    keys: &'a KeyArguments,
-    failed: RefCell<Option<CommandError>>,
-}
-
-impl<'a> KeyFinder<'a> {
-    /// Looks where `keys` say.
-    pub fn new(keys: &'a KeyArguments) -> Self {
-        Self {
-            keys,
-            failed: RefCell::default(),
-        }
-    }
-
-    /// The key that a header asks for. Without one the result must go through [`KeyFinder::settle`].
-    pub fn find(&self, header: &Header) -> Result<StreamKey, StreamError> {
-        self.keys.key_for(header).map_err(|error| match error {
-            StreamKeyError::Stream(error) => error,
-            StreamKeyError::Command(error) => {
-                self.failed.replace(Some(error));
-                StreamError::WrongKey("key")
-            }
-        })
-    }
-
-    /// The error about keys, if there was one, else what came of it.
-    pub fn settle<T>(
-        &self,
-        result: Result<T, StreamError>,
-    ) -> Result<Result<T, StreamError>, CommandError> {
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => Ok(result),
-        }
-    }
-}
-
-fn print(name: &str, verified: &Verified) {
+fn print(name: &str, verified: &Verified, start: bool) {
     let Verified {
         header,
         footer,
@@ -149,6 +154,9 @@ fn print(name: &str, verified: &Verified) {
         print_pages(pages);
     }
     print_manifest(&footer.manifest);
+    if !start {
+        println!("started   no server was: --start does it");
+    }
 }
 
 fn print_pages(report: &PageReport) {
@@ -164,10 +172,23 @@ fn print_pages(report: &PageReport) {
     for (path, number) in &report.damaged {
         println!("          damaged: {path}, page {number}");
     }
+    for (why, pages) in &report.unchecked_pages {
+        println!(
+            "          NOT checked: {pages} pages that are {}",
+            why.as_str()
+        );
+    }
     if !report.unchecked.is_empty() {
         println!(
-            "          NOT checked, in another format than full_crc32 or too new to have one: {}",
+            "          NOT checked, {} tablespaces in a format that is not known, or too new to have one: {}",
+            report.unchecked.len(),
             report.unchecked.join(", ")
+        );
+    }
+    if report.deltas > 0 {
+        println!(
+            "          NOT checked, the changed pages of {} tablespaces in an incremental backup",
+            report.deltas
         );
     }
 }
@@ -187,6 +208,12 @@ pub fn print_manifest(manifest: &Manifest) {
     }
     if let Some(gtid) = &manifest.gtid {
         println!("gtid      {gtid}");
+    }
+    if let Some(base) = &manifest.base {
+        println!(
+            "base      {}: this holds only what changed since",
+            base.name
+        );
     }
     if !manifest.tables.is_empty() {
         println!("tables    {}", manifest.tables.len());

@@ -344,6 +344,33 @@ fn a_cut_pipe() {
     assert_fails(&home.run(&["open"], &some), 3, "truncated");
 }
 
+#[test]
+fn a_silent_command_does_not_outlive_its_seal() {
+    let home = Home::new();
+    let lives = |pid: &str| Path::new("/proc").join(pid.trim()).exists();
+    // It would never notice that nobody reads it any more.
+    let script = "echo $$ > pid; head -c 8M /dev/zero; exec sleep 600";
+    for how in ["the output fails", "TERM", "KILL"] {
+        let mut seal = home
+            .command(&["seal", "--level", "0", "--", "sh", "-c", script])
+            .spawn()
+            .expect("starts");
+        let mut stdout = seal.stdout.take().expect("piped");
+        stdout.read_exact(&mut [0; 4096]).expect("read");
+        let pid = fs::read_to_string(home.path("pid")).expect("written");
+        assert!(lives(&pid), "{how}");
+        match how {
+            "the output fails" => drop(stdout),
+            name => signal(name, seal.id()),
+        }
+        seal.wait().expect("ends");
+        wait_until("the command's end", Duration::from_secs(10), || {
+            !lives(&pid)
+        });
+        fs::remove_file(home.path("pid")).expect("removed");
+    }
+}
+
 /// A `seal` or `open` to a file that is in the middle of its work.
 fn half_way(home: &Home, arguments: &[&str], input: &[u8]) -> Child {
     let mut child = home.command(arguments).spawn().expect("starts");

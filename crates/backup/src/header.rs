@@ -176,6 +176,12 @@ impl Header {
         bytes
     }
 
+    /// A name for the stream that no other one has: the first half of its random bytes, hexadecimal. Not secret.
+    pub fn id(&self) -> String {
+        let bytes = self.random[..RANDOM_LEN / 2].iter();
+        bytes.map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// What the keys are derived from besides the secret: all that comes before the commitment.
     pub(crate) fn context(&self) -> [u8; CONTEXT_LEN] {
         let bytes = self.to_bytes();

@@ -14,6 +14,8 @@
 //! | [`innodb`] | page checksums of a physical backup, on the way |
 //! | [`source`] | where the bytes come from, and how it tells that it has failed |
 //! | [`restore`] | from a sealed physical backup to a data directory |
+//! | [`folder`] | the files of a folder as a source: those of the clone plugin |
+//! | [`catalogue`], [`retention`] | a folder of backups: what is in it, which continue which, which to keep |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
 //!
@@ -45,8 +47,10 @@
 //! # Ok(()) }
 //! ```
 
+pub mod catalogue;
 mod chunk;
 mod error;
+pub mod folder;
 pub mod footer;
 pub mod frame;
 pub mod header;
@@ -58,12 +62,15 @@ pub mod openssl;
 mod pipeline;
 mod progress;
 pub mod restore;
+pub mod retention;
 pub mod seal;
 pub mod source;
+mod unpack;
 #[cfg(test)]
 mod vectors;
 pub mod verify;
 pub mod whole_file;
+mod whole_folder;
 
 pub use error::StreamError;
 pub use footer::Footer;

@@ -3,7 +3,10 @@
 //! All fields but `version` may be missing. Readers ignore fields that they do not know, so that an old program can
 //! still open what a newer one has sealed; a change that an old program must not ignore changes `version`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +25,7 @@ pub struct Manifest {
     /// When the source was read to its end; seconds since 1970.
     #[serde(default)]
     pub created: u64,
-    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `dump`.
+    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `clone`, `dump`.
     #[serde(default)]
     pub source: String,
     /// The server that it was taken from.
@@ -34,6 +37,15 @@ pub struct Manifest {
     /// The same as a GTID set, as the server writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtid: Option<String>,
+    /// The part of InnoDB's log that the backup stands for, if its source says so. A full one begins at 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lsn: Option<LsnRange>,
+    /// The backup that this one continues. Without it, it is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// Settings without which no server reads the files, by their names without dashes, like `innodb_page_size`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// The files in the stream, if the source knows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
@@ -60,10 +72,28 @@ pub struct BinlogPosition {
     pub position: u64,
 }
 
+/// Log sequence numbers of InnoDB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LsnRange {
+    /// Pages that have not changed since are not in the backup.
+    pub from: u64,
+    /// Where an incremental backup on top of this one begins.
+    pub to: u64,
+}
+
+/// Another backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    /// Its [`Header::id`](crate::Header::id).
+    pub stream: String,
+    /// The name that its file had, for people.
+    pub name: String,
+}
+
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Path, relative to the data directory.
+    /// Path, relative to the data directory. With a slash at its end, an empty folder.
     pub name: String,
     /// Bytes.
     pub size: u64,
@@ -102,19 +132,24 @@ pub struct Digest {
 impl Manifest {
     /// Of a source that knows nothing but its kind, made now.
     pub fn new(source: &str) -> Self {
-        let created = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
         Self {
             version: MANIFEST_VERSION,
-            created,
+            created: now(),
             source: source.to_owned(),
             server: None,
             binlog: None,
             gtid: None,
+            lsn: None,
+            base: None,
+            settings: BTreeMap::new(),
             members: Vec::new(),
             tables: Vec::new(),
         }
+    }
+
+    /// Made now.
+    pub(crate) fn stamp(&mut self) {
+        self.created = now();
     }
 
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, StreamError> {
@@ -132,6 +167,13 @@ impl Manifest {
             _ => Err(StreamError::Footer("its manifest has an unknown version")),
         }
     }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -154,6 +196,12 @@ mod tests {
                 position: 4711,
             }),
             gtid: Some("0-1-22".into()),
+            lsn: Some(LsnRange { from: 7, to: 9 }),
+            base: Some(Base {
+                stream: "00ff".into(),
+                name: "monday.sealed".into(),
+            }),
+            settings: [("innodb_page_size".to_owned(), "16384".to_owned())].into(),
             members: vec![Member {
                 name: "app/t.ibd".into(),
                 size: 98304,

@@ -9,26 +9,45 @@
 //! ```
 //!
 //! Pieces of several files may be mixed. A chunk of another type ends the listing, and nothing is claimed then: what goes
-//! by is sealed in any case.
+//! by is sealed in any case. Unpacking such a stream is refused.
+//!
+//! Backups by the clone plugin are put into the same form ([`piece_head`], [`end_chunk`]), so that mbstream and xbstream can
+//! unpack them, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::manifest::{BinlogPosition, Manifest, Member, Server, Table};
+use crate::manifest::{BinlogPosition, LsnRange, Manifest, Member, Server, Table};
 
 const MAGIC: &[u8; 8] = b"XBSTCK01";
 /// Magic, flags, type, length of the path.
 const CHUNK_HEAD_LEN: usize = 14;
 /// Length, offset, checksum.
 const PIECE_HEAD_LEN: usize = 20;
-const MAX_PATH_LEN: usize = 4096;
+/// No name of a file is longer.
+pub(crate) const MAX_PATH_LEN: usize = 4096;
 /// What mariadb-backup says of itself and of the server; its name changed in MariaDB 11.
 const INFO_FILES: [&str; 2] = ["xtrabackup_info", "mariadb_backup_info"];
 /// It is about a kilobyte.
 const MAX_INFO_LEN: u64 = 1 << 20;
 
-/// Follows a stream. Costs next to nothing: content is skipped.
+/// What goes by.
+pub(crate) enum Event<'a> {
+    /// Some bytes of a file.
+    Content {
+        path: &'a str,
+        /// Where in the file they belong.
+        offset: u64,
+        bytes: &'a [u8],
+    },
+    /// No more of this file will come.
+    End { path: &'a str },
+}
+
+/// Follows a stream. Costs next to nothing: content is skipped, unless its checksums are wanted.
 pub(crate) struct Scanner {
     state: State,
+    /// Whether the checksum of every piece is computed.
+    checking: bool,
     /// A head that has not come in whole.
     partial: Vec<u8>,
     files: BTreeMap<String, File>,
@@ -51,6 +70,8 @@ struct Piece {
     left: u64,
     /// Whether the content is kept.
     info: bool,
+    checksum: u32,
+    hasher: crc32fast::Hasher,
 }
 
 #[derive(Default)]
@@ -61,8 +82,15 @@ struct File {
 
 /// What a head says.
 enum Chunk {
-    Piece { path: String, offset: u64, len: u64 },
-    End { path: String },
+    Piece {
+        path: String,
+        offset: u64,
+        len: u64,
+        checksum: u32,
+    },
+    End {
+        path: String,
+    },
 }
 
 /// Why there is no chunk yet, or none at all.
@@ -75,19 +103,33 @@ impl Scanner {
     pub(crate) fn new() -> Self {
         Self {
             state: State::Head,
+            checking: false,
             partial: Vec::new(),
             files: BTreeMap::new(),
             info: Vec::new(),
         }
     }
 
-    /// Whether all that came is a stream of mariadb-backup, so far.
-    pub(crate) fn is_mbstream(&self) -> bool {
-        !matches!(self.state, State::Lost) && !self.files.is_empty()
+    /// One for which a piece with a wrong checksum is not a piece.
+    pub(crate) fn checking() -> Self {
+        Self {
+            checking: true,
+            ..Self::new()
+        }
     }
 
-    /// The next bytes of the stream. `content` gets those that are content, with path and offset in the file.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut content: impl FnMut(&str, u64, &[u8])) {
+    /// Whether all that came is a stream of this form, so far.
+    pub(crate) fn is_mbstream(&self) -> bool {
+        self.is_understood() && !self.files.is_empty()
+    }
+
+    /// Whether nothing else has come.
+    pub(crate) fn is_understood(&self) -> bool {
+        !matches!(self.state, State::Lost)
+    }
+
+    /// The next bytes of the stream.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut sink: impl FnMut(Event<'_>)) {
         while !bytes.is_empty() {
             match &mut self.state {
                 State::Lost => return,
@@ -98,12 +140,21 @@ impl Scanner {
                     if piece.info {
                         self.info.extend_from_slice(here);
                     }
-                    content(&piece.path, piece.offset, here);
+                    if self.checking {
+                        piece.hasher.update(here);
+                    }
+                    sink(Event::Content {
+                        path: &piece.path,
+                        offset: piece.offset,
+                        bytes: here,
+                    });
                     piece.offset = piece.offset.saturating_add(len as u64);
                     piece.left -= len as u64;
                     bytes = rest;
                     if piece.left == 0 {
-                        self.state = State::Head;
+                        let sound =
+                            !self.checking || piece.hasher.clone().finalize() == piece.checksum;
+                        self.state = if sound { State::Head } else { State::Lost };
                     }
                 }
                 State::Head => {
@@ -111,7 +162,7 @@ impl Scanner {
                     self.partial.push(bytes[0]);
                     bytes = &bytes[1..];
                     match parse(&self.partial) {
-                        Ok(chunk) => self.begin(chunk),
+                        Ok(chunk) => self.begin(chunk, &mut sink),
                         Err(NoChunk::Incomplete) => {}
                         Err(NoChunk::Unknown) => self.state = State::Lost,
                     }
@@ -120,10 +171,15 @@ impl Scanner {
         }
     }
 
-    fn begin(&mut self, chunk: Chunk) {
+    fn begin(&mut self, chunk: Chunk, sink: &mut impl FnMut(Event<'_>)) {
         self.partial.clear();
         match chunk {
-            Chunk::Piece { path, offset, len } => {
+            Chunk::Piece {
+                path,
+                offset,
+                len,
+                checksum,
+            } => {
                 let end = offset.saturating_add(len);
                 let info = INFO_FILES.contains(&path.as_str()) && end <= MAX_INFO_LEN;
                 let file = self.files.entry(path.clone()).or_default();
@@ -134,11 +190,25 @@ impl Scanner {
                         offset,
                         left: len,
                         info,
+                        checksum,
+                        hasher: crc32fast::Hasher::new(),
                     });
                 }
             }
-            Chunk::End { path } => self.files.entry(path).or_default().ended = true,
+            Chunk::End { path } => {
+                sink(Event::End { path: &path });
+                self.files.entry(path).or_default().ended = true;
+            }
         }
+    }
+
+    /// In one sentence, why a stream that ends here cannot be whole.
+    pub(crate) fn missing(&self) -> Option<String> {
+        if !matches!(self.state, State::Head) || !self.partial.is_empty() {
+            return Some("its stream ends in the middle of a chunk".into());
+        }
+        let unfinished = self.files.iter().find(|(_, file)| !file.ended);
+        unfinished.map(|(path, _)| format!("its stream ends before the file {path} does"))
     }
 
     /// What the stream held, once it has ended; or why it cannot be whole.
@@ -146,11 +216,8 @@ impl Scanner {
         if matches!(self.state, State::Lost) {
             return Ok(manifest);
         }
-        if !matches!(self.state, State::Head) || !self.partial.is_empty() {
-            return Err("its stream ends in the middle of a chunk".into());
-        }
-        if let Some((path, _)) = self.files.iter().find(|(_, file)| !file.ended) {
-            return Err(format!("its stream ends before the file {path} does"));
+        if let Some(reason) = self.missing() {
+            return Err(reason);
         }
         if !INFO_FILES.iter().any(|name| self.files.contains_key(*name)) {
             return Err("its stream ends without the file that describes the backup".into());
@@ -201,8 +268,30 @@ fn parse(head: &[u8]) -> Result<Chunk, NoChunk> {
             path,
             len: number(&piece[..8]),
             offset: number(&piece[8..16]),
+            // Four bytes.
+            checksum: number(&piece[16..]) as u32,
         },
     })
+}
+
+/// Begins a chunk of type `kind`. The path must not be longer than [`MAX_PATH_LEN`].
+fn chunk_head(kind: u8, path: &str) -> Vec<u8> {
+    let len = (path.len() as u32).to_le_bytes();
+    [&MAGIC[..], &[0, kind], &len, path.as_bytes()].concat()
+}
+
+/// What stands before `content`, which belongs at `offset` of the file.
+pub(crate) fn piece_head(path: &str, offset: u64, content: &[u8]) -> Vec<u8> {
+    let mut head = chunk_head(b'P', path);
+    head.extend((content.len() as u64).to_le_bytes());
+    head.extend(offset.to_le_bytes());
+    head.extend(crc32fast::hash(content).to_le_bytes());
+    head
+}
+
+/// The end of a file.
+pub(crate) fn end_chunk(path: &str) -> Vec<u8> {
+    chunk_head(b'E', path)
 }
 
 fn number(little_endian: &[u8]) -> u64 {
@@ -223,6 +312,10 @@ fn describe(manifest: &mut Manifest, info: &str) {
         family: "mariadb".into(),
         version: version.into(),
     });
+    let lsn = |name| value(name).and_then(|number| number.parse().ok());
+    manifest.lsn = lsn("innodb_from_lsn")
+        .zip(lsn("innodb_to_lsn"))
+        .map(|(from, to)| LsnRange { from, to });
     let Some(position) = value("binlog_pos") else {
         return;
     };
@@ -273,23 +366,16 @@ mod tests {
     use super::*;
 
     fn piece(path: &str, offset: u64, content: &[u8]) -> Vec<u8> {
-        let mut chunk = [&MAGIC[..], b"\0P", &(path.len() as u32).to_le_bytes()].concat();
-        chunk.extend(path.as_bytes());
-        chunk.extend((content.len() as u64).to_le_bytes());
-        chunk.extend(offset.to_le_bytes());
-        chunk.extend([1, 2, 3, 4]);
-        chunk.extend(content);
-        chunk
+        [&piece_head(path, offset, content), content].concat()
     }
 
     fn end(path: &str) -> Vec<u8> {
-        let mut chunk = [&MAGIC[..], b"\0E", &(path.len() as u32).to_le_bytes()].concat();
-        chunk.extend(path.as_bytes());
-        chunk
+        end_chunk(path)
     }
 
     const INFO: &str = "uuid = x\nserver_version = 10.11.19-MariaDB-log\n\
-        binlog_pos = filename 'binlog.000003', position '342', GTID of the last change '0-1-10'\n";
+        binlog_pos = filename 'binlog.000003', position '342', GTID of the last change '0-1-10'\n\
+        innodb_from_lsn = 44404\ninnodb_to_lsn = 44500\n";
 
     fn whole() -> Vec<u8> {
         [
@@ -310,7 +396,7 @@ mod tests {
         let mut scanner = Scanner::new();
         stream
             .chunks(step)
-            .for_each(|chunk| scanner.feed(chunk, |_, _, _| {}));
+            .for_each(|chunk| scanner.feed(chunk, |_| {}));
         scanner.finish(Manifest::new("mariadb-backup"))
     }
 
@@ -342,6 +428,8 @@ mod tests {
                 ("binlog.000003", 342)
             );
             assert_eq!(manifest.server.unwrap().version, "10.11.19-MariaDB-log");
+            let lsn = manifest.lsn.unwrap();
+            assert_eq!((lsn.from, lsn.to), (44404, 44500));
         }
     }
 
@@ -363,5 +451,28 @@ mod tests {
         let other = [&whole()[..], b"XBSTCK01\0S...."].concat();
         let manifest = scan(&other, 50).unwrap();
         assert!(manifest.members.is_empty() && manifest.tables.is_empty());
+    }
+
+    #[test]
+    fn checksums_are_compared_where_that_is_wanted() {
+        let whole = whole();
+        for (scanner, sound) in [(Scanner::new(), true), (Scanner::checking(), false)] {
+            let mut damaged = whole.clone();
+            let at = memchr_of(&damaged, b"definition");
+            damaged[at] ^= 1;
+            let mut scanner = scanner;
+            scanner.feed(&damaged, |_| {});
+            assert_eq!(scanner.is_understood(), sound);
+        }
+        let mut scanner = Scanner::checking();
+        whole
+            .chunks(3)
+            .for_each(|bytes| scanner.feed(bytes, |_| {}));
+        assert!(scanner.is_mbstream() && scanner.missing().is_none());
+    }
+
+    fn memchr_of(bytes: &[u8], wanted: &[u8]) -> usize {
+        let mut windows = bytes.windows(wanted.len());
+        windows.position(|window| window == wanted).unwrap()
     }
 }

@@ -1,25 +1,28 @@
 //! From a sealed physical backup to a data directory: whole, or not at all.
 //!
-//! Everything happens in a directory beside the wanted one, named `.NAME.RANDOM.partial`: `mbstream` unpacks what leaves the
-//! sealed stream, the files are compared with the manifest, `mariadb-backup --prepare` makes them consistent. Only then
+//! Everything happens in a directory beside the wanted one: what leaves the sealed stream is unpacked, the files are compared
+//! with the manifest. Backups by mariadb-backup are then made consistent (`mariadb-backup --prepare`), and incremental ones
+//! are applied to what they continue, one after the other. Backups by the clone plugin are consistent as they are. Only then
 //! does the directory get its name. A directory that holds anything is never touched.
-//!
-//! Where the wanted directory is a mount point, nothing can take its place. Then the partial directory lies inside, and its
-//! content is moved up in the end, the system tablespace last: without it no server takes the directory for whole.
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File},
+    fs::{self, File},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use onionskin_keys::StreamKey;
-use rand::RngExt;
 
-use crate::{Footer, Manifest, Progress, SealedStream, StreamError, whole_file::PARTIAL};
+use crate::{
+    Footer, Manifest, Progress, SealedStream, StreamError,
+    unpack::{Unpacker, make_folder},
+    whole_folder::Partial,
+};
+
+/// The `source` of backups that [`restore`] can make a data directory of.
+pub const PHYSICAL: [&str; 2] = ["mariadb-backup", "clone"];
 
 /// Why there is no data directory.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +52,12 @@ pub enum RestoreError {
         /// How it failed.
         what: String,
     },
+    /// The stream opens, but it does not hold whole files.
+    #[error("what is in the stream is not a whole backup: {0}")]
+    Content(String),
+    /// Backups that do not continue each other.
+    #[error("{0}")]
+    Chain(String),
     /// What was unpacked is not what the manifest says.
     #[error("{0} was not unpacked as the manifest says")]
     Member(String),
@@ -57,26 +66,76 @@ pub enum RestoreError {
     Stream(#[from] StreamError),
 }
 
-/// Unpacks and prepares the backup in `stream`; returns its footer.
+/// One of the backups that make up a data directory.
+pub struct Link {
+    /// Its stream.
+    pub stream: SealedStream<File>,
+    /// Its key.
+    pub key: StreamKey,
+}
+
+/// Unpacks and prepares a full backup, and applies the incremental ones that follow it in `chain`; returns the footer of the
+/// last, which tells what state that is.
 pub fn restore(
-    stream: SealedStream<File>,
-    key: StreamKey,
+    chain: Vec<Link>,
     datadir: &Path,
     threads: usize,
     progress: &Progress,
 ) -> Result<Footer, RestoreError> {
     refuse_content(datadir)?;
     let partial = Partial::create(datadir)?;
-    let footer = unpack(stream, key, &partial.path, threads, progress)?;
-    compare(&footer.manifest, &partial.path)?;
-    prepare(&partial.path)?;
+    let mut last: Option<(String, Footer)> = None;
+    for Link { stream, key } in chain {
+        let id = stream.header().id();
+        let footer = match &last {
+            None => {
+                let footer = unpack(stream, key, &partial.path, threads, progress)?;
+                if footer.manifest.base.is_some() {
+                    return Err(RestoreError::Chain(
+                        "the first backup is not a full one".into(),
+                    ));
+                }
+                if footer.manifest.source == "mariadb-backup" {
+                    prepare(&partial.path, None)?;
+                }
+                footer
+            }
+            Some((before, base)) => {
+                // Removed with all its content when it was applied.
+                let changes = Partial::create(datadir)?;
+                let footer = unpack(stream, key, &changes.path, threads, progress)?;
+                check_link(before, &base.manifest, &footer.manifest)?;
+                prepare(&partial.path, Some(&changes.path))?;
+                footer
+            }
+        };
+        last = Some((id, footer));
+    }
+    let Some((_, footer)) = last else {
+        return Err(RestoreError::Chain("there is no backup to restore".into()));
+    };
     partial.finish(datadir)?;
     Ok(footer)
 }
 
+/// Whether the backup of `next` continues the one with this id and manifest.
+pub fn check_link(id: &str, base: &Manifest, next: &Manifest) -> Result<(), RestoreError> {
+    let named = next.base.as_ref().is_some_and(|base| base.stream == id);
+    let adjoins = match (base.lsn, next.lsn) {
+        (Some(base), Some(next)) => base.to == next.from,
+        _ => false,
+    };
+    match named && adjoins && PHYSICAL[0] == base.source && base.source == next.source {
+        true => Ok(()),
+        false => Err(RestoreError::Chain(
+            "an incremental backup does not continue the one before it".into(),
+        )),
+    }
+}
+
 /// Whether a manifest is of a backup that can be restored here.
 pub fn check_source(manifest: &Manifest) -> Result<(), RestoreError> {
-    match manifest.source == "mariadb-backup" {
+    match PHYSICAL.contains(&manifest.source.as_str()) {
         true => Ok(()),
         false => Err(RestoreError::OtherSource(manifest.source.clone())),
     }
@@ -93,100 +152,7 @@ fn refuse_content(datadir: &Path) -> Result<(), RestoreError> {
     }
 }
 
-/// The directory while it is being filled. Removed with all its content unless it is finished.
-struct Partial {
-    path: PathBuf,
-    /// Inside the wanted directory instead of beside it.
-    inside: bool,
-    finished: bool,
-}
-
-impl Partial {
-    fn create(datadir: &Path) -> Result<Self, RestoreError> {
-        let Some(name) = datadir.file_name() else {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "not the name of a directory");
-            return Err(file_error(datadir, source));
-        };
-        let mut partial = OsString::from(".");
-        partial.push(name);
-        partial.push(format!(".{:016x}{PARTIAL}", rand::rng().random::<u64>()));
-        let inside = is_mount_point(datadir);
-        let path = match inside {
-            true => datadir.join(partial),
-            false => datadir.with_file_name(partial),
-        };
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|source| file_error(&path, source))?;
-        Ok(Self {
-            path,
-            inside,
-            finished: false,
-        })
-    }
-
-    fn finish(mut self, datadir: &Path) -> Result<(), RestoreError> {
-        let synced = File::open(&self.path).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
-        synced.map_err(|source| file_error(&self.path, source))?;
-        let synced = match self.inside {
-            true => {
-                self.move_up(datadir)
-                    .map_err(|source| file_error(datadir, source))?;
-                self.finished = true;
-                datadir
-            }
-            false => {
-                // A directory takes the place of an empty one, and of nothing else.
-                fs::rename(&self.path, datadir).map_err(|source| match source.kind() {
-                    io::ErrorKind::DirectoryNotEmpty => RestoreError::NotEmpty(datadir.to_owned()),
-                    _ => file_error(datadir, source),
-                })?;
-                self.finished = true;
-                parent_of(datadir)
-            }
-        };
-        File::open(synced)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|source| file_error(synced, source))
-    }
-
-    fn move_up(&self, datadir: &Path) -> io::Result<()> {
-        const LAST: &str = "ibdata1";
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_name() != LAST {
-                fs::rename(entry.path(), datadir.join(entry.file_name()))?;
-            }
-        }
-        fs::rename(self.path.join(LAST), datadir.join(LAST))?;
-        fs::remove_dir(&self.path)
-    }
-}
-
-/// Whether a file system begins at this directory.
-fn is_mount_point(folder: &Path) -> bool {
-    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
-    match (device(folder), device(parent_of(folder))) {
-        (Ok(here), Ok(above)) => here != above,
-        // It does not exist.
-        _ => false,
-    }
-}
-
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
+/// Unpacks one backup, and compares it with its manifest.
 fn unpack(
     stream: SealedStream<File>,
     key: StreamKey,
@@ -194,38 +160,30 @@ fn unpack(
     threads: usize,
     progress: &Progress,
 ) -> Result<Footer, RestoreError> {
-    const PROGRAM: &str = "mbstream";
-    let failed = |what| RestoreError::Program {
-        program: PROGRAM,
-        what,
-    };
-    let mut child = Command::new(PROGRAM)
-        .arg("-x")
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(format!("cannot be started: {error}")))?;
-    let input = child.stdin.take();
-    let opened = match input {
-        Some(input) => stream.open(key, input, threads, progress),
-        None => Err(StreamError::Lost),
-    };
-    let status = child.wait();
-    match (opened, status) {
-        // A write that failed is mbstream's failure, which it has explained on standard error.
-        (Ok(_) | Err(StreamError::Write(_)), Ok(status)) if !status.success() => {
-            Err(failed(format!("ended with {status}")))
+    let mut unpacker = Unpacker::new(folder);
+    let footer = match stream.open(key, &mut unpacker, threads, progress) {
+        Err(StreamError::Write(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(RestoreError::Content(error.to_string()));
         }
-        (_, Err(error)) => Err(failed(format!("cannot be waited for: {error}"))),
-        (opened, Ok(_)) => Ok(opened?),
+        opened => opened?,
+    };
+    if let Some(missing) = unpacker.missing() {
+        return Err(RestoreError::Content(missing));
     }
+    check_source(&footer.manifest)?;
+    compare(&footer.manifest, folder)?;
+    Ok(footer)
 }
 
-/// Whether every file of the manifest is there, in its full length.
+/// Whether every file of the manifest is there, in its full length. Makes its empty folders.
 fn compare(manifest: &Manifest, folder: &Path) -> Result<(), RestoreError> {
     for member in &manifest.members {
-        let found = fs::metadata(folder.join(&member.name));
+        let path = folder.join(&member.name);
+        if member.name.ends_with('/') {
+            make_folder(&path).map_err(|source| file_error(&path, source))?;
+            continue;
+        }
+        let found = fs::metadata(path);
         if !found.is_ok_and(|found| found.is_file() && found.len() == member.size) {
             return Err(RestoreError::Member(member.name.clone()));
         }
@@ -233,18 +191,22 @@ fn compare(manifest: &Manifest, folder: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Applies the log that was copied along with the data.
-fn prepare(folder: &Path) -> Result<(), RestoreError> {
+/// Applies the log that was copied along with the data; and, before that, the pages of an incremental backup.
+fn prepare(folder: &Path, changes: Option<&Path>) -> Result<(), RestoreError> {
     const PROGRAM: &str = "mariadb-backup";
-    let mut target = OsString::from("--target-dir=");
-    target.push(folder);
+    let option = |name: &str, path: &Path| {
+        let mut option = OsString::from(name);
+        option.push(path);
+        option
+    };
     let failed = |what| RestoreError::Program {
         program: PROGRAM,
         what,
     };
     let output = Command::new(PROGRAM)
         .args(["--no-defaults", "--prepare"])
-        .arg(target)
+        .arg(option("--target-dir=", folder))
+        .args(changes.map(|changes| option("--incremental-dir=", changes)))
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(format!("cannot be started: {error}")))?;
@@ -263,7 +225,8 @@ fn prepare(folder: &Path) -> Result<(), RestoreError> {
     }
 }
 
-fn file_error(path: &Path, source: io::Error) -> RestoreError {
+/// An error about a file.
+pub(crate) fn file_error(path: &Path, source: io::Error) -> RestoreError {
     RestoreError::File {
         path: path.to_owned(),
         source,

@@ -9,7 +9,11 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use crate::{Manifest, mbstream::Scanner};
+use crate::{
+    Manifest,
+    manifest::{Base, Server},
+    mbstream::Scanner,
+};
 
 /// Something that gives bytes, and then says whether they were all.
 pub trait Source: Send + 'static {
@@ -62,15 +66,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it. Its standard input and error are ours.
-    pub fn start(mut command: Command) -> io::Result<Self> {
+    /// Starts it. Its standard input and error are ours. `name` is what errors call it.
+    pub fn start(name: &str, mut command: Command) -> io::Result<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let output = child
             .stdout
             .take()
             .ok_or_else(|| io::Error::other("it has no standard output"))?;
         Ok(Self {
-            name: command.get_program().to_string_lossy().into_owned(),
+            name: name.to_owned(),
             child,
             output,
         })
@@ -108,6 +112,8 @@ impl Drop for Program {
 /// whatever the exit code says.
 pub struct MariadbBackup {
     program: Program,
+    /// What the backup continues, and the LSN from which it must do so.
+    base: Option<(Base, u64)>,
     /// Taken at the end.
     scanner: Option<Scanner>,
 }
@@ -117,7 +123,34 @@ impl MariadbBackup {
     pub fn new(program: Program) -> Self {
         Self {
             program,
+            base: None,
             scanner: Some(Scanner::new()),
+        }
+    }
+
+    /// An incremental one, started with `--incremental-lsn`.
+    pub fn incremental(program: Program, base: Base, lsn: u64) -> Self {
+        Self {
+            base: Some((base, lsn)),
+            ..Self::new(program)
+        }
+    }
+
+    /// Whether the backup begins where it was told to.
+    fn continued(&self, mut manifest: Manifest) -> Result<Manifest, String> {
+        let begins = manifest.lsn.map(|lsn| lsn.from);
+        let wanted = self.base.as_ref().map_or(0, |(_, lsn)| *lsn);
+        match begins {
+            // An older mariadb-backup may not say.
+            None if self.base.is_none() => Ok(manifest),
+            Some(begins) if begins == wanted => {
+                manifest.base = self.base.as_ref().map(|(base, _)| base.clone());
+                Ok(manifest)
+            }
+            _ => Err(format!(
+                "{} says that its backup begins at the log sequence number {begins:?} and not at {wanted}",
+                self.program.name
+            )),
         }
     }
 }
@@ -126,25 +159,26 @@ impl Source for MariadbBackup {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.program.read(buf)?;
         if let Some(scanner) = &mut self.scanner {
-            scanner.feed(&buf[..read], |_, _, _| {});
+            scanner.feed(&buf[..read], |_| {});
         }
         Ok(read)
     }
 
     fn finish(&mut self) -> Result<Manifest, String> {
         self.program.finish()?;
-        match self.scanner.take() {
-            Some(scanner) => scanner
-                .finish(Manifest::new("mariadb-backup"))
-                .map_err(|reason| format!("{}: {reason}", self.program.name)),
-            None => Err("it was asked twice".into()),
-        }
+        let scanner = self.scanner.take().ok_or("it was asked twice")?;
+        let manifest = scanner
+            .finish(Manifest::new("mariadb-backup"))
+            .map_err(|reason| format!("{}: {reason}", self.program.name))?;
+        self.continued(manifest)
     }
 }
 
 /// A logical dump by mariadb-dump or mysqldump. Both end a whole dump with a comment that says so.
 pub struct Dump {
     program: Program,
+    /// The first bytes that came.
+    head: Vec<u8>,
     /// The last bytes that came.
     tail: Vec<u8>,
 }
@@ -152,13 +186,32 @@ pub struct Dump {
 impl Dump {
     const DONE: &[u8] = b"-- Dump completed";
     const TAIL_LEN: usize = 256;
+    const HEAD_LEN: usize = 4096;
 
     /// The program, which must write comments.
     pub fn new(program: Program) -> Self {
         Self {
             program,
+            head: Vec::new(),
             tail: Vec::new(),
         }
+    }
+
+    /// Both programs begin with comments that name themselves and the server.
+    fn server(&self) -> Option<Server> {
+        let head = String::from_utf8_lossy(&self.head);
+        let mut lines = head.lines().filter_map(|line| line.strip_prefix("-- "));
+        let version = lines.find_map(|line| line.strip_prefix("Server version"))?;
+        let version = version.trim();
+        // mariadb-dump can be pointed at a MySQL server.
+        let family = match version.contains("MariaDB") {
+            true => "mariadb",
+            false => "mysql",
+        };
+        Some(Server {
+            family: family.into(),
+            version: version.into(),
+        })
     }
 }
 
@@ -166,6 +219,8 @@ impl Source for Dump {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.program.read(buf)?;
         let new = &buf[..read];
+        let room = Self::HEAD_LEN - self.head.len();
+        self.head.extend_from_slice(&new[..read.min(room)]);
         self.tail
             .extend_from_slice(&new[new.len().saturating_sub(Self::TAIL_LEN)..]);
         let surplus = self.tail.len().saturating_sub(Self::TAIL_LEN);
@@ -177,7 +232,10 @@ impl Source for Dump {
         self.program.finish()?;
         let mut ends = self.tail.windows(Self::DONE.len());
         match ends.any(|end| end == Self::DONE) {
-            true => Ok(Manifest::new("dump")),
+            true => Ok(Manifest {
+                server: self.server(),
+                ..Manifest::new("dump")
+            }),
             false => Err(format!(
                 "{} did not write that its dump is complete",
                 self.program.name

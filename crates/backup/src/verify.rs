@@ -6,7 +6,7 @@
 //! | the footer is what was written; the file has the length that it states | yes | yes |
 //! | the source ended in order, since otherwise there is no footer | yes | yes |
 //! | every frame is what was written, in its place, and decompresses | no | yes |
-//! | of a physical backup of MariaDB: every InnoDB page has its checksum | no | yes, see [`innodb`](crate::innodb) |
+//! | of a physical backup: every InnoDB page has its checksum | no | yes, see [`innodb`](crate::innodb) |
 
 use std::io::{Read, Seek, SeekFrom};
 

@@ -278,7 +278,7 @@ fn a_program_must_end_well() {
         let program = {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            Program::start(command).unwrap()
+            Program::start("sh", command).unwrap()
         };
         let mut stream = Vec::new();
         let options = small_frames(Suite::Aes, 3);
@@ -299,7 +299,7 @@ fn a_program_must_end_well() {
         assert!(matches!(result, Err(StreamError::Source(_))), "{script}");
         refused(&keys, &stream, b"dumped\n", SMALL, script);
     }
-    assert!(Program::start(Command::new("/nowhere/at-all")).is_err());
+    assert!(Program::start("none", Command::new("/nowhere/at-all")).is_err());
 }
 
 /// Takes so many bytes and then refuses.

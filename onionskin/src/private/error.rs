@@ -24,6 +24,11 @@ pub enum PrivateError {
         /// What it needs.
         family: Family,
     },
+    /// Only the other one.
+    #[error(
+        "this needs a {0} server, and none is installed: install it, or set ONIONSKIN_MYSQLD to its path"
+    )]
+    NoServerOf(Family),
     /// Not a database server, or not one that runs here.
     #[error("{} does not say which server it is{said}; set ONIONSKIN_MYSQLD to the path of mariadbd or mysqld", path.display())]
     NotAServer {

@@ -33,15 +33,26 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A private server that is ready to be started. Holds the folder's lock.
 pub struct Installation {
-    folder: PathBuf,
-    program: ServerProgram,
-    user: Option<ServerUser>,
+    pub(super) folder: PathBuf,
+    pub(super) program: ServerProgram,
+    pub(super) user: Option<ServerUser>,
+    /// Behind our own options.
+    pub(super) more_options: Vec<String>,
     _lock: File,
 }
 
 impl Installation {
     /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
     pub fn open(folder: &Path, termination: &Termination) -> Result<Self, PrivateError> {
+        Self::open_as(None, folder, termination)
+    }
+
+    /// The same with a server of this family, if one is wanted.
+    pub(super) fn open_as(
+        family: Option<Family>,
+        folder: &Path,
+        termination: &Termination,
+    ) -> Result<Self, PrivateError> {
         let first = fs::symlink_metadata(folder).is_err();
         DirBuilder::new()
             .recursive(true)
@@ -58,13 +69,17 @@ impl Installation {
             }
             return Err(PrivateError::SocketPath { socket, length });
         }
-        let program = ServerProgram::find(&data_in(&folder))?;
+        let program = match family {
+            Some(family) => ServerProgram::of_family(family)?,
+            None => ServerProgram::find(&data_in(&folder))?,
+        };
         let user = ServerUser::choose(&folder, &server_in(&folder))?;
         let installation = Self {
             _lock: lock(&folder)?,
             folder,
             program,
             user,
+            more_options: Vec::new(),
         };
         installation.end_leftover()?;
         installation.make_folders()?;
@@ -170,6 +185,7 @@ impl Installation {
             // There are no replicas, and every commit would wait for a second file.
             Family::MySql => options.extend(["--mysqlx=OFF".into(), "--skip-log-bin".into()]),
         }
+        options.extend_from_slice(&self.more_options);
         options
     }
 
@@ -303,11 +319,11 @@ impl Installation {
     }
 }
 
-fn server_in(folder: &Path) -> PathBuf {
+pub(super) fn server_in(folder: &Path) -> PathBuf {
     folder.join("server")
 }
 
-fn data_in(folder: &Path) -> PathBuf {
+pub(super) fn data_in(folder: &Path) -> PathBuf {
     server_in(folder).join("data")
 }
 
@@ -363,7 +379,7 @@ pub fn last_lines(text: &str) -> String {
 }
 
 /// Says which file an error is about.
-fn at(path: &Path) -> impl Fn(io::Error) -> PrivateError {
+pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> PrivateError {
     move |source| PrivateError::System {
         path: path.to_owned(),
         source,

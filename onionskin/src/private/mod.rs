@@ -16,6 +16,7 @@
 //! | `program` | finds the server and the tool that makes its first data directory |
 //! | `installation` | the folder: made, initialised, taken back from a server that outlived its proxy |
 //! | `account` | which system user the server runs as |
+//! | `trial` | a server for a moment: on restored data, or on none |
 //! | `login` | tells whether its administrator has a password |
 //! | `supervisor` | starts it, waits until it answers, starts it again when it dies, stops it |
 //!
@@ -29,8 +30,11 @@ mod installation;
 mod login;
 mod program;
 mod supervisor;
+mod trial;
 
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
+pub use program::{Family, ServerProgram};
 pub use supervisor::PrivateServer;
+pub use trial::Trial;

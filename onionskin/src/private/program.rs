@@ -49,18 +49,8 @@ pub struct ServerProgram {
 impl ServerProgram {
     /// The one that ONIONSKIN_MYSQLD names, or else MariaDB, or else MySQL; always one that can use `data`.
     pub fn find(data: &Path) -> Result<Self, PrivateError> {
-        let wanted = Family::of_data(data);
-        let named = env::var_os("ONIONSKIN_MYSQLD").filter(|path| !path.is_empty());
-        let candidates = match named {
-            Some(path) => vec![Self::identify(PathBuf::from(path))?],
-            // Distributions call MariaDB's server mysqld as well, so the name does not say which it is.
-            None => ["mariadbd", "mysqld"]
-                .into_iter()
-                .filter_map(in_path)
-                .filter_map(|path| Self::identify(path).ok())
-                .collect(),
-        };
-        match wanted {
+        let candidates = Self::candidates()?;
+        match Family::of_data(data) {
             None => candidates.into_iter().next().ok_or(PrivateError::NoServer),
             Some(family) => candidates
                 .into_iter()
@@ -70,6 +60,57 @@ impl ServerProgram {
                     family,
                 }),
         }
+    }
+
+    /// One of this family.
+    pub fn of_family(family: Family) -> Result<Self, PrivateError> {
+        let mut candidates = Self::candidates()?.into_iter();
+        let found = candidates.find(|program| program.family == family);
+        found.ok_or(PrivateError::NoServerOf(family))
+    }
+
+    fn candidates() -> Result<Vec<Self>, PrivateError> {
+        let named = env::var_os("ONIONSKIN_MYSQLD").filter(|path| !path.is_empty());
+        Ok(match named {
+            Some(path) => vec![Self::identify(PathBuf::from(path))?],
+            // Distributions call MariaDB's server mysqld as well, so the name does not say which it is.
+            None => ["mariadbd", "mysqld"]
+                .into_iter()
+                .filter_map(in_path)
+                .filter_map(|path| Self::identify(path).ok())
+                .collect(),
+        })
+    }
+
+    /// The version that it says it has, as `@@version` does without what a configuration adds.
+    pub fn version(&self) -> Option<String> {
+        let output = foreign(&self.path)
+            .args(["--no-defaults", "--version"])
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut words = said.split_whitespace().skip_while(|word| *word != "Ver");
+        words.nth(1).map(str::to_owned)
+    }
+
+    /// The command-line client that came with it, or one of its family.
+    pub fn client(&self) -> Option<PathBuf> {
+        let name = self.path.file_name()?.to_str()?;
+        let clients = [("mariadbd", "mariadb"), ("mysqld", "mysql")];
+        let beside = clients.into_iter().find_map(|(server, client)| {
+            let client = name.replacen(server, client, 1);
+            let folder = self.path.parent()?;
+            let folders = [folder.to_owned(), folder.parent()?.join("bin")];
+            let mut paths = folders.into_iter().map(|folder| folder.join(&client));
+            paths.find(|path| client != name && path.is_file())
+        });
+        beside.or_else(|| {
+            in_path(match self.family {
+                Family::MariaDb => "mariadb",
+                Family::MySql => "mysql",
+            })
+        })
     }
 
     fn identify(path: PathBuf) -> Result<Self, PrivateError> {

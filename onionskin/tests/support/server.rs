@@ -114,7 +114,8 @@ impl Kind {
         }
     }
 
-    fn server_program(self) -> PathBuf {
+    /// The program that runs it.
+    pub fn server_program(self) -> PathBuf {
         match self {
             Kind::MariaDb => in_sbin("mariadbd"),
             Kind::MySql => checkout().join("scripts/mysqld97"),

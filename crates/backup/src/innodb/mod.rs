@@ -1,25 +1,22 @@
 //! The checksums of InnoDB's pages, computed while a physical backup goes by.
 //!
 //! A sealed stream shows that a backup is what was written. It does not show that the server's files were sound when it
-//! was written. Every InnoDB page carries a checksum of its own; this module computes them for tablespaces in the format
-//! `full_crc32`, MariaDB's default since 10.5: the last four bytes of a page are the CRC-32C of all before them, in
-//! encrypted tablespaces as well. A page of zeros has never been used. Tablespaces in older formats, or with compressed
-//! pages, are counted as not checked, and named.
-//!
-//! The first page of a tablespace tells its format, in the four bytes at offset 54: bit 4 is set in `full_crc32`, bits 0 to 3 are the page
-//! size (512 shifted left by them), bits 5 to 7 are set where pages are compressed.
+//! was written. Every InnoDB page carries a checksum of its own; this module computes them, of MariaDB's tablespaces and of
+//! MySQL's ([`page`] has the formats). What cannot be checked is counted: pages that were encrypted or compressed after their
+//! checksum was computed, and tablespaces whose first page says nothing. The pages of incremental backups stand in files of
+//! another kind, which are counted only; mariadb-backup has checked them when it copied them.
+
+mod page;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
 };
 
-use crate::mbstream::Scanner;
+use crate::mbstream::{Event, Scanner};
+pub use page::Unchecked;
+use page::{FLAGS_END, Finding, Format};
 
-/// Bytes of the first page that must be there to know the format.
-const FLAGS_END: usize = 58;
-const FULL_CRC32: u32 = 1 << 4;
-const COMPRESSED: u32 = 7 << 5;
 /// As many damaged pages are named, not more.
 const MAX_NAMED: usize = 100;
 
@@ -34,8 +31,12 @@ pub struct PageReport {
     pub damaged_pages: u64,
     /// File and number of the first hundred of them.
     pub damaged: Vec<(String, u64)>,
+    /// How many pages could not be checked, and why.
+    pub unchecked_pages: BTreeMap<Unchecked, u64>,
     /// Tablespaces that were not checked, because their format is not understood, or their first page was not written yet.
     pub unchecked: Vec<String>,
+    /// Files with the changed pages of a tablespace, as incremental backups have them; not checked.
+    pub deltas: u64,
 }
 
 /// Takes the content of a stream, whatever it is.
@@ -61,8 +62,15 @@ impl PhysicalContent {
 impl Write for PhysicalContent {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let checker = &mut self.checker;
-        self.scanner.feed(bytes, |path, offset, content| {
-            checker.feed(path, offset, content);
+        self.scanner.feed(bytes, |event| {
+            if let Event::Content {
+                path,
+                offset,
+                bytes,
+            } = event
+            {
+                checker.feed(path, offset, bytes);
+            }
         });
         Ok(bytes.len())
     }
@@ -78,10 +86,14 @@ fn is_tablespace(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let undo = name
         .strip_prefix("undo")
+        // MySQL's are named undo_001.
+        .map(|number| number.strip_prefix('_').unwrap_or(number))
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
     // What mariadb-backup calls `.new` was created while it ran, or shortly before: a tablespace like others, if its first page
     // has been written already.
-    [".ibd", ".new"].iter().any(|suffix| name.ends_with(suffix))
+    [".ibd", ".ibu", ".new"]
+        .iter()
+        .any(|suffix| name.ends_with(suffix))
         || path == "ibdata1"
         || (undo && name == path)
 }
@@ -92,11 +104,13 @@ struct PageChecker {
     pages: u64,
     damaged_pages: u64,
     damaged: Vec<(String, u64)>,
+    unchecked_pages: BTreeMap<Unchecked, u64>,
+    deltas: BTreeSet<String>,
 }
 
 /// A tablespace as far as it has come.
 struct Tablespace {
-    format: Format,
+    format: Known,
     /// Where the next byte is expected; content that comes in another order is not checked.
     next: u64,
     /// A page that has not come in whole.
@@ -104,16 +118,21 @@ struct Tablespace {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum Known {
     /// Not enough of the first page is there.
     Pending,
-    /// `full_crc32` with pages of so many bytes.
-    FullCrc32(usize),
-    Unknown,
+    Yes(Format),
+    No,
 }
 
 impl PageChecker {
     fn feed(&mut self, path: &str, offset: u64, content: &[u8]) {
+        if path.ends_with(".delta") {
+            if offset == 0 {
+                self.deltas.insert(path.to_owned());
+            }
+            return;
+        }
         if !is_tablespace(path) {
             return;
         }
@@ -126,12 +145,17 @@ impl PageChecker {
         };
         let (pages, damaged, damaged_pages) =
             (&mut self.pages, &mut self.damaged, &mut self.damaged_pages);
-        space.feed(offset, content, |number, page| {
-            *pages += 1;
-            if !is_sound(page) {
-                *damaged_pages += 1;
-                if damaged.len() < MAX_NAMED {
-                    damaged.push((path.to_owned(), number));
+        let unchecked_pages = &mut self.unchecked_pages;
+        space.feed(offset, content, |number, finding| {
+            *pages += u64::from(!matches!(finding, Finding::Unchecked(_)));
+            match finding {
+                Finding::Sound => {}
+                Finding::Unchecked(why) => *unchecked_pages.entry(why).or_default() += 1,
+                Finding::Damaged => {
+                    *damaged_pages += 1;
+                    if damaged.len() < MAX_NAMED {
+                        damaged.push((path.to_owned(), number));
+                    }
                 }
             }
         });
@@ -142,7 +166,7 @@ impl PageChecker {
         for (path, space) in self.spaces {
             match space.format {
                 // Half a page at the end is no page.
-                Format::FullCrc32(_) if space.partial.is_empty() => tablespaces += 1,
+                Known::Yes(_) if space.partial.is_empty() => tablespaces += 1,
                 _ => unchecked.push(path),
             }
         }
@@ -151,7 +175,9 @@ impl PageChecker {
             pages: self.pages,
             damaged_pages: self.damaged_pages,
             damaged: self.damaged,
+            unchecked_pages: self.unchecked_pages,
             unchecked,
+            deltas: self.deltas.len() as u64,
         }
     }
 }
@@ -159,19 +185,19 @@ impl PageChecker {
 impl Tablespace {
     fn new() -> Self {
         Self {
-            format: Format::Pending,
+            format: Known::Pending,
             next: 0,
             partial: Vec::new(),
         }
     }
 
-    fn feed(&mut self, offset: u64, mut content: &[u8], mut check: impl FnMut(u64, &[u8])) {
+    fn feed(&mut self, offset: u64, mut content: &[u8], mut found: impl FnMut(u64, Finding)) {
         if offset != self.next {
-            self.format = Format::Unknown;
+            self.format = Known::No;
         }
         self.next = offset.saturating_add(content.len() as u64);
         let mut at = offset.saturating_sub(self.partial.len() as u64);
-        if self.format == Format::Pending {
+        if self.format == Known::Pending {
             let missing = FLAGS_END.saturating_sub(self.partial.len());
             let (head, rest) = content.split_at(missing.min(content.len()));
             self.partial.extend_from_slice(head);
@@ -179,12 +205,13 @@ impl Tablespace {
             if self.partial.len() < FLAGS_END {
                 return;
             }
-            self.format = format_of(&self.partial);
+            self.format = Format::of(&self.partial).map_or(Known::No, Known::Yes);
         }
-        let Format::FullCrc32(size) = self.format else {
+        let Known::Yes(format) = self.format else {
             self.partial.clear();
             return;
         };
+        let size = format.page_len;
         if !self.partial.is_empty() {
             let (rest_of_page, rest) =
                 content.split_at((size - self.partial.len()).min(content.len()));
@@ -193,58 +220,27 @@ impl Tablespace {
             if self.partial.len() < size {
                 return;
             }
-            check(at / size as u64, &self.partial);
+            found(at / size as u64, format.check(&self.partial));
             self.partial.clear();
             at += size as u64;
         }
         let pages = content.chunks_exact(size);
         self.partial.extend_from_slice(pages.remainder());
         for page in pages {
-            check(at / size as u64, page);
+            found(at / size as u64, format.check(page));
             at += size as u64;
         }
     }
 }
 
-fn format_of(first_page: &[u8]) -> Format {
-    let Some(flags) = first_page[..FLAGS_END].last_chunk() else {
-        return Format::Unknown;
-    };
-    let flags = u32::from_be_bytes(*flags);
-    let size_log2 = 9 + (flags & 0xf);
-    match (12..=16).contains(&size_log2) && flags & FULL_CRC32 != 0 && flags & COMPRESSED == 0 {
-        true => Format::FullCrc32(1 << size_log2),
-        false => Format::Unknown,
-    }
-}
-
-/// Whether a page of the format `full_crc32` has its checksum, or was never used.
-fn is_sound(page: &[u8]) -> bool {
-    let Some((content, checksum)) = page.split_last_chunk::<4>() else {
-        return false;
-    };
-    crc32c::crc32c(content) == u32::from_be_bytes(*checksum) || page.iter().all(|&byte| byte == 0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{page::tests::full_crc32_page, *};
 
     const PAGE: usize = 4096;
 
-    fn page(number: u8) -> Vec<u8> {
-        let mut page = vec![number; PAGE];
-        if number == 0 {
-            page[54..58].copy_from_slice(&(FULL_CRC32 | 3).to_be_bytes());
-            page[0] = 1;
-        }
-        let checksum = crc32c::crc32c(&page[..PAGE - 4]);
-        page[PAGE - 4..].copy_from_slice(&checksum.to_be_bytes());
-        page
-    }
-
     fn tablespace(pages: u8) -> Vec<u8> {
-        let mut space: Vec<u8> = (0..pages).flat_map(page).collect();
+        let mut space: Vec<u8> = (0..pages).flat_map(full_crc32_page).collect();
         space.extend([0; PAGE]);
         space
     }
@@ -283,27 +279,33 @@ mod tests {
         let sound = tablespace(2);
         let mut old_format = sound.clone();
         old_format[57] = 0;
-        let mut compressed = sound.clone();
-        compressed[57] |= 0x20;
-        for content in [
-            &old_format[..],
-            &compressed,
-            &sound[..PAGE + 1],
-            &sound[..50],
-        ] {
+        for content in [&old_format[..], &sound[..PAGE + 1], &sound[..50]] {
             let report = check(content, 1000);
             assert_eq!(report.unchecked, ["app/t.ibd"]);
             assert_eq!(report.tablespaces, 0);
         }
         let mut checker = PageChecker::default();
+        checker.feed("app/t.ibd.delta", 0, b"changed pages");
+        checker.feed("app/t.ibd.delta", 13, b"and more");
         checker.feed("ibdata1", 0, &sound[..PAGE]);
         checker.feed("ibdata1", 2 * PAGE as u64, &sound[2 * PAGE..]);
-        assert_eq!(checker.finish().unchecked, ["ibdata1"]);
+        let report = checker.finish();
+        assert_eq!(report.unchecked, ["ibdata1"]);
+        assert_eq!(report.deltas, 1);
     }
 
     #[test]
     fn which_files_are_tablespaces() {
-        for yes in ["ibdata1", "undo001", "a/b.ibd", "a/b#P#c.ibd", "a/b.new"] {
+        for yes in [
+            "ibdata1",
+            "undo001",
+            "undo_002",
+            "mysql.ibd",
+            "more.ibu",
+            "a/b.ibd",
+            "a/b#P#c.ibd",
+            "a/b.new",
+        ] {
             assert!(is_tablespace(yes), "{yes}");
         }
         for no in [
@@ -316,6 +318,39 @@ mod tests {
             "ib_logfile0",
         ] {
             assert!(!is_tablespace(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn no_stream_makes_it_panic() {
+        use crate::mbstream::{end_chunk, piece_head};
+        use rand::RngExt;
+        let space = tablespace(3);
+        let mut stream = Vec::new();
+        for (number, piece) in space.chunks(5000).enumerate() {
+            stream.extend(piece_head("app/t.ibd", (number * 5000) as u64, piece));
+            stream.extend(piece);
+        }
+        stream.extend(end_chunk("app/t.ibd"));
+        let report = |stream: &[u8]| {
+            let mut content = PhysicalContent::new();
+            content.write_all(stream).unwrap();
+            content.finish()
+        };
+        assert_eq!(report(&stream).unwrap().pages, 4);
+        let mut rng = rand::rng();
+        for _ in 0..3000 {
+            let mut stream = stream.clone();
+            for _ in 0..rng.random_range(1..4) {
+                // Half of them in a head, where they do more.
+                let at = match rng.random() {
+                    true => rng.random_range(0..stream.len()),
+                    false => rng.random_range(0..60),
+                };
+                stream[at] = rng.random();
+            }
+            stream.truncate(rng.random_range(0..2 * stream.len()));
+            report(&stream);
         }
     }
 }

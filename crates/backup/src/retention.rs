@@ -1,0 +1,303 @@
+//! Which backups of a folder to keep.
+//!
+//! A backup is kept if any rule names it, and with it every backup that it continues. The newest one is always kept, so that
+//! backups which stopped being made do not vanish by their age. What does not verify, lacks its base, or was not made by
+//! `onionskin backup` counts for no rule and is left alone: whether it may go is not for a program to say.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+use chrono::{DateTime, Datelike};
+
+use crate::catalogue::{BACKUPS, Catalogue};
+
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+const WEEK: u64 = 7 * DAY;
+
+/// A rule of what to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The newest so many.
+    Newest(u32),
+    /// Those younger than so many seconds.
+    Younger(u64),
+    /// The newest of each of the last so many periods that have a backup.
+    Last(u32, Period),
+}
+
+/// Calendar periods, in UTC. Weeks begin on Monday.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Period {
+    /// From midnight.
+    Day,
+    /// From Monday.
+    Week,
+    /// From the first.
+    Month,
+}
+
+impl FromStr for Keep {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WHAT: &str = "write 7 (the newest seven), 12h, 30d or 8w (younger than that), or daily=7, weekly=8 or monthly=12 (one for each)";
+        let count = |digits: &str| match digits.parse::<u32>() {
+            Ok(count @ 1..) => Ok(count),
+            _ => Err(WHAT),
+        };
+        if let Some((period, digits)) = text.split_once('=') {
+            let period = match period {
+                "daily" => Period::Day,
+                "weekly" => Period::Week,
+                "monthly" => Period::Month,
+                _ => return Err(WHAT),
+            };
+            return Ok(Self::Last(count(digits)?, period));
+        }
+        for (unit, seconds) in [('h', HOUR), ('d', DAY), ('w', WEEK)] {
+            if let Some(digits) = text.strip_suffix(unit) {
+                return Ok(Self::Younger(u64::from(count(digits)?) * seconds));
+            }
+        }
+        Ok(Self::Newest(count(text)?))
+    }
+}
+
+/// What becomes of a backup, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// A rule names it, or it is the newest.
+    Keep,
+    /// A backup that is kept continues it.
+    KeepAsBase,
+    /// No rule names it.
+    Remove,
+    /// Not judged, for this reason.
+    LeaveAlone(String),
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keep => f.write_str("keep"),
+            Self::KeepAsBase => f.write_str("keep, an incremental backup that is kept needs it"),
+            Self::Remove => f.write_str("remove"),
+            Self::LeaveAlone(reason) => write!(f, "left alone: {reason}"),
+        }
+    }
+}
+
+/// The fate of every entry of `catalogue`, in its order. `now` in seconds since 1970.
+pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
+    let entries = &catalogue.entries;
+    let mut fates = Vec::with_capacity(entries.len());
+    // Places and chains of those that count, the oldest first, as the catalogue is sorted.
+    let mut candidates: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let reason = match (&entry.content, catalogue.chain(place)) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(content), _) if !BACKUPS.contains(&content.manifest.source.as_str()) => Some(
+                format!("not a backup of a server ({})", content.manifest.source),
+            ),
+            (_, Some(Err(error))) => Some(error.to_string()),
+            (_, Some(Ok(chain))) => {
+                candidates.push((place, chain));
+                None
+            }
+            (_, None) => Some("it does not verify".into()),
+        };
+        fates.push(reason.map_or(Fate::Remove, Fate::LeaveAlone));
+    }
+    let time = |place: usize| entries[place].created();
+    let newest_first = || candidates.iter().rev().map(|(place, _)| *place);
+    let mut kept: BTreeSet<usize> = newest_first().take(1).collect();
+    for rule in rules {
+        match rule {
+            Keep::Newest(count) => kept.extend(newest_first().take(*count as usize)),
+            Keep::Younger(seconds) => kept
+                .extend(newest_first().filter(|place| time(*place).saturating_add(*seconds) > now)),
+            Keep::Last(count, period) => {
+                let mut periods = BTreeSet::new();
+                for place in newest_first() {
+                    if periods.len() == *count as usize {
+                        break;
+                    }
+                    if periods.insert(number_of(*period, time(place))) {
+                        kept.insert(place);
+                    }
+                }
+            }
+        }
+    }
+    for (place, chain) in candidates.iter().filter(|(place, _)| kept.contains(place)) {
+        for base in chain {
+            fates[*base] = match base == place || kept.contains(base) {
+                true => Fate::Keep,
+                false => Fate::KeepAsBase,
+            };
+        }
+    }
+    // What is left alone may need its bases one day.
+    for place in 0..entries.len() {
+        if matches!(fates[place], Fate::LeaveAlone(_))
+            && let Some(Ok(chain)) = catalogue.chain(place)
+        {
+            for base in chain {
+                if fates[base] == Fate::Remove {
+                    fates[base] = Fate::KeepAsBase;
+                }
+            }
+        }
+    }
+    fates
+}
+
+/// Counts the periods; what it counts from does not matter.
+fn number_of(period: Period, time: u64) -> u64 {
+    match period {
+        Period::Day => time / DAY,
+        // 1970 began on a Thursday.
+        Period::Week => (time + 3 * DAY) / WEEK,
+        Period::Month => {
+            let date = i64::try_from(time)
+                .ok()
+                .and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+            date.map_or(0, |date| {
+                12 * u64::from(date.year().unsigned_abs()) + u64::from(date.month0())
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{StreamError, catalogue::tests::entry};
+
+    const NOW: u64 = 1_800_000_000;
+
+    #[test]
+    fn rules_are_read() {
+        for (text, rule) in [
+            ("7", Keep::Newest(7)),
+            ("12h", Keep::Younger(12 * 3600)),
+            ("30d", Keep::Younger(30 * 86400)),
+            ("8w", Keep::Younger(56 * 86400)),
+            ("daily=7", Keep::Last(7, Period::Day)),
+            ("weekly=8", Keep::Last(8, Period::Week)),
+            ("monthly=12", Keep::Last(12, Period::Month)),
+        ] {
+            assert_eq!(text.parse(), Ok(rule), "{text}");
+        }
+        for text in [
+            "", "0", "-1", "d", "0d", "7m", "yearly=1", "daily=", "daily=0", "1.5d",
+        ] {
+            assert!(text.parse::<Keep>().is_err(), "{text}");
+        }
+    }
+
+    /// One each day, the newest a minute old; every second one continues the one before.
+    fn daily(days: u64) -> Catalogue {
+        let entries = (0..days)
+            .map(|day| {
+                let base = (day % 2 == 1).then(|| format!("{:04}", day - 1));
+                let created = NOW - 60 - DAY * (days - 1 - day);
+                entry(&format!("{day:04}"), created, base.as_deref())
+            })
+            .collect();
+        Catalogue { entries }
+    }
+
+    fn kept(catalogue: &Catalogue, rules: &[&str]) -> Vec<usize> {
+        let rules: Vec<Keep> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        let fates = judge(catalogue, &rules, NOW);
+        let kept = fates.iter().enumerate();
+        kept.filter(|(_, fate)| **fate != Fate::Remove)
+            .map(|(place, _)| place)
+            .collect()
+    }
+
+    #[test]
+    fn a_base_stays_as_long_as_what_continues_it() {
+        let catalogue = daily(10);
+        assert_eq!(kept(&catalogue, &["1"]), [8, 9]);
+        assert_eq!(kept(&catalogue, &["2"]), [8, 9]);
+        assert_eq!(kept(&catalogue, &["3"]), [6, 7, 8, 9]);
+        assert_eq!(kept(&catalogue, &["3d"]), [6, 7, 8, 9]);
+        assert_eq!(kept(&catalogue, &["48h", "daily=1"]), [8, 9]);
+        let fates = judge(&catalogue, &[Keep::Newest(3)], NOW);
+        assert_eq!(fates[6], Fate::KeepAsBase);
+        assert_eq!(fates[8], Fate::Keep);
+    }
+
+    #[test]
+    fn whatever_the_rules_a_kept_backup_has_its_chain_and_the_newest_stays() {
+        let catalogue = daily(400);
+        for rules in [
+            &[][..],
+            &["1h"],
+            &["daily=3", "weekly=4", "monthly=5"],
+            &["monthly=100"],
+            &["999"],
+        ] {
+            let kept = kept(&catalogue, rules);
+            assert!(kept.contains(&399));
+            for place in &kept {
+                let chain = catalogue.chain(*place).unwrap().unwrap();
+                assert!(chain.iter().all(|base| kept.contains(base)), "{rules:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn periods_keep_their_newest() {
+        // A full backup each hour.
+        let entries = (0..24 * 70)
+            .map(|hour| {
+                entry(
+                    &format!("{hour:04}"),
+                    NOW - 24 * 70 * HOUR + hour * HOUR,
+                    None,
+                )
+            })
+            .collect();
+        let catalogue = Catalogue { entries };
+        for (rule, count, period) in [
+            ("daily=7", 7, Period::Day),
+            ("weekly=4", 4, Period::Week),
+            ("monthly=2", 2, Period::Month),
+        ] {
+            let kept = kept(&catalogue, &[rule]);
+            assert_eq!(kept.len(), count, "{rule}");
+            let time = |place: usize| catalogue.entries[place].created();
+            for place in kept {
+                let next = catalogue.entries.get(place + 1);
+                assert!(next.is_none_or(
+                    |next| number_of(period, next.created()) != number_of(period, time(place))
+                ));
+            }
+        }
+        assert_eq!(
+            number_of(Period::Week, 4 * DAY - 1) + 1,
+            number_of(Period::Week, 4 * DAY)
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_alone() {
+        let mut catalogue = daily(6);
+        catalogue.entries[5].content = Err(StreamError::Trailer);
+        if let Ok(content) = &mut catalogue.entries[0].content {
+            content.manifest.source = "file".into();
+        }
+        catalogue.entries[2].content = Err(StreamError::WrongKey("key"));
+        let fates = judge(&catalogue, &[Keep::Newest(1)], NOW);
+        // 0 and 1: a file, and what continues it; 3: its base does not verify; 4: the newest that counts.
+        assert!(matches!(&fates[0], Fate::LeaveAlone(reason) if reason.contains("(file)")));
+        assert_eq!(fates[1], Fate::Remove);
+        assert!(matches!(&fates[2], Fate::LeaveAlone(reason) if reason.contains("wrong key")));
+        assert!(matches!(&fates[3], Fate::LeaveAlone(reason) if reason.contains("continues")));
+        assert_eq!(fates[4], Fate::Keep);
+        assert!(matches!(fates[5], Fate::LeaveAlone(_)));
+    }
+}

@@ -1,0 +1,336 @@
+//! `onionskin backup`: a server's data into one sealed file; what a folder of such files holds, and which of them may go.
+
+mod clone;
+mod list;
+mod prune;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use chrono::{DateTime, Datelike, Timelike};
+use clap::{Args, Subcommand, ValueEnum};
+use onionskin_backup::{
+    Level, SealKey, SealOptions,
+    catalogue::Entry,
+    default_threads,
+    manifest::Base,
+    source::{Dump, MariadbBackup, Plain, Program},
+};
+use onionskin_keys::Suite;
+use onionskin_proxy::Backend;
+use tempfile::TempDir;
+
+use crate::{
+    chain::{Chain, read_catalogue},
+    error::CommandError,
+    meter::Meter,
+    seal::{finish, parse_level, parse_threads},
+    stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
+    stream_keys::{KeyArguments, KeyFinder},
+    termination::Termination,
+    trial_start::default_work,
+};
+use clone::{Clone, Copied};
+
+/// Back up a server into a sealed file, with a manifest of what is in it
+///
+/// Arguments after -- go to the program that makes the backup; for dump they take the place of --all-databases.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Backup {
+    #[command(subcommand)]
+    existing: Option<Existing>,
+    #[command(flatten)]
+    keys: KeyArguments,
+    /// Who makes the backup
+    #[arg(long, default_value = "mariadb-backup")]
+    source: BackupSource,
+    /// The new file; or a folder, in which it is named by its time and source
+    #[arg(long, value_name = "PATH", required = true)]
+    to: Option<PathBuf>,
+    /// Only what has changed since this backup, or since the newest one in this folder; for mariadb-backup
+    #[arg(long, value_name = "BASE")]
+    incremental: Option<PathBuf>,
+    /// Where clone makes its temporary copy, which needs room for all data [default: the system's temporary folder]
+    #[arg(long, value_name = "FOLDER")]
+    work: Option<PathBuf>,
+    /// Account of the server that may make backups
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// Environment variable that holds its password; no password if it is not set
+    #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
+    password_env: String,
+    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: the configuration's, else aes]
+    #[arg(long)]
+    suite: Option<Suite>,
+    /// How many threads compress and encrypt [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<usize>,
+    /// Compression: 0 none, 1 fast to 19 small
+    #[arg(long, value_name = "N", default_value = "3", value_parser = parse_level)]
+    level: Level,
+    /// No progress and no summary on standard error
+    #[arg(short, long)]
+    quiet: bool,
+    /// More arguments for the program that makes the backup
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+#[derive(Subcommand)]
+enum Existing {
+    List(list::List),
+    Prune(prune::Prune),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BackupSource {
+    /// A physical backup of MariaDB while it runs; `restore` brings it back
+    MariadbBackup,
+    /// A physical backup of MySQL 8 and 9 by their clone plugin; `restore` brings it back
+    Clone,
+    /// A logical dump by mariadb-dump, of MariaDB and MySQL
+    Dump,
+    /// Standard input
+    Stdin,
+}
+
+impl BackupSource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::MariadbBackup => "mariadb-backup",
+            Self::Clone => "clone",
+            Self::Dump => "dump",
+            Self::Stdin => "stdin",
+        }
+    }
+}
+
+impl Backup {
+    /// Makes the backup, or looks after those that there are.
+    pub fn run(mut self) -> Result<(), CommandError> {
+        match self.existing.take() {
+            Some(Existing::List(list)) => list.run(),
+            Some(Existing::Prune(prune)) => prune.run(),
+            None => self.make(),
+        }
+    }
+
+    fn make(self) -> Result<(), CommandError> {
+        let finder = KeyFinder::new(&self.keys);
+        let base = self.base(&finder)?;
+        let loaded = finder.loaded()?;
+        let options = SealOptions {
+            level: self.level,
+            threads: self.threads.unwrap_or_else(default_threads),
+            ..SealOptions::new(self.suite.unwrap_or(loaded.suite))
+        };
+        let path = match &self.to {
+            Some(to) if to.is_dir() => to.join(file_name(self.source)),
+            Some(to) => to.clone(),
+            None => {
+                return Err(CommandError::Arguments(
+                    "name the new file with --to".into(),
+                ));
+            }
+        };
+        let termination = watch_signals()?;
+        let mut output = Output::create_watched(&path, &termination)?;
+        let meter = Meter::start("backing up", None, self.quiet);
+        let progress = meter.progress().clone();
+        let key = SealKey::KeySet(&loaded.keys);
+        let backend = loaded.backend.as_ref();
+        let sealed = match self.source {
+            BackupSource::MariadbBackup => {
+                // For its own notes; the backup goes through the pipe.
+                let scratch = TempDir::new().map_err(|source| CommandError::System {
+                    doing: "making a temporary folder",
+                    source,
+                })?;
+                also_remove_at_signal(&termination, scratch.path());
+                let lsn = base.as_ref().map(|(_, lsn)| *lsn);
+                let program = self.start_mariadb_backup(backend, scratch.path(), lsn)?;
+                let source = match base {
+                    Some((base, lsn)) => MariadbBackup::incremental(program, base, lsn),
+                    None => MariadbBackup::new(program),
+                };
+                onionskin_backup::seal(source, &mut output, key, &options, &progress)
+            }
+            BackupSource::Clone => {
+                let copied = self.clone_server(backend, &termination)?;
+                onionskin_backup::seal(copied.source, &mut output, key, &options, &progress)
+            }
+            BackupSource::Dump => {
+                let source = Dump::new(self.start_dump(backend)?);
+                onionskin_backup::seal(source, &mut output, key, &options, &progress)
+            }
+            BackupSource::Stdin => {
+                let source = Plain::stdin(Input::open(None)?.file);
+                onionskin_backup::seal(source, &mut output, key, &options, &progress)
+            }
+        };
+        finish(self.source.name(), sealed, output, meter)?;
+        println!("{}", path.display());
+        Ok(())
+    }
+
+    /// What is continued, and from which log sequence number.
+    fn base(&self, finder: &KeyFinder) -> Result<Option<(Base, u64)>, CommandError> {
+        let Some(path) = &self.incremental else {
+            return Ok(None);
+        };
+        let refused = |why: String| Err(CommandError::Arguments(format!("--incremental: {why}")));
+        if self.source != BackupSource::MariadbBackup {
+            return refused(format!(
+                "{} always copies everything; only mariadb-backup can leave out what has not changed",
+                self.source.name()
+            ));
+        }
+        let path = match path.is_dir() {
+            false => path.clone(),
+            true => {
+                let catalogue = read_catalogue(path, finder)?;
+                let entries = catalogue.entries.iter().enumerate();
+                let fits = |(place, entry): (usize, &Entry)| {
+                    let content = entry.content.as_ref().ok()?;
+                    let whole = matches!(catalogue.chain(place), Some(Ok(_)));
+                    (whole && content.manifest.source == self.source.name())
+                        .then(|| entry.path.clone())
+                };
+                match entries.rev().find_map(fits) {
+                    Some(path) => path,
+                    None => {
+                        return refused(format!(
+                            "{} holds no backup by mariadb-backup that can be continued: make a full one first",
+                            path.display()
+                        ));
+                    }
+                }
+            }
+        };
+        let name = path.display();
+        let chain = Chain::find(&path, finder)?;
+        if chain.manifest.source != self.source.name() {
+            return refused(format!(
+                "{name} was made from {:?}; only backups by mariadb-backup can be continued",
+                chain.manifest.source
+            ));
+        }
+        let Some(lsn) = chain.manifest.lsn else {
+            return refused(format!(
+                "{name} does not say where it ends in InnoDB's log: make a full backup first"
+            ));
+        };
+        let base = Base {
+            stream: chain.id,
+            name: path
+                .file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        };
+        Ok(Some((base, lsn.to)))
+    }
+
+    fn clone_server(
+        &self,
+        backend: Option<&Backend>,
+        termination: &Termination,
+    ) -> Result<Copied, CommandError> {
+        let backend = backend.ok_or_else(|| {
+            CommandError::Arguments(
+                "--source clone needs the server's address: name a configuration with -c".into(),
+            )
+        })?;
+        let password = std::env::var(&self.password_env).ok();
+        let work = self.work.clone().unwrap_or_else(default_work);
+        let clone = Clone {
+            backend,
+            user: &self.user,
+            password: password.as_deref(),
+            work: &work,
+            termination,
+        };
+        clone.copy()
+    }
+
+    fn start_mariadb_backup(
+        &self,
+        backend: Option<&Backend>,
+        scratch: &Path,
+        since: Option<u64>,
+    ) -> Result<Program, CommandError> {
+        // The user's own come first: --defaults-file works in no other place.
+        let mut arguments = self.arguments.clone();
+        arguments.extend(["--backup", "--stream=mbstream"].map(OsString::from));
+        let mut target = OsString::from("--target-dir=");
+        target.push(scratch);
+        arguments.push(target);
+        arguments.extend(since.map(|lsn| format!("--incremental-lsn={lsn}").into()));
+        arguments.extend(self.connection(backend));
+        self.start("mariadb-backup", &arguments)
+    }
+
+    fn start_dump(&self, backend: Option<&Backend>) -> Result<Program, CommandError> {
+        let mut arguments = self.arguments.clone();
+        if arguments.is_empty() {
+            arguments.push("--all-databases".into());
+        }
+        // Options may follow the names of databases.
+        let wanted = [
+            "--single-transaction",
+            "--routines",
+            "--events",
+            "--comments",
+        ];
+        arguments.extend(wanted.map(OsString::from));
+        arguments.extend(self.connection(backend));
+        self.start("mariadb-dump", &arguments)
+    }
+
+    fn connection(&self, backend: Option<&Backend>) -> Vec<OsString> {
+        let mut arguments = vec![format!("--user={}", self.user).into()];
+        match backend {
+            Some(Backend::Tcp { host, port }) => {
+                arguments.push("--protocol=TCP".into());
+                arguments.push(format!("--host={host}").into());
+                arguments.push(format!("--port={port}").into());
+            }
+            Some(Backend::Unix(path)) => {
+                let mut socket = OsString::from("--socket=");
+                socket.push(path);
+                arguments.push(socket);
+            }
+            None => {}
+        }
+        arguments
+    }
+
+    fn start(&self, program: &str, arguments: &[OsString]) -> Result<Program, CommandError> {
+        // In the environment, because everybody can read the arguments of a process.
+        let password = std::env::var_os(&self.password_env).map(|password| ("MYSQL_PWD", password));
+        start_source(program.as_ref(), arguments, password)
+    }
+}
+
+/// `20261121-171736-mariadb-backup.sealed`, in UTC.
+fn file_name(source: BackupSource) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let now = i64::try_from(now)
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .unwrap_or_default();
+    format!(
+        "{:04}{:02}{:02}-{:02}{:02}{:02}-{}.sealed",
+        now.year(),
+        now.month(),
+        now.day(),
+        now.hour(),
+        now.minute(),
+        now.second(),
+        source.name()
+    )
+}
