@@ -336,7 +336,10 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
         }
     }
     if let Some(old) = &done.old {
-        println!("the old rows are in {}.{old} until you drop it", job.database);
+        println!(
+            "the old rows are in {}.{old} until you drop it",
+            job.database
+        );
     }
     if !done.plaintext_logs.is_empty() {
         println!(

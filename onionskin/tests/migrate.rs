@@ -100,7 +100,10 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     let definition = session.text("SHOW CREATE TABLE app.t").unwrap();
 
     let text = must(&server, None, &["app.t", "--rebuild"]);
-    assert!(text.contains("60 rows copied") && text.contains(" 0 repaired"), "{text}");
+    assert!(
+        text.contains("60 rows copied") && text.contains(" 0 repaired"),
+        "{text}"
+    );
     assert_eq!(dump(&mut session, "app.t"), before);
     assert_eq!(session.text("SHOW CREATE TABLE app.t").unwrap(), definition);
     assert_eq!(dump(&mut session, "app.t_onionskin_old"), before);
@@ -112,15 +115,36 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     must(
         &server,
         None,
-        &["app.t", "--drop-old", "--alter", "ADD COLUMN n VARCHAR(100) NOT NULL, ADD COLUMN k INT DEFAULT 7, MODIFY i DECIMAL(30,0)"],
+        &[
+            "app.t",
+            "--drop-old",
+            "--alter",
+            "ADD COLUMN n VARCHAR(100) NOT NULL, ADD COLUMN k INT DEFAULT 7, MODIFY i DECIMAL(30,0)",
+        ],
     );
     assert_eq!(dump(&mut session, "app.t"), before);
-    assert_eq!(session.text("SELECT DISTINCT n, k FROM app.t").unwrap(), "\t7");
-    must(&server, None, &["app.t", "--drop-old", "--alter", "DROP COLUMN n, DROP COLUMN k, MODIFY i BIGINT UNSIGNED"]);
+    assert_eq!(
+        session.text("SELECT DISTINCT n, k FROM app.t").unwrap(),
+        "\t7"
+    );
+    must(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--drop-old",
+            "--alter",
+            "DROP COLUMN n, DROP COLUMN k, MODIFY i BIGINT UNSIGNED",
+        ],
+    );
 
     // Through the same engine, with sealed cells.
     let columns = "i: eq range; dc: range; f:; d: eq; dt: range; ts: eq; da: eq; ti: range; y: eq; c: eq; v: eq range; tx:; b: eq; vb: eq; bl:";
-    must(&server, Some(&proxy), &["app.t", "--drop-old", "--encrypt", columns]);
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--encrypt", columns],
+    );
     let mut through = proxy.connect();
     assert!(session.must_fail("SELECT v FROM app.t") == 1054);
     let shown = |session: &mut Session, columns: &str| {
@@ -131,18 +155,40 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     };
     let all = "id, i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt, g, u";
     let sealed = shown(&mut through, all);
-    must(&server, Some(&proxy), &["app.t", "--drop-old", "--add", "d: range; c: range"]);
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--add", "d: range; c: range"],
+    );
     assert_eq!(shown(&mut through, all), sealed);
-    must(&server, Some(&proxy), &["app.t", "--drop-old", "--drop", "i: eq; v: range"]);
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--drop", "i: eq; v: range"],
+    );
     must(&server, Some(&proxy), &["app.t", "--drop-old", "--rotate"]);
     must(&server, Some(&proxy), &["app.t", "--drop-old", "--rebuild"]);
     assert_eq!(shown(&mut through, all), sealed);
     must(
         &server,
         Some(&proxy),
-        &["app.t", "--drop-old", "--decrypt", "i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl"],
+        &[
+            "app.t",
+            "--drop-old",
+            "--decrypt",
+            "i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl",
+        ],
     );
     assert_eq!(dump(&mut session, "app.t"), before);
-    assert_eq!(shown(&mut session, all), sealed, "the proxy showed what the server shows");
-    assert!(!session.text("SHOW TABLES FROM app").unwrap().contains("onionskin"));
+    assert_eq!(
+        shown(&mut session, all),
+        sealed,
+        "the proxy showed what the server shows"
+    );
+    assert!(
+        !session
+            .text("SHOW TABLES FROM app")
+            .unwrap()
+            .contains("onionskin")
+    );
 }

@@ -1,17 +1,17 @@
-//! Rows that move: from the binary log and from tables into other tables.
+//! Rows that move: from the binary log of MySQL and MariaDB, and from tables into other tables.
 //!
-//! | file | what it is |
+//! | module | what it is |
 //! |---|---|
 //! | [`client`] | a connection that logs in by itself, runs statements, and becomes a replica's connection |
 //! | [`binlog`] | the stream of events, transactions, rows and typed values |
-//! | `feed` | from the binary log to changes of keys, in a thread |
-//! | `session` | a connection on which values arrive as they are stored |
-//! | `key` | the unique key that rows are found by |
-//! | `pending` | what has changed: the last thing that happened to each key, and why that is enough |
-//! | `route` | how rows get from the old table into the new one |
-//! | `copy`, `apply` | the rows that were there, and those that have changed |
-//! | `checksum` | comparing both tables |
-//! | `checkpoint` | what it takes to go on after a kill |
+//! | [`feed`] | from the binary log to changes of keys, in a thread |
+//! | [`session`] | a connection on which values arrive as they are stored |
+//! | [`key`] | the unique key that rows are found by |
+//! | [`pending`] | what has changed: the last thing that happened to each key, and why that is enough |
+//! | [`route`] | how rows get from the old table into the new one |
+//! | [`copy`], [`apply`] | the rows that were there, and those that have changed |
+//! | [`checksum`] | comparing both tables |
+//! | [`checkpoint`] | what it takes to go on after a kill |
 
 pub mod apply;
 pub mod binlog;
