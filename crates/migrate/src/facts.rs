@@ -68,9 +68,11 @@ impl Facts {
         keys: Option<&KeySet>,
     ) -> Result<Option<Self>> {
         let doing = MigrateError::sql("reading the table's definition");
-        let rows = session
+        let mut rows = session
             .texts(&catalog_query(database, &[table]))
             .map_err(&doing)?;
+        // The catalogue has no order of its own.
+        rows.sort_by_key(|row| column_row(row).ordinal_position);
         if rows.is_empty() {
             return Ok(None);
         }

@@ -85,7 +85,7 @@ pub struct Job {
 }
 
 /// What was done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Rows that were copied.
     pub rows: u64,
@@ -162,7 +162,13 @@ impl Job {
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let state = checkpoint.read(&mut control)?;
+        let Some(state) = checkpoint.read(&mut control)? else {
+            // Killed in the first moment: nothing else was made.
+            checkpoint.drop(&mut control)?;
+            return self
+                .must_be_begun(&mut control, &names)
+                .map(|()| Done::default());
+        };
         let is_old = exists(&mut control, &names.old)? && !is_sentry(&mut control, &names)?;
         if is_old && !exists(&mut control, &names.new)? {
             // The rename was the last thing that happened, and before it everything was written.

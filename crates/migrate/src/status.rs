@@ -41,7 +41,9 @@ pub fn status(login: &Login) -> Result<Vec<Running>> {
         let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         let (database, name) = (cell(0), cell(1));
         let checkpoint = Checkpoint::new(&database, &name);
-        let state = checkpoint.read(&mut session)?;
+        let Some(state) = checkpoint.read(&mut session)? else {
+            continue;
+        };
         running.push(Running {
             table: name.trim_end_matches("_onionskin").to_owned(),
             database,

@@ -558,7 +558,8 @@ impl Session {
             attempts += 1;
             self.server.drain()?;
             let names = prepared.plan.names.clone();
-            let changed = self.look_up(&names)?;
+            // another session may have been faster to see the change
+            let changed = self.look_up(&names)? || self.account.generation() != prepared.generation;
             if !changed && !matches!(done, Err(Failure::Stale)) {
                 self.statements.interfered = true;
                 break done;

@@ -110,14 +110,14 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Reads it.
-    pub fn read(&self, session: &mut Session) -> Result<State, RowError> {
+    /// Reads it; `None` if the table was made and its maker killed before there was a state.
+    pub fn read(&self, session: &mut Session) -> Result<Option<State>, RowError> {
         let text = session.text(&format!("SELECT state FROM {} WHERE id = 1", self.table))?;
-        let state: State = serde_json::from_str(&text).map_err(|_| RowError::Checkpoint {
-            table: self.name.clone(),
-        })?;
-        match state.version {
-            1..=VERSION => Ok(state),
+        if text.is_empty() {
+            return Ok(None);
+        }
+        match serde_json::from_str::<State>(&text) {
+            Ok(state) if (1..=VERSION).contains(&state.version) => Ok(Some(state)),
             _ => Err(RowError::Checkpoint {
                 table: self.name.clone(),
             }),

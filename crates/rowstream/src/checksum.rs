@@ -3,7 +3,7 @@
 //! Both are read in one snapshot while nothing of ours is written. They differ in rows that have changed since changes were
 //! last written, and those are known: they are pending. What differs beyond that is wrong, is written once more and reported.
 //!
-//! Columns that the server copied are compared by it: a digest of 64 bits for each row, combined by XOR for a chunk. The text
+//! Columns that the server copied are compared by it: 64 bits of SHA-256 for each row (MySQL has no MD5 any more), combined by XOR for a chunk. The text
 //! that is digested tells NULL, lengths and values apart. Sealed cells are read, opened and compared by the transform.
 
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl Route {
             return "0".into();
         }
         format!(
-            "CAST(CONV(LEFT(MD5(CONCAT({})), 16), 16, 10) AS UNSIGNED)",
+            "CAST(CONV(LEFT(SHA2(CONCAT({}), 256), 16), 16, 10) AS UNSIGNED)",
             parts.join(", ")
         )
     }
