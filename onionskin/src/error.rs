@@ -8,6 +8,7 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use onionskin_backup::{StreamError, catalogue::ChainError, restore::RestoreError};
 use onionskin_keys::KeyError;
+use onionskin_migrate::MigrateError;
 
 use crate::{config_file::ConfigError, private::PrivateError};
 
@@ -138,6 +139,9 @@ pub enum CommandError {
     /// The back end cannot be asked.
     #[error("{0}")]
     Explain(String),
+    /// A table could not be changed.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
     /// The demonstration saw something that must not be.
     #[error("the demonstration failed: {0}")]
     Demo(String),
@@ -169,6 +173,7 @@ impl CommandError {
                 RestoreError::Stream(source) => of_stream(source),
                 _ => ExitCode::FAILURE,
             },
+            Self::Migrate(error) if error.is_about_the_request() => ExitCode::from(2),
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

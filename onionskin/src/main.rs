@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
+//! | `migrate` | changes a table while it is written |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -24,6 +25,7 @@ mod home;
 mod init;
 mod logging;
 mod meter;
+mod migrate;
 mod open;
 mod private;
 mod restore;
@@ -59,6 +61,7 @@ enum Command {
     Verify(verify::Verify),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Migrate(Box<migrate::Migrate>),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

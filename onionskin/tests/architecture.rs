@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "migrate",
         &[
             "rowstream",
+            "proxy",
             "plan",
             "wire",
             "schema",

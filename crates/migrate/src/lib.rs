@@ -1,1 +1,473 @@
-//! Reserved: the phases of a table change. No code yet.
+//! Changing a table while the application writes to it: encrypt, decrypt, other capabilities, other keys, any ALTER.
+//!
+//! A new table is made beside the old one, filled, kept up to date from the binary log, compared with the old one row by row, and put
+//! in its place. No trigger, no lock but for the last moment; a kill at any time costs time and no row.
+//!
+//! | phase | what happens | after a kill |
+//! |---|---|---|
+//! | prepare | checkpoint, new table, position in the binary log | begins again |
+//! | copy | rows in the order of the key; changes in between | goes on from the last chunk |
+//! | check | both tables are compared; differences are mended once | compares again |
+//! | switch | lock, last changes, rename | done, or goes on as before |
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `operation` | what is asked for |
+//! | `facts`, `preflight` | what the server says of the table, and what is refused |
+//! | `definition`, `sealing` | the new table; values on their way into it |
+//! | `engine` | rounds of changes, with copying and comparing between them |
+//! | `switch` | the last moment |
+//! | `throttle`, `progress`, `status` | waiting for others; telling what happens |
+
+mod definition;
+mod engine;
+mod error;
+mod facts;
+mod operation;
+mod preflight;
+mod progress;
+mod sealing;
+mod status;
+mod switch;
+mod throttle;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onionskin_rowstream::apply::on_all;
+use onionskin_rowstream::binlog::TableName;
+use onionskin_rowstream::checkpoint::{Checkpoint, State, VERSION};
+use onionskin_rowstream::copy::Place;
+use onionskin_rowstream::feed::{Feed, FeedOptions};
+use onionskin_rowstream::pending::Pending;
+use onionskin_rowstream::session::{Login, Session};
+use onionskin_schema::identifier;
+use onionskin_value::Family;
+
+use engine::Engine;
+use error::Result;
+use facts::Facts;
+use switch::{Switch, drop_sentry, exists, is_sentry};
+use throttle::Throttle;
+
+pub use definition::Keys;
+pub use error::MigrateError;
+pub use operation::{Operation, parse_columns};
+pub use preflight::Names;
+pub use progress::Progress;
+pub use status::{Running, status};
+pub use switch::Switched;
+pub use throttle::{Limits, parse_load};
+
+/// Sessions of one migration beside those for rows: for marks, for the lock, for the rename.
+const OTHER_SESSIONS: usize = 3;
+/// Most threads.
+pub const MOST_THREADS: usize = 32;
+
+/// A table and how it is treated.
+#[derive(Clone)]
+pub struct Job {
+    /// The server, and an account that may do all of this.
+    pub login: Login,
+    /// The table's database.
+    pub database: String,
+    /// The table.
+    pub table: String,
+    /// Needed for protected columns.
+    pub keys: Option<Keys>,
+    /// How many rows are copied and written at once.
+    pub threads: usize,
+    /// When to wait.
+    pub limits: Limits,
+    /// Whether to switch at the end, or to stop before it.
+    pub switch: bool,
+    /// Whether the old table is dropped after the switch.
+    pub drop_old: bool,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows that were copied.
+    pub rows: u64,
+    /// Rows that were written again because they had changed.
+    pub changes: u64,
+    /// Rows that the comparison found to be wrong, and that were mended.
+    pub repaired: u64,
+    /// `None` if everything is ready and the switch was postponed.
+    pub switched: Option<Switched>,
+    /// Where the old rows are; `None` if they were dropped, or are still in place.
+    pub old: Option<String>,
+    /// Files of the binary log that hold rows of the old table in plaintext, if columns became protected.
+    pub plaintext_logs: Vec<String>,
+}
+
+impl Job {
+    /// Does it, from the beginning.
+    pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
+        let mut control = self.control()?;
+        let family = facts::family(&mut control)?;
+        let old = self.facts(&mut control, &self.table)?;
+        let names = Names::of(&self.table);
+        preflight::check_log(&self.login, &mut control, &self.database, family)?;
+        preflight::check_table(&mut control, &old)?;
+        self.lock_out_others(&mut control)?;
+        for name in [&names.checkpoint, &names.new, &names.old] {
+            if exists(&mut control, name)? {
+                return Err(MigrateError::Refused {
+                    table: format!("{}.{}", self.database, self.table),
+                    reason: format!(
+                        "there is a table {name}, from a migration that was not ended or whose old table was kept: \
+                         --resume goes on with it, --abort cleans up, and an old table is yours to drop"
+                    ),
+                });
+            }
+        }
+        let statements =
+            definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let state = State {
+            version: VERSION,
+            operation: serde_json::to_string(operation)
+                .map_err(|error| MigrateError::Request(error.to_string()))?,
+            definition: old.definition.clone(),
+            phase: "prepare".into(),
+            position: String::new(),
+            copied_to: None,
+            copied: false,
+            rows: 0,
+            estimate: old.rows,
+            changes: 0,
+            repaired: 0,
+            began: now(),
+        };
+        checkpoint.create(&mut control, &state)?;
+        let prepared = (|| {
+            definition::create(&mut control, &old, &names, &statements)?;
+            let new = self.facts(&mut control, &names.new)?;
+            definition::route(&old, &new, self.keys.as_ref(), family)
+        })();
+        if let Err(error) = prepared {
+            // Nothing was copied yet, so nothing is left behind.
+            self.clean_up(&mut control, &names, &checkpoint)?;
+            return Err(error);
+        }
+        self.go_on(control, family, state, progress)
+    }
+
+    /// Goes on with what a killed or ended process has begun.
+    pub fn resume(&self, progress: &Progress) -> Result<Done> {
+        let mut control = self.control()?;
+        let family = facts::family(&mut control)?;
+        let names = Names::of(&self.table);
+        self.must_be_begun(&mut control, &names)?;
+        self.lock_out_others(&mut control)?;
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let Some(state) = checkpoint.read(&mut control)? else {
+            // Killed in the first moment: nothing else was made.
+            checkpoint.drop(&mut control)?;
+            return self
+                .must_be_begun(&mut control, &names)
+                .map(|()| Done::default());
+        };
+        let is_old = exists(&mut control, &names.old)? && !is_sentry(&mut control, &names)?;
+        if is_old && !exists(&mut control, &names.new)? {
+            // The rename was the last thing that happened, and before it everything was written.
+            return self.finish(&mut control, &names, &checkpoint, &state, None);
+        }
+        drop_sentry(&mut control, &names)?;
+        if state.phase == "prepare" {
+            let operation = operation_of(&state)?;
+            self.clean_up(&mut control, &names, &checkpoint)?;
+            drop(control);
+            return self.run(&operation, progress);
+        }
+        preflight::check_log(&self.login, &mut control, &self.database, family)?;
+        self.go_on(control, family, state, progress)
+    }
+
+    /// Removes everything that a migration has made beside the table. The table itself is as it was.
+    pub fn abort(&self) -> Result<()> {
+        let mut control = self.control()?;
+        let names = Names::of(&self.table);
+        self.must_be_begun(&mut control, &names)?;
+        self.lock_out_others(&mut control)?;
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let is_old = exists(&mut control, &names.old)? && !is_sentry(&mut control, &names)?;
+        if is_old && !exists(&mut control, &names.new)? {
+            checkpoint.drop(&mut control)?;
+            return Err(MigrateError::Request(format!(
+                "the tables were switched before the end came: {} is the new table, and {} holds the old rows until you drop it",
+                self.table, names.old
+            )));
+        }
+        self.clean_up(&mut control, &names, &checkpoint)
+    }
+
+    /// The statements that a run would begin and end with.
+    pub fn dry_run(&self, operation: &Operation) -> Result<Vec<String>> {
+        let mut control = self.control()?;
+        let family = facts::family(&mut control)?;
+        let old = self.facts(&mut control, &self.table)?;
+        let names = Names::of(&self.table);
+        preflight::check_log(&self.login, &mut control, &self.database, family)?;
+        preflight::check_table(&mut control, &old)?;
+        let mut lines =
+            definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let key = old.unique.iter().find_map(|index| old.key(index));
+        lines.push(match key {
+            Some(key) => format!(
+                "-- about {} rows are copied in the order of {}, compared, and kept up to date from the binary log",
+                old.rows, key.index
+            ),
+            None => "-- no key to copy by".into(),
+        });
+        lines.push(format!(
+            "RENAME TABLE {} TO {}, {} TO {}",
+            identifier(&self.table),
+            identifier(&names.old),
+            identifier(&names.new),
+            identifier(&self.table)
+        ));
+        Ok(lines)
+    }
+
+    fn control(&self) -> Result<Session> {
+        let mut control =
+            Session::connect(&self.login).map_err(MigrateError::sql("connecting to the server"))?;
+        control
+            .run(&format!("USE {}", identifier(&self.database)))
+            .map_err(MigrateError::sql("opening the database"))?;
+        Ok(control)
+    }
+
+    fn facts(&self, session: &mut Session, table: &str) -> Result<Facts> {
+        let keys = self.keys.as_ref().map(|keys| keys.set.as_ref());
+        Facts::read(session, &self.database, table, keys)?.ok_or_else(|| {
+            MigrateError::Request(format!("there is no table {}.{table}", self.database))
+        })
+    }
+
+    fn must_be_begun(&self, control: &mut Session, names: &Names) -> Result<()> {
+        match exists(control, &names.checkpoint)? {
+            true => Ok(()),
+            false => Err(MigrateError::Request(format!(
+                "no migration of {}.{} has begun",
+                self.database, self.table
+            ))),
+        }
+    }
+
+    /// Holds named locks until the session ends. Every session of a migration holds one: after a kill, statements of its
+    /// sessions may still run, and whoever goes on must wait for their end.
+    fn lock_out_others(&self, control: &mut Session) -> Result<()> {
+        for number in (0..MOST_THREADS + OTHER_SESSIONS).rev() {
+            let got = control.text(&format!(
+                "SELECT GET_LOCK('{}', 15)",
+                self.lock_name(number)
+            ))?;
+            if got != "1" {
+                return Err(MigrateError::Busy(self.table.clone()));
+            }
+            if number > 0 {
+                control.text(&format!(
+                    "SELECT RELEASE_LOCK('{}')",
+                    self.lock_name(number)
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_name(&self, number: usize) -> String {
+        // FNV-1a: names are longer than a lock's may be.
+        let hash = format!("{}\0{}", self.database, self.table)
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        format!("onionskin-{hash:016x}-{number}")
+    }
+
+    fn register(&self, session: &mut Session, number: usize) -> Result<()> {
+        // Sessions of an earlier attempt to switch may just be ending.
+        match session.text(&format!(
+            "SELECT GET_LOCK('{}', 15)",
+            self.lock_name(number)
+        ))? == "1"
+        {
+            true => Ok(()),
+            false => Err(MigrateError::Busy(self.table.clone())),
+        }
+    }
+
+    fn clean_up(
+        &self,
+        control: &mut Session,
+        names: &Names,
+        checkpoint: &Checkpoint,
+    ) -> Result<()> {
+        control.run(&format!("DROP TABLE IF EXISTS {}", identifier(&names.new)))?;
+        drop_sentry(control, names)?;
+        checkpoint.drop(control)?;
+        Ok(())
+    }
+
+    /// From the checkpoint to the end.
+    fn go_on(
+        &self,
+        mut control: Session,
+        family: Family,
+        mut state: State,
+        progress: &Progress,
+    ) -> Result<Done> {
+        let names = Names::of(&self.table);
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let old = self.facts(&mut control, &self.table)?;
+        if facts::stable(&old.definition) != facts::stable(&state.definition) {
+            return Err(MigrateError::Changed(
+                "its definition is another one".into(),
+            ));
+        }
+        preflight::check_table(&mut control, &old)?;
+        let new = self.facts(&mut control, &names.new)?;
+        let route = definition::route(&old, &new, self.keys.as_ref(), family)?;
+        let mut sessions = Vec::new();
+        for number in 1..=self.threads.clamp(1, MOST_THREADS - 1) {
+            let mut session = Session::connect(&self.login)?;
+            self.register(&mut session, number)?;
+            route.prepare(&mut session)?;
+            sessions.push(session);
+        }
+        if state.position.is_empty() {
+            // What is in the log before this position is visible after the mark that follows, and only then is copied.
+            state.position = preflight::log_end(&mut control)?;
+            state.phase = "copy".into();
+            checkpoint.write(&mut control, &state)?;
+        } else if let Place::Behind(key) = state.place()
+            && route.key.number(&key).is_some()
+        {
+            // Rows behind the checkpoint were copied, and changes of rows behind the copy are not kept: away with them.
+            let condition = route.key.range(&names.new, Some(&key), None);
+            let sql = format!(
+                "DELETE FROM {} WHERE {condition} LIMIT 10000",
+                identifier(&names.new)
+            );
+            while control.run_until_done(&sql)? > 0 {}
+        }
+        let options = FeedOptions {
+            login: self.login.clone(),
+            server_id: server_id(control.id()),
+            table: TableName::new(&self.database, &self.table),
+            checkpoint: TableName::new(&self.database, &names.checkpoint),
+            key: route.key.clone(),
+        };
+        let position = state.position.clone();
+        let mut engine = Engine {
+            feed: Feed::start(options, &position)?,
+            throttle: Throttle::new(self.limits.clone())?,
+            route,
+            checkpoint,
+            state,
+            pending: Pending::default(),
+            control,
+            sessions,
+            progress: progress.clone(),
+            renamed: false,
+            position,
+        };
+        progress.set_changes(engine.state.changes);
+        engine.drain()?;
+        engine.copy()?;
+        self.refresh_statistics(&mut engine)?;
+        engine.verify()?;
+        if !self.switch {
+            engine.round()?;
+            return Ok(done(&engine.state, None));
+        }
+        let register = |session: &mut Session| self.register(session, free_number());
+        let switched = Switch {
+            login: &self.login,
+            names: &names,
+            family,
+            register: &register,
+        }
+        .run(&mut engine)?;
+        let Engine {
+            mut control,
+            checkpoint,
+            state,
+            ..
+        } = engine;
+        self.finish(&mut control, &names, &checkpoint, &state, Some(switched))
+    }
+
+    /// Estimates of the new table are from when it was small.
+    fn refresh_statistics(&self, engine: &mut Engine) -> Result<()> {
+        let table = identifier(&engine.route.target);
+        on_all(&mut engine.sessions[..1], |session| {
+            session.rows(&format!("ANALYZE TABLE {table}"))?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// After the switch.
+    fn finish(
+        &self,
+        control: &mut Session,
+        names: &Names,
+        checkpoint: &Checkpoint,
+        state: &State,
+        switched: Option<Switched>,
+    ) -> Result<Done> {
+        checkpoint.drop(control)?;
+        if self.drop_old {
+            control.run(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
+        }
+        let mut done = done(state, switched);
+        done.old = (!self.drop_old).then(|| names.old.clone());
+        if let Operation::Encrypt(_) = operation_of(state)? {
+            let logs = control.named("SHOW BINARY LOGS").unwrap_or_default();
+            done.plaintext_logs = logs
+                .into_iter()
+                .filter_map(|row| row.into_iter().next()?.1)
+                .collect();
+        }
+        Ok(done)
+    }
+}
+
+fn done(state: &State, switched: Option<Switched>) -> Done {
+    Done {
+        rows: state.rows,
+        changes: state.changes,
+        repaired: state.repaired,
+        switched,
+        old: None,
+        plaintext_logs: Vec::new(),
+    }
+}
+
+fn operation_of(state: &State) -> Result<Operation> {
+    serde_json::from_str(&state.operation).map_err(|_| {
+        MigrateError::Request("the checkpoint was written by a newer version: use that one".into())
+    })
+}
+
+/// The lock and the rename each take a number of their own.
+fn free_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    MOST_THREADS + NEXT.fetch_add(1, Ordering::Relaxed) % OTHER_SESSIONS
+}
+
+/// An id that no replica has: they are small numbers or made from addresses.
+fn server_id(connection: u32) -> u32 {
+    0x6F6E_0000 | (connection & 0xffff)
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_secs())
+}

@@ -7,13 +7,14 @@ use onionskin_plan::{Action, Literal, LiteralKind, Piece, Purpose, Slot, Source,
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
     Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, SqlType,
-    Stored, TemporalKind, ValueError, Warning, WeightError, compare, order_bytes, store, weight,
+    Stored, TemporalKind, ValueError, Warning, WeightError, compare, store,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::sealing;
 use crate::state::State;
 use crate::upsert::Kept;
 
@@ -179,7 +180,6 @@ impl<'a> Binder<'a> {
         let weighed =
             |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
         filled.clear();
-        weights.clear();
         match slot.purpose {
             Purpose::Kept => return Err(Failure::refused(&errors::INTERNAL, used.path())),
             Purpose::Seal => cipher
@@ -187,8 +187,8 @@ impl<'a> Binder<'a> {
                 .map_err(|e| Failure::seal(&e, &used.path()))?,
             Purpose::StoreEquality | Purpose::CompareEquality => {
                 if bound == Bound::Exact {
-                    weight(ty, payload, weights).map_err(weighed)?;
-                    filled.extend_from_slice(cipher.equality_token(weights).as_ref());
+                    sealing::equality_token(cipher, ty, payload, weights, filled)
+                        .map_err(weighed)?;
                 } else {
                     // no value of the column is equal: a text that no token is
                     filled.push(0);
@@ -202,8 +202,7 @@ impl<'a> Binder<'a> {
                     filled.resize(onionskin_crypt::order_key_len(width) + 1, 0xff);
                 }
                 _ => {
-                    order_bytes(ty, payload, weights).map_err(weighed)?;
-                    cipher.order_key(weights, filled);
+                    sealing::order_key(cipher, ty, payload, weights, filled).map_err(weighed)?;
                     // behind the beginning that the key covers a candidate may still be greater
                     if bound == Bound::Between && slot.purpose != Purpose::CandidateOrder {
                         filled.push(0);

@@ -1,8 +1,12 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
-use onionskin_plan::{Ddl, DdlPiece, Refusal, errors};
+use onionskin_keys::{KeySet, MetadataKey, Suite};
+use onionskin_plan::{
+    Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Refusal, Request,
+    Settings, Template, errors,
+};
 use onionskin_schema::alter::{self, Position};
-use onionskin_schema::{NewColumn, SchemaError, Table, physical_definitions};
+use onionskin_schema::{NewColumn, Policy, SchemaError, Table, physical_definitions};
 use onionskin_value::{Family, Kind, Level, Warning};
 use onionskin_wire::messages::Command;
 
@@ -53,9 +57,11 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
 impl Session {
     /// Carries a definition out and relays the server's answer.
     pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
-        let columns = self.with_ids(ddl);
+        let config = &self.shared.config;
+        let columns = with_ids(ddl, &config.keys, config.suite);
         self.check_rows(ddl, &columns)?;
-        let sql = self.definition_text(ddl, &columns)?;
+        let key = self.shared.config.keys.metadata_key();
+        let sql = definition_text(ddl, &columns, self.state.family, key)?;
         self.server.put_query(&sql)?;
         self.server.flush()?;
         self.diagnostics.warnings = deprecations(&columns, self.state.family);
@@ -63,35 +69,6 @@ impl Session {
         // whatever the answer, what was known is not certain any more
         self.shared.accounts.forget(&prepared.plan.names);
         done
-    }
-
-    /// The new columns with their ids.
-    fn with_ids(&self, ddl: &Ddl) -> Vec<NewColumn> {
-        let config = &self.shared.config;
-        let table_id = ddl
-            .table
-            .as_ref()
-            .and_then(|t| t.table_id)
-            .unwrap_or_else(|| config.keys.random_table_id());
-        let mut columns: Vec<NewColumn> = Vec::new();
-        for column in &ddl.new_columns {
-            let mut column = column.clone();
-            column.table_id = table_id;
-            column.key_id = config.keys.active_key();
-            column.suite = config.suite.id();
-            loop {
-                column.column_id = config.keys.random_column_id();
-                // the first four digits name the companions
-                if columns
-                    .iter()
-                    .all(|c| c.column_id[..2] != column.column_id[..2])
-                {
-                    break;
-                }
-            }
-            columns.push(column);
-        }
-        columns
     }
 
     /// Rows that exist have no value for a new column that needs one.
@@ -114,72 +91,164 @@ impl Session {
             column: column.name.clone(),
         }))
     }
+}
 
-    fn definition_text(&self, ddl: &Ddl, columns: &[NewColumn]) -> Outcome<Vec<u8>> {
-        let family = self.state.family;
-        let key = self.shared.config.keys.metadata_key();
-        let tag = |bytes: &[u8]| key.tag(bytes);
-        let internal = || Failure::refused(&errors::INTERNAL, "a definition");
-        let existing = |index: usize| -> Outcome<(&Table, &onionskin_schema::Column)> {
-            let table = ddl.table.as_deref().ok_or_else(internal)?;
-            Ok((table, table.columns.get(index).ok_or_else(internal)?))
-        };
-        let mut sql = Vec::new();
-        for piece in &ddl.pieces {
-            match piece {
-                DdlPiece::Sql(text) => sql.extend_from_slice(text),
-                DdlPiece::Definitions(i) => {
-                    let column = columns.get(*i).ok_or_else(internal)?;
-                    let parts =
-                        physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                }
-                DdlPiece::Add { column, place } => {
-                    let column = columns.get(*column).ok_or_else(internal)?;
-                    let place = match place {
-                        None => Position::Last,
-                        Some(None) => Position::First,
-                        Some(Some(name)) => {
-                            let table = ddl.table.as_deref().ok_or_else(internal)?;
-                            match table.column(name) {
-                                Some(after) => Position::After(after),
-                                None => {
-                                    return Err(Failure::refused(
-                                        &errors::UNKNOWN_COLUMN,
-                                        format!("'{name}'"),
-                                    ));
-                                }
-                            }
-                        }
-                    };
-                    let parts =
-                        alter::add_column(column, place, family, tag).map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                }
-                DdlPiece::IndexColumn(i) => {
-                    let column = columns.get(*i).ok_or_else(internal)?;
-                    let name = column.index_column_name().map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(onionskin_schema::identifier(&name).as_bytes());
-                }
-                DdlPiece::Drop(i) => {
-                    let (table, column) = existing(*i)?;
-                    let parts = alter::drop_column(table, column).map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                }
-                DdlPiece::Rename(i, name) => {
-                    let (table, column) = existing(*i)?;
-                    let parts = alter::rename_column(table, column, name, family, tag)
-                        .map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                }
-                DdlPiece::SetDefault(i, default) => {
-                    let (table, column) = existing(*i)?;
-                    let parts = alter::set_default(table, column, default.as_ref(), family, tag)
-                        .map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                }
+/// The new columns with their ids.
+fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn> {
+    let table_id = ddl
+        .table
+        .as_ref()
+        .and_then(|t| t.table_id)
+        .unwrap_or_else(|| keys.random_table_id());
+    let mut columns: Vec<NewColumn> = Vec::new();
+    for column in &ddl.new_columns {
+        let mut column = column.clone();
+        column.table_id = table_id;
+        column.key_id = keys.active_key();
+        column.suite = suite.id();
+        loop {
+            column.column_id = keys.random_column_id();
+            // the first four digits name the companions
+            if columns
+                .iter()
+                .all(|c| c.column_id[..2] != column.column_id[..2])
+            {
+                break;
             }
         }
-        Ok(sql)
+        columns.push(column);
+    }
+    columns
+}
+
+/// The text for the server.
+fn definition_text(
+    ddl: &Ddl,
+    columns: &[NewColumn],
+    family: Family,
+    key: &MetadataKey,
+) -> Outcome<Vec<u8>> {
+    let tag = |bytes: &[u8]| key.tag(bytes);
+    let internal = || Failure::refused(&errors::INTERNAL, "a definition");
+    let existing = |index: usize| -> Outcome<(&Table, &onionskin_schema::Column)> {
+        let table = ddl.table.as_deref().ok_or_else(internal)?;
+        Ok((table, table.columns.get(index).ok_or_else(internal)?))
+    };
+    let mut sql = Vec::new();
+    for piece in &ddl.pieces {
+        match piece {
+            DdlPiece::Sql(text) => sql.extend_from_slice(text),
+            DdlPiece::Definitions(i) => {
+                let column = columns.get(*i).ok_or_else(internal)?;
+                let parts = physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
+                sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+            DdlPiece::Add { column, place } => {
+                let column = columns.get(*column).ok_or_else(internal)?;
+                let place = match place {
+                    None => Position::Last,
+                    Some(None) => Position::First,
+                    Some(Some(name)) => {
+                        let table = ddl.table.as_deref().ok_or_else(internal)?;
+                        match table.column(name) {
+                            Some(after) => Position::After(after),
+                            None => {
+                                return Err(Failure::refused(
+                                    &errors::UNKNOWN_COLUMN,
+                                    format!("'{name}'"),
+                                ));
+                            }
+                        }
+                    }
+                };
+                let parts =
+                    alter::add_column(column, place, family, tag).map_err(|e| failed(&e))?;
+                sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+            DdlPiece::IndexColumn(i) => {
+                let column = columns.get(*i).ok_or_else(internal)?;
+                let name = column.index_column_name().map_err(|e| failed(&e))?;
+                sql.extend_from_slice(onionskin_schema::identifier(&name).as_bytes());
+            }
+            DdlPiece::Drop(i) => {
+                let (table, column) = existing(*i)?;
+                let parts = alter::drop_column(table, column).map_err(|e| failed(&e))?;
+                sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+            DdlPiece::Rename(i, name) => {
+                let (table, column) = existing(*i)?;
+                let parts = alter::rename_column(table, column, name, family, tag)
+                    .map_err(|e| failed(&e))?;
+                sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+            DdlPiece::SetDefault(i, default) => {
+                let (table, column) = existing(*i)?;
+                let parts = alter::set_default(table, column, default.as_ref(), family, tag)
+                    .map_err(|e| failed(&e))?;
+                sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+        }
+    }
+    Ok(sql)
+}
+
+/// The physical definition for a logical `CREATE TABLE`, with ids of its own: columns that the policy names are protected.
+///
+/// It is what the proxy would send for the statement in `database`, where tables get the collation `default_collation`
+/// unless they name one. The error is the text that a client would get.
+pub fn physical_create_table(
+    sql: &str,
+    database: &str,
+    default_collation: &str,
+    policy: &Policy,
+    (keys, suite): (&KeySet, Suite),
+    family: Family,
+) -> Result<String, String> {
+    let lex = LexMode::default();
+    let mut template = Template::default();
+    template
+        .read(sql.as_bytes(), lex)
+        .map_err(|e| e.to_string())?;
+    let settings = Settings {
+        family,
+        lex,
+        database: Some(database.to_owned()),
+        strict: true,
+        found_rows: false,
+        default_collation: default_collation.to_owned(),
+    };
+    let request = Request {
+        sql: sql.as_bytes(),
+        template: &template,
+        settings: &settings,
+        catalog: &NoTables,
+        policy,
+    };
+    match onionskin_plan::plan(&request) {
+        PlanOutcome::Plan(plan) => match &plan.action {
+            Action::Relay => Ok(sql.to_owned()),
+            Action::Define(ddl) => {
+                let columns = with_ids(ddl, keys, suite);
+                let text = definition_text(ddl, &columns, family, keys.metadata_key()).map_err(
+                    |failure| match failure {
+                        Failure::Refused(refusal) => refusal.message(),
+                        other => format!("{other:?}"),
+                    },
+                )?;
+                String::from_utf8(text).map_err(|e| e.to_string())
+            }
+            Action::Refuse(refusal) => Err(refusal.message()),
+            _ => Err("this is no definition of a table".into()),
+        },
+        PlanOutcome::Need(_) => Err("this refers to other tables".into()),
+    }
+}
+
+/// A schema without tables: the one that is defined is the only one there is.
+struct NoTables;
+
+impl Catalog for NoTables {
+    fn table(&self, _: &str, _: &str) -> Known {
+        Known::Absent
     }
 }

@@ -8,6 +8,7 @@
 //! | `state` | what the server's session tracking says about the session |
 //! | `catalog` | the snapshot of the schema, per account, and the plan cache |
 //! | `bind` | values into cells and tokens, text or parameters |
+//! | `sealing` | a payload's companions, for migrations as well |
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
@@ -31,6 +32,7 @@ mod open;
 mod prepared;
 mod row_delete;
 mod row_update;
+pub mod sealing;
 mod session;
 mod show;
 mod state;
@@ -39,6 +41,7 @@ mod upsert;
 use std::sync::Arc;
 
 pub use config::{Backend, BackendTls, Config};
+pub use define::physical_create_table;
 pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
 

@@ -343,7 +343,8 @@ impl Session {
         if stale {
             self.server.drain()?;
             let names = statement.prepared.plan.names.clone();
-            if self.look_up(&names)? {
+            let generation = statement.prepared.generation;
+            if self.look_up(&names)? || self.account.generation() != generation {
                 done = self.execute_statement(&mut statement, &payload);
             } else {
                 self.statements.interfered = true;

@@ -433,8 +433,31 @@ impl Session {
             && matches!(found.plan.action, Action::Relay)
         {
             let locks = locks_tables(&self.template.key);
-            return self.relay_query(&found, locks);
+            let done = self.relay_query(&found, locks);
+            return self.relayed_again(&found, done);
         }
+        let sql = sql.to_vec();
+        self.statement(&sql, true)
+    }
+
+    /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
+    /// place), it is planned and run once more.
+    fn relayed_again(&mut self, relayed: &Prepared, done: Outcome<()>) -> Outcome<()> {
+        let is_stale = match &done {
+            Err(Failure::Stale) => true,
+            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+            _ => false,
+        };
+        if !is_stale {
+            return done;
+        }
+        self.server.drain()?;
+        let changed =
+            self.look_up(&relayed.plan.names)? || self.account.generation() != relayed.generation;
+        if !changed {
+            return done;
+        }
+        let sql = self.client.last_payload().get(1..).unwrap_or_default();
         let sql = sql.to_vec();
         self.statement(&sql, true)
     }
@@ -561,7 +584,8 @@ impl Session {
             attempts += 1;
             self.server.drain()?;
             let names = prepared.plan.names.clone();
-            let changed = self.look_up(&names)?;
+            // another session may have been faster to see the change
+            let changed = self.look_up(&names)? || self.account.generation() != prepared.generation;
             if !changed && !matches!(done, Err(Failure::Stale)) {
                 self.statements.interfered = true;
                 break done;

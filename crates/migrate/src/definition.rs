@@ -1,0 +1,294 @@
+//! The new table, and which of its columns come from where.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use onionskin_keys::{KeySet, Suite};
+use onionskin_proxy::physical_create_table;
+use onionskin_rowstream::route::{Copied, Route, Transform};
+use onionskin_rowstream::session::Session;
+use onionskin_schema::{Policy, identifier};
+use onionskin_value::Family;
+
+use crate::error::{MigrateError, Result};
+use crate::facts::{Facts, PhysicalColumn};
+use crate::operation::Operation;
+use crate::preflight::{Names, choose_key};
+use crate::sealing::{ColumnChange, Resealing};
+
+/// Keys and the suite for new cells.
+#[derive(Clone)]
+pub struct Keys {
+    /// The data keys.
+    pub set: Arc<KeySet>,
+    /// For new cells.
+    pub suite: Suite,
+}
+
+/// The statements that make the new table, without rows.
+pub fn statements(
+    old: &Facts,
+    names: &Names,
+    operation: &Operation,
+    keys: Option<&Keys>,
+    family: Family,
+) -> Result<Vec<String>> {
+    let after = operation.protected_after(&old.logical)?;
+    let new = identifier(&names.new);
+    if after.is_empty() && !old.logical.is_protected() {
+        let mut statements = vec![format!(
+            "CREATE TABLE {new} LIKE {}",
+            identifier(&old.table)
+        )];
+        if let Operation::Alter(specifications) = operation {
+            check_specifications(specifications)?;
+            statements.push(format!("ALTER TABLE {new} {specifications}"));
+        }
+        return Ok(statements);
+    }
+    let keys = keys.ok_or_else(|| {
+        MigrateError::Request("protected columns need keys: name the configuration with -c".into())
+    })?;
+    // Everything that is protected gets new ids, which a writer with an outdated schema does not know. On MySQL the
+    // names of CHECK constraints, in which the ids stand, are unique in the database besides.
+    let logical = old.logical_definition(family)?;
+    let head = format!("CREATE TABLE {} (", identifier(&old.table));
+    let rest = logical
+        .strip_prefix(&head)
+        .ok_or_else(|| MigrateError::Refused {
+            table: old.table.clone(),
+            reason: "its definition is not understood".into(),
+        })?;
+    let logical = format!("CREATE TABLE {new} ({}", without_check_names(rest));
+    let pattern = format!("{}.{}", old.database, names.new);
+    let policy = Policy::parse(&BTreeMap::from([(pattern, after)]))
+        .map_err(|error| MigrateError::Request(error.to_string()))?;
+    let physical = physical_create_table(
+        &logical,
+        &old.database,
+        "utf8mb4_general_ci",
+        &policy,
+        (&keys.set, keys.suite),
+        family,
+    )
+    .map_err(|reason| MigrateError::Refused {
+        table: old.table.clone(),
+        reason,
+    })?;
+    Ok(vec![physical])
+}
+
+/// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones.
+fn without_check_names(elements: &str) -> String {
+    let lines = elements.lines().map(|line| {
+        let Some(at) = line.find("` CHECK (") else {
+            return line.to_owned();
+        };
+        match line.trim_start().starts_with("CONSTRAINT `") {
+            true => format!("  {}", &line[at + 2..]),
+            false => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Renaming needs no copy, and here it could not be told from dropping one column and adding another.
+fn check_specifications(specifications: &str) -> Result<()> {
+    let words: Vec<String> = specifications
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .map(str::to_ascii_uppercase)
+        .collect();
+    for word in ["RENAME", "CHANGE"] {
+        if words.iter().any(|known| known == word) {
+            return Err(MigrateError::Request(format!(
+                "--alter cannot {word}: ALTER TABLE … RENAME COLUMN on the server is instant and needs no copy; \
+                 use MODIFY for other definitions"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the new table; it must not be there.
+pub fn create(
+    session: &mut Session,
+    old: &Facts,
+    names: &Names,
+    statements: &[String],
+) -> Result<()> {
+    session.run(&format!("USE {}", identifier(&old.database)))?;
+    for sql in statements {
+        session
+            .run(sql)
+            .map_err(MigrateError::sql("making the new table"))?;
+    }
+    // So that numbers that were given out and deleted again are not given out once more.
+    let next = session.text(&format!(
+        "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        crate::facts::name_literal(&old.database),
+        crate::facts::name_literal(&old.table)
+    ))?;
+    if let Ok(next) = next.parse::<u64>()
+        && next > 1
+    {
+        session.run(&format!(
+            "ALTER TABLE {} AUTO_INCREMENT = {next}",
+            identifier(&names.new)
+        ))?;
+    }
+    Ok(())
+}
+
+/// How rows get from the old table into the new one, which exists.
+pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> Result<Route> {
+    if let Some(reason) = &new.logical.damaged {
+        return Err(MigrateError::Refused {
+            table: new.table.clone(),
+            reason: reason.clone(),
+        });
+    }
+    let mut copied = Vec::new();
+    let mut changes = Vec::new();
+    for column in &new.logical.columns {
+        let before = old.logical.column(&column.name);
+        if let Some(before) = before
+            && (before.protection.is_some() || column.protection.is_some())
+        {
+            changes.push(ColumnChange::new(
+                (&old.logical, before),
+                (&new.logical, column),
+                keys,
+                family,
+            )?);
+            continue;
+        }
+        let Some(there) = new.column(&column.name) else {
+            continue;
+        };
+        if there.generated {
+            continue;
+        }
+        match before.and_then(|before| old.column(&before.name)) {
+            Some(here) => copied.push(Copied {
+                target: there.name.clone(),
+                source: Some(here.name.clone()),
+                constant: String::new(),
+                compared: Some(comparison(here, there)),
+            }),
+            None => copied.extend(added(new, there)?),
+        }
+    }
+    let changed: Vec<&str> = changes.iter().map(ColumnChange::name).collect();
+    let key = choose_key(old, new, |name| {
+        !changed
+            .iter()
+            .any(|changed| changed.eq_ignore_ascii_case(name))
+            && copied.iter().any(|copied| {
+                copied
+                    .source
+                    .as_deref()
+                    .is_some_and(|s| s.eq_ignore_ascii_case(name))
+            })
+    })?;
+    let transform = match changes.is_empty() {
+        true => None,
+        false => Some(Arc::new(Resealing::new(changes)) as Arc<dyn Transform>),
+    };
+    Ok(Route {
+        database: old.database.clone(),
+        source: old.table.clone(),
+        target: new.table.clone(),
+        key,
+        copied,
+        transform,
+    })
+}
+
+/// A column that the old table does not have: its default, or what ALTER TABLE would put into a column without one.
+fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
+    let refused = |reason: String| MigrateError::Refused {
+        table: new.table.clone(),
+        reason,
+    };
+    if column.extra.contains("auto_increment") {
+        return Err(refused(format!(
+            "an AUTO_INCREMENT column ({}) cannot be added while rows are written: their numbers would change",
+            column.name
+        )));
+    }
+    if column.nullable || column.default.is_some() || column.extra.contains("default_generated") {
+        return Ok(None);
+    }
+    let constant = match column.data_type.as_str() {
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float"
+        | "double" | "bit" | "year" => "0",
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "binary"
+        | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => "''",
+        other => {
+            return Err(refused(format!(
+                "the new column {} is NOT NULL and a {other} without a default: give it one",
+                column.name
+            )));
+        }
+    };
+    Ok(Some(Copied {
+        target: column.name.clone(),
+        source: None,
+        constant: constant.to_owned(),
+        compared: Some("{}".into()),
+    }))
+}
+
+/// An expression that has the same value in both tables where the value was copied right.
+fn comparison(old: &PhysicalColumn, new: &PhysicalColumn) -> String {
+    let exact = match new.data_type.as_str() {
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
+            "CAST({} AS BINARY)"
+        }
+        "json" => "CAST(CAST({} AS CHAR) AS BINARY)",
+        "enum" | "set" | "bit" => "({} + 0)",
+        // As a text, a FLOAT is shown with six digits only.
+        "float" => "({} * 1e0)",
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "double" | "date"
+        | "datetime" | "timestamp" | "time" | "year" | "binary" | "varbinary" | "tinyblob"
+        | "blob" | "mediumblob" | "longblob" => "{}",
+        _ => "HEX({})",
+    };
+    let integer = |column: &PhysicalColumn| column.data_type.ends_with("int");
+    let text = |column: &PhysicalColumn| column.charset.is_some() && !is_list(column);
+    if old.column_type == new.column_type && old.charset == new.charset {
+        exact.into()
+    } else if integer(old) && integer(new) {
+        "{}".into()
+    } else if text(old) && text(new) {
+        "CAST(CONVERT({} USING utf8mb4) AS BINARY)".into()
+    } else {
+        // The server converts it, and nobody else knows how.
+        "({} IS NULL)".into()
+    }
+}
+
+fn is_list(column: &PhysicalColumn) -> bool {
+    matches!(column.data_type.as_str(), "enum" | "set")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_checks_are_left_to_the_server() {
+        let text = "\n  `a` int DEFAULT NULL,\n  CONSTRAINT `t_chk_1` CHECK ((`a` > 1)),\n  CONSTRAINT `x``y` CHECK ((`a` > 2))\n) ENGINE=InnoDB";
+        assert_eq!(
+            without_check_names(text),
+            "\n  `a` int DEFAULT NULL,\n  CHECK ((`a` > 1)),\n  CHECK ((`a` > 2))\n) ENGINE=InnoDB"
+        );
+    }
+
+    #[test]
+    fn renaming_is_refused() {
+        assert!(check_specifications("ADD COLUMN a INT, RENAME COLUMN b TO c").is_err());
+        assert!(check_specifications("change a b INT").is_err());
+        assert!(check_specifications("ADD COLUMN exchange INT").is_ok());
+    }
+}

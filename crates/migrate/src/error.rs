@@ -1,0 +1,100 @@
+//! Why a table is not changed, or not yet.
+
+use onionskin_rowstream::RowError;
+use onionskin_rowstream::binlog::BinlogError;
+use onionskin_rowstream::session::SqlError;
+
+/// What a migration ends with when it cannot go on. Unless the text says otherwise, the table is as it was, and
+/// `--resume` goes on or `--abort` cleans up.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// It was refused before anything was touched.
+    #[error("{table} cannot be migrated: {reason}")]
+    Refused {
+        /// The table.
+        table: String,
+        /// What is in the way, and the way out.
+        reason: String,
+    },
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Request(String),
+    /// The server refused a statement, or the connection broke.
+    #[error("{doing}: {source}")]
+    Sql {
+        /// What was attempted.
+        doing: &'static str,
+        /// What the server said.
+        source: SqlError,
+    },
+    /// Rows could not be copied, written or compared.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// The binary log cannot be followed.
+    #[error("the binary log: {0}")]
+    Binlog(#[from] BinlogError),
+    /// The old table's definition was changed meanwhile.
+    #[error(
+        "the table was changed by another statement while it was migrated ({0}): clean up with --abort and begin again"
+    )]
+    Changed(String),
+    /// The new table cannot hold the rows of the old one.
+    #[error(
+        "the new table does not take a row of the old one: {message}; change the rows or the new definition, and begin again after --abort"
+    )]
+    Conflict {
+        /// What the server said, with the key.
+        message: String,
+    },
+    /// Rows differ although they were written again.
+    #[error(
+        "{count} rows differ between the old and the new table though they were written again, first of all those with the keys {keys}: \
+         nothing was switched; clean up with --abort and report this"
+    )]
+    Differs {
+        /// How many.
+        count: usize,
+        /// Some of them.
+        keys: String,
+    },
+    /// The tables could not be locked in time, again and again.
+    #[error(
+        "the table could not be switched within {attempts} attempts, because {reason}: nothing is lost; look for long transactions and try --resume"
+    )]
+    NoSwitch {
+        /// How often it was tried.
+        attempts: u32,
+        /// What happened at the last attempt.
+        reason: String,
+    },
+    /// Another migration of this table runs.
+    #[error(
+        "another process is migrating {0}, or its sessions have not ended yet: try again in a moment"
+    )]
+    Busy(String),
+    /// Nothing came from the binary log for too long.
+    #[error(
+        "the binary log does not bring what was written {0} s ago: --resume goes on from the last checkpoint"
+    )]
+    Silent(u64),
+}
+
+impl MigrateError {
+    /// Gives an error of the server its context.
+    pub(crate) fn sql(doing: &'static str) -> impl Fn(SqlError) -> Self {
+        move |source| Self::Sql { doing, source }
+    }
+
+    /// Whether trying again without another request cannot help.
+    pub fn is_about_the_request(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Request(_))
+    }
+}
+
+impl From<SqlError> for MigrateError {
+    fn from(source: SqlError) -> Self {
+        Self::Rows(RowError::Sql(source))
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, MigrateError>;

@@ -1,0 +1,258 @@
+//! What the server says of a table: columns, keys, and what is in the way of changing it.
+
+use onionskin_keys::KeySet;
+use onionskin_rowstream::key::{KeyColumn, KeyDefinition, KeyKind, hex_literal};
+use onionskin_rowstream::session::{Session, SqlError};
+use onionskin_schema::{
+    ColumnRow, Table, catalog_query, identifier, show_create_table, tables_from_rows,
+};
+use onionskin_value::Family;
+
+use crate::error::{MigrateError, Result};
+
+/// A physical column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhysicalColumn {
+    pub name: String,
+    pub data_type: String,
+    pub column_type: String,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    pub nullable: bool,
+    pub default: Option<String>,
+    pub extra: String,
+    pub generated: bool,
+}
+
+/// A unique index without parts that can be NULL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueIndex {
+    pub name: String,
+    pub columns: Vec<String>,
+}
+
+/// A table as it is on the server.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub database: String,
+    pub table: String,
+    pub columns: Vec<PhysicalColumn>,
+    pub unique: Vec<UniqueIndex>,
+    /// SHOW CREATE TABLE.
+    pub definition: String,
+    /// As applications see it; without keys, protected columns make it damaged.
+    pub logical: Table,
+    /// The server's estimate.
+    pub rows: u64,
+}
+
+/// A name as a literal that means the same everywhere.
+pub(crate) fn name_literal(name: &str) -> String {
+    format!("CONVERT({} USING utf8mb4)", hex_literal(name.as_bytes()))
+}
+
+/// Which server it is.
+pub(crate) fn family(session: &mut Session) -> std::result::Result<Family, SqlError> {
+    Ok(match session.is_mariadb()? {
+        true => Family::MariaDb,
+        false => Family::MySql,
+    })
+}
+
+impl Facts {
+    /// Reads them; `None` if there is no such table.
+    pub fn read(
+        session: &mut Session,
+        database: &str,
+        table: &str,
+        keys: Option<&KeySet>,
+    ) -> Result<Option<Self>> {
+        let doing = MigrateError::sql("reading the table's definition");
+        let mut rows = session
+            .texts(&catalog_query(database, &[table]))
+            .map_err(&doing)?;
+        // The catalogue has no order of its own.
+        rows.sort_by_key(|row| column_row(row).ordinal_position);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let verify = |bytes: &[u8], tag: &[u8; 16]| {
+            keys.is_some_and(|keys| keys.metadata_key().verify(bytes, tag))
+        };
+        let logical = tables_from_rows(rows.iter().map(|row| column_row(row)), verify)
+            .into_iter()
+            .next();
+        let columns = rows.iter().map(|row| physical(&column_row(row))).collect();
+        let here = format!(
+            "TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+            name_literal(database),
+            name_literal(table)
+        );
+        let estimate = session
+            .text(&format!(
+                "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE {here}"
+            ))
+            .map_err(&doing)?;
+        let definition = definition(session, database, table)?;
+        let unique = unique_indexes(session, &here).map_err(&doing)?;
+        Ok(logical.map(|logical| Self {
+            database: database.to_owned(),
+            table: table.to_owned(),
+            columns,
+            unique,
+            definition,
+            logical,
+            rows: estimate.parse().unwrap_or(0),
+        }))
+    }
+
+    /// The physical column of this name.
+    pub fn column(&self, name: &str) -> Option<&PhysicalColumn> {
+        self.columns
+            .iter()
+            .find(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The definition as applications see it.
+    pub fn logical_definition(&self, family: Family) -> Result<String> {
+        if !self.logical.is_protected() {
+            return Ok(self.definition.clone());
+        }
+        show_create_table(&self.definition, &self.logical, family).map_err(|error| {
+            MigrateError::Refused {
+                table: self.table.clone(),
+                reason: error.to_string(),
+            }
+        })
+    }
+
+    /// The key of a unique index, if constants of all its columns can be written and rows be found by them.
+    pub fn key(&self, index: &UniqueIndex) -> Option<KeyDefinition> {
+        let columns = index.columns.iter().map(|name| {
+            let ordinal = self
+                .columns
+                .iter()
+                .position(|column| column.name.eq_ignore_ascii_case(name))?;
+            let column = &self.columns[ordinal];
+            if column.generated {
+                return None;
+            }
+            let kind = match column.data_type.as_str() {
+                "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => KeyKind::Integer,
+                "decimal" => KeyKind::Decimal,
+                "date" | "datetime" | "timestamp" | "time" | "year" => KeyKind::Temporal,
+                "char" | "varchar" => KeyKind::Text {
+                    charset: column.charset.clone()?,
+                },
+                "binary" | "varbinary" => KeyKind::Binary,
+                _ => return None,
+            };
+            Some(KeyColumn {
+                name: column.name.clone(),
+                kind,
+                ordinal,
+                unsigned: column.column_type.contains("unsigned"),
+                column_type: column.column_type.clone(),
+            })
+        });
+        Some(KeyDefinition {
+            index: index.name.clone(),
+            columns: columns.collect::<Option<Vec<_>>>()?,
+        })
+    }
+}
+
+/// SHOW CREATE TABLE.
+pub(crate) fn definition(session: &mut Session, database: &str, table: &str) -> Result<String> {
+    let rows = session
+        .texts(&format!(
+            "SHOW CREATE TABLE {}.{}",
+            identifier(database),
+            identifier(table)
+        ))
+        .map_err(MigrateError::sql("reading the table's definition"))?;
+    let text = rows
+        .into_iter()
+        .next()
+        .and_then(|row| row.into_iter().nth(1));
+    Ok(text.flatten().unwrap_or_default())
+}
+
+/// A definition without what changes by itself.
+pub(crate) fn stable(definition: &str) -> String {
+    definition
+        .split(' ')
+        .filter(|word| !word.starts_with("AUTO_INCREMENT="))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn unique_indexes(
+    session: &mut Session,
+    here: &str,
+) -> std::result::Result<Vec<UniqueIndex>, SqlError> {
+    let rows = session.texts(&format!(
+        "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM information_schema.STATISTICS \
+         WHERE {here} AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
+    ))?;
+    let mut indexes: Vec<(UniqueIndex, bool)> = Vec::new();
+    for row in rows {
+        let cell = |at: usize| row.get(at).cloned().flatten();
+        let name = cell(0).unwrap_or_default();
+        if indexes.last().is_none_or(|(last, _)| last.name != name) {
+            let columns = Vec::new();
+            indexes.push((UniqueIndex { name, columns }, true));
+        }
+        if let Some((index, usable)) = indexes.last_mut() {
+            // An expression has no column; a prefix tells rows apart, but does not find them.
+            *usable &= cell(1).is_some() && cell(2).is_none() && cell(3).as_deref() != Some("YES");
+            index.columns.extend(cell(1));
+        }
+    }
+    Ok(indexes
+        .into_iter()
+        .filter(|(_, usable)| *usable)
+        .map(|(index, _)| index)
+        .collect())
+}
+
+fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
+    let extra = row.extra.to_ascii_lowercase();
+    PhysicalColumn {
+        name: row.column_name.to_owned(),
+        data_type: row.data_type.to_ascii_lowercase(),
+        column_type: row.column_type.to_ascii_lowercase(),
+        charset: row.character_set.map(str::to_owned),
+        collation: row.collation.map(str::to_owned),
+        nullable: row.is_nullable == "YES",
+        default: row.column_default.map(str::to_owned),
+        generated: row
+            .generation_expression
+            .is_some_and(|text| !text.is_empty())
+            || extra.contains("virtual generated")
+            || extra.contains("stored generated"),
+        extra,
+    }
+}
+
+/// In the order of [`onionskin_schema::COLUMNS_QUERY_FIELDS`].
+fn column_row(cells: &[Option<String>]) -> ColumnRow<'_> {
+    let get = |at: usize| cells.get(at).and_then(Option::as_deref);
+    let text = |at: usize| get(at).unwrap_or_default();
+    ColumnRow {
+        table_schema: text(0),
+        table_name: text(1),
+        column_name: text(2),
+        ordinal_position: text(3).parse().unwrap_or_default(),
+        column_default: get(4),
+        is_nullable: text(5),
+        data_type: text(6),
+        column_type: text(7),
+        collation: get(8),
+        character_set: get(9),
+        column_key: text(10),
+        extra: text(11),
+        column_comment: text(12),
+        generation_expression: get(13),
+    }
+}

@@ -1,0 +1,197 @@
+//! What is to become of a table, and which columns are protected afterwards.
+
+use std::collections::BTreeMap;
+
+use onionskin_schema::{Capabilities, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{MigrateError, Result};
+
+/// What is done to a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operation {
+    /// It is written anew as it is. Protected columns get new ids and are sealed under the active key.
+    Rebuild,
+    /// `ALTER TABLE` with these specifications, on a table without protected columns.
+    Alter(String),
+    /// Columns become protected, with these capabilities.
+    Encrypt(BTreeMap<String, Vec<String>>),
+    /// Columns become plaintext.
+    Decrypt(Vec<String>),
+    /// Protected columns get more capabilities.
+    Add(BTreeMap<String, Vec<String>>),
+    /// Protected columns lose capabilities.
+    Drop(BTreeMap<String, Vec<String>>),
+    /// All protected columns are sealed under the active key, with new ids.
+    Rotate,
+}
+
+/// Reads `name: eq; age: eq range; note:`.
+pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<String>>, String> {
+    let mut columns = BTreeMap::new();
+    for part in text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let (name, words) = part.split_once(':').unwrap_or((part, ""));
+        // join:GROUP holds a colon, too, but never before the first space.
+        let words: Vec<String> = words
+            .split([' ', ',', '\t'])
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        for word in &words {
+            match word.as_str() {
+                "eq" | "range" => {}
+                other if other.starts_with("join:") && other.len() > 5 => {}
+                other => {
+                    return Err(format!(
+                        "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \
+                         there are eq, range and join:GROUP, and none means sealed, not searchable"
+                    ));
+                }
+            }
+        }
+        let name = name.trim().trim_matches('`').to_owned();
+        if name.is_empty() || columns.insert(name.clone(), words).is_some() {
+            return Err(format!("{part:?}: a column is missing or is named twice"));
+        }
+    }
+    match columns.is_empty() {
+        true => Err("no column is named".into()),
+        false => Ok(columns),
+    }
+}
+
+impl Operation {
+    /// For messages: `encrypt name, age`.
+    pub fn shown(&self) -> String {
+        let names = |columns: &BTreeMap<String, Vec<String>>| {
+            columns.keys().cloned().collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Rebuild => "rebuild".into(),
+            Self::Alter(sql) => format!("alter: {sql}"),
+            Self::Encrypt(columns) => format!("encrypt {}", names(columns)),
+            Self::Decrypt(columns) => format!("decrypt {}", columns.join(", ")),
+            Self::Add(columns) => format!("add to {}", names(columns)),
+            Self::Drop(columns) => format!("drop from {}", names(columns)),
+            Self::Rotate => "rotate keys".into(),
+        }
+    }
+
+    /// The capability words of every column that is protected afterwards.
+    pub(crate) fn protected_after(&self, table: &Table) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut after: BTreeMap<String, Vec<String>> = table
+            .protected_columns()
+            .map(|(column, protection)| (column.name.clone(), words(&protection.capabilities)))
+            .collect();
+        let request = |text: String| Err(MigrateError::Request(text));
+        // The table's own spelling of a column, and whether it is protected.
+        let known = |name: &str| -> Result<(String, bool)> {
+            match table.column(name) {
+                Some(column) => Ok((column.name.clone(), column.protection.is_some())),
+                None => Err(MigrateError::Request(format!(
+                    "{} has no column {name}",
+                    table.name
+                ))),
+            }
+        };
+        let must_be_protected = |name: &str| -> Result<String> {
+            match known(name)? {
+                (name, true) => Ok(name),
+                (name, false) => Err(MigrateError::Request(format!(
+                    "column {name} is not protected: --encrypt protects it"
+                ))),
+            }
+        };
+        match self {
+            Self::Alter(_) if after.is_empty() => {}
+            Self::Alter(_) => {
+                return request(format!(
+                    "{} has protected columns: run ALTER TABLE through the proxy, which knows them",
+                    table.name
+                ));
+            }
+            Self::Rebuild => {}
+            Self::Rotate if after.is_empty() => {
+                return request(format!("{} has no protected column", table.name));
+            }
+            Self::Rotate => {}
+            Self::Encrypt(columns) => {
+                for (name, words) in columns {
+                    let (name, is_protected) = known(name)?;
+                    if is_protected {
+                        return request(format!(
+                            "column {name} is protected already: --add gives it more capabilities"
+                        ));
+                    }
+                    after.insert(name, words.clone());
+                }
+            }
+            Self::Decrypt(columns) => {
+                for name in columns {
+                    after.remove(&must_be_protected(name)?);
+                }
+            }
+            Self::Add(columns) => {
+                for (name, more) in columns {
+                    let name = must_be_protected(name)?;
+                    let words = after.entry(name.clone()).or_default();
+                    for word in more {
+                        if words.contains(word) {
+                            return request(format!("column {name} has {word} already"));
+                        }
+                        words.push(word.clone());
+                    }
+                }
+            }
+            Self::Drop(columns) => {
+                for (name, fewer) in columns {
+                    let name = must_be_protected(name)?;
+                    let words = after.entry(name.clone()).or_default();
+                    for word in fewer {
+                        if !words.contains(word) {
+                            return request(format!("column {name} has no {word}"));
+                        }
+                        words.retain(|known| known != word);
+                    }
+                }
+            }
+        }
+        Ok(after)
+    }
+}
+
+fn words(capabilities: &Capabilities) -> Vec<String> {
+    let mut words = Vec::new();
+    if capabilities.eq {
+        words.push("eq".to_owned());
+    }
+    if capabilities.range {
+        words.push("range".to_owned());
+    }
+    if let Some(group) = &capabilities.join {
+        words.push(format!("join:{group}"));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_and_their_capabilities_are_read() {
+        let columns = parse_columns(" name: eq ;age:range, eq; `note`:; c: join:people").unwrap();
+        let words = |name: &str| columns[name].join(" ");
+        assert_eq!(words("name"), "eq");
+        assert_eq!(words("age"), "range eq");
+        assert_eq!(words("note"), "");
+        assert_eq!(words("c"), "join:people");
+        for wrong in ["", ";", "a: like", "a: join:", "a: eq; a: eq", ": eq"] {
+            assert!(parse_columns(wrong).is_err(), "{wrong}");
+        }
+    }
+}

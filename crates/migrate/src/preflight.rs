@@ -1,0 +1,239 @@
+//! Everything that is refused before anything is touched.
+
+use onionskin_rowstream::binlog::requirements::check_server;
+use onionskin_rowstream::client::Client;
+use onionskin_rowstream::feed::connect_options;
+use onionskin_rowstream::key::KeyDefinition;
+use onionskin_rowstream::session::{Login, Session};
+use onionskin_value::Family;
+
+use crate::error::{MigrateError, Result};
+use crate::facts::{Facts, name_literal};
+
+/// Longest name of a table whose helpers' names still fit.
+const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
+
+/// Names of the tables beside the one that is changed. All of them sort behind it: a RENAME of several tables takes its
+/// locks in the order of names, and must wait for the table itself first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The new table, until it takes the old one's place.
+    pub new: String,
+    /// The old table afterwards.
+    pub old: String,
+    /// The checkpoint.
+    pub checkpoint: String,
+}
+
+impl Names {
+    /// For a table.
+    pub fn of(table: &str) -> Self {
+        Self {
+            new: format!("{table}_onionskin_new"),
+            old: format!("{table}_onionskin_old"),
+            checkpoint: format!("{table}_onionskin"),
+        }
+    }
+}
+
+/// Whether the server writes what is needed to its binary log.
+pub fn check_log(
+    login: &Login,
+    session: &mut Session,
+    database: &str,
+    family: Family,
+) -> Result<()> {
+    let refused = |reason: String| MigrateError::Refused {
+        table: "the server's tables".into(),
+        reason,
+    };
+    let doing = MigrateError::sql("reading the server's settings");
+    let mut client = Client::connect(&connect_options(login))
+        .map_err(|error| refused(format!("the binary log cannot be read: {error}")))?;
+    check_server(&mut client).map_err(|error| refused(error.to_string()))?;
+    let version = session.text("SELECT VERSION()").map_err(&doing)?;
+    if family == Family::MySql && number(&version) < (8, 0, 13) {
+        return Err(refused(format!(
+            "MySQL {version} cannot rename locked tables: 8.0.13 is the first that can"
+        )));
+    }
+    if family == Family::MySql
+        && session
+            .text("SELECT @@GLOBAL.binlog_order_commits")
+            .map_err(&doing)?
+            != "1"
+    {
+        return Err(refused(
+            "binlog_order_commits is OFF, so that nobody can tell when a change is visible: set it to ON".into(),
+        ));
+    }
+    let cluster = session
+        .named("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
+        .map_err(&doing)?;
+    if cluster
+        .iter()
+        .flatten()
+        .any(|(_, value)| value.as_deref() == Some("ON"))
+    {
+        return Err(refused(
+            "the server belongs to a Galera cluster, where tables cannot be locked: not supported"
+                .into(),
+        ));
+    }
+    for row in master_status(session)? {
+        for (name, value) in row {
+            let filters = name.to_ascii_lowercase().contains("_db");
+            if filters && value.as_deref().is_some_and(|value| !value.is_empty()) {
+                return Err(refused(format!(
+                    "{name} leaves databases out of the binary log, maybe {database}: remove it"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The end of the binary log, under the name that the server's version knows.
+pub(crate) fn master_status(session: &mut Session) -> Result<Vec<Vec<(String, Option<String>)>>> {
+    match session.named("SHOW MASTER STATUS") {
+        Ok(rows) => Ok(rows),
+        Err(_) => session
+            .named("SHOW BINARY LOG STATUS")
+            .map_err(MigrateError::sql("reading the position in the binary log")),
+    }
+}
+
+/// `file:offset` of the end of the binary log.
+pub(crate) fn log_end(session: &mut Session) -> Result<String> {
+    let rows = master_status(session)?;
+    let row = rows.first().ok_or_else(|| MigrateError::Refused {
+        table: "the server's tables".into(),
+        reason: "there is no binary log".into(),
+    })?;
+    let cell = |name: &str| {
+        row.iter()
+            .find(|(column, _)| column.eq_ignore_ascii_case(name))
+            .and_then(|(_, value)| value.clone())
+            .unwrap_or_default()
+    };
+    Ok(format!("{}:{}", cell("File"), cell("Position")))
+}
+
+fn number(version: &str) -> (u32, u32, u32) {
+    let mut parts = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+/// Whether the table is one that can be changed.
+pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
+    let Facts {
+        database, table, ..
+    } = facts;
+    let refused = |reason: String| {
+        Err(MigrateError::Refused {
+            table: format!("{database}.{table}"),
+            reason,
+        })
+    };
+    let doing = MigrateError::sql("reading the table's definition");
+    if table.chars().count() > LONGEST_NAME {
+        return refused(format!(
+            "its name is longer than {LONGEST_NAME} characters, so that the names of its helpers do not fit"
+        ));
+    }
+    if database.contains(['*', '.']) || table.contains(['*', '.']) {
+        return refused("names with '*' and '.' are not supported".into());
+    }
+    let here = |schema: &str, name: &str| {
+        format!(
+            "{schema} = {} AND {name} = {}",
+            name_literal(database),
+            name_literal(table)
+        )
+    };
+    let rows = session
+        .texts(&format!(
+            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {}",
+            here("TABLE_SCHEMA", "TABLE_NAME")
+        ))
+        .map_err(&doing)?;
+    let cell = |at: usize| {
+        rows.first()
+            .and_then(|row| row.get(at).cloned().flatten())
+            .unwrap_or_default()
+    };
+    if cell(0) != "BASE TABLE" {
+        return refused(format!("it is a {}", cell(0)));
+    }
+    if !cell(1).eq_ignore_ascii_case("InnoDB") {
+        return refused(format!(
+            "its engine is {}: only InnoDB keeps readers and writers apart",
+            cell(1)
+        ));
+    }
+    let triggers = session
+        .text(&format!(
+            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE {} LIMIT 1",
+            here("EVENT_OBJECT_SCHEMA", "EVENT_OBJECT_TABLE")
+        ))
+        .map_err(&doing)?;
+    if !triggers.is_empty() {
+        return refused(format!(
+            "it has the trigger {triggers}, which would not be on the new table: drop it first"
+        ));
+    }
+    let foreign = session
+        .texts(&format!(
+            "SELECT CONSTRAINT_NAME, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE \
+             WHERE REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) LIMIT 1",
+            here("TABLE_SCHEMA", "TABLE_NAME"),
+            here("REFERENCED_TABLE_SCHEMA", "REFERENCED_TABLE_NAME")
+        ))
+        .map_err(&doing)?;
+    if let Some(row) = foreign.first() {
+        return refused(format!(
+            "the foreign key {} of {} would go on to point at the old table: drop it first, and add it again afterwards",
+            row[0].as_deref().unwrap_or_default(),
+            row[1].as_deref().unwrap_or_default(),
+        ));
+    }
+    if let Some(reason) = &facts.logical.damaged {
+        return refused(format!("{reason}; keys are named with -c"));
+    }
+    Ok(())
+}
+
+/// The key by which rows are found in both tables. Columns for which `may_be_key` does not hold have other values, or
+/// another name, in the new table.
+pub fn choose_key(
+    old: &Facts,
+    new: &Facts,
+    may_be_key: impl Fn(&str) -> bool,
+) -> Result<KeyDefinition> {
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    for index in &old.unique {
+        let stays = index.columns.iter().all(|name| may_be_key(name));
+        let is_unique_there = new.unique.iter().any(|other| {
+            other.columns.len() == index.columns.len()
+                && index
+                    .columns
+                    .iter()
+                    .all(|name| other.columns.iter().any(|there| same(name, there)))
+        });
+        if stays
+            && is_unique_there
+            && let Some(key) = old.key(index)
+        {
+            return Ok(key);
+        }
+    }
+    Err(MigrateError::Refused {
+        table: format!("{}.{}", old.database, old.table),
+        reason: "no primary or unique key can be used to find its rows in both tables: one is needed whose columns are \
+                 NOT NULL, integers, decimals, dates, CHAR, VARCHAR, BINARY or VARBINARY, not generated, and not protected"
+            .into(),
+    })
+}

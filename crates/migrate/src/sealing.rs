@@ -1,0 +1,423 @@
+//! Columns that are sealed, opened or sealed anew on their way from the old table to the new one.
+//!
+//! Every value passes through its payload, the bytes that the proxy seals: from a plain value by `onionskin_value::store`, from
+//! a cell by opening it; to a cell and its companions as the proxy makes them, to a plain value as the proxy shows it. Comparing
+//! the tables compares payloads.
+
+use std::sync::Arc;
+
+use onionskin_crypt::cell_header;
+use onionskin_keys::{ColumnCipher, ColumnId, KeySet, Suite};
+use onionskin_proxy::sealing::{equality_token, order_key};
+use onionskin_rowstream::key::{column_of, push_hex};
+use onionskin_rowstream::route::Transform;
+use onionskin_rowstream::session::Cell;
+use onionskin_schema::{Column, PhysicalNames, Table};
+use onionskin_value::{
+    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, Stored, TimeZone,
+    format_binary, format_text, store,
+};
+
+use crate::definition::Keys;
+use crate::error::{MigrateError, Result};
+
+type Reason<T> = std::result::Result<T, String>;
+
+/// One logical column in both tables.
+pub struct ColumnChange {
+    from: Side,
+    to: Side,
+    name: String,
+    family: Family,
+}
+
+/// How a column is stored in one of the tables.
+struct Side {
+    ty: SqlType,
+    form: Form,
+}
+
+enum Form {
+    /// Under its own name.
+    Plain(String),
+    /// Sealed.
+    Sealed(Box<Sealed>),
+}
+
+struct Sealed {
+    names: PhysicalNames,
+    keys: Arc<KeySet>,
+    id: ColumnId,
+    join: Option<String>,
+    /// For new cells.
+    cipher: Arc<ColumnCipher>,
+}
+
+impl Side {
+    fn new(table: &Table, column: &Column, keys: Option<&Keys>) -> Result<Self> {
+        let refused = |reason: String| MigrateError::Refused {
+            table: table.name.clone(),
+            reason,
+        };
+        let ty = column.sql_type.ok_or_else(|| {
+            refused(format!(
+                "column {} has a type that cannot be protected",
+                column.name
+            ))
+        })?;
+        let (Some(protection), Some(table_id)) = (&column.protection, table.table_id) else {
+            let form = Form::Plain(column.name.clone());
+            return Ok(Self { ty, form });
+        };
+        let keys = keys.ok_or_else(|| {
+            MigrateError::Request(
+                "protected columns need keys: name the configuration with -c".into(),
+            )
+        })?;
+        let id = ColumnId {
+            table: table_id,
+            column: protection.column_id,
+        };
+        let suite = Suite::from_id(protection.suite)
+            .ok_or_else(|| refused("its cipher suite is not known".into()))?;
+        let join = protection.capabilities.join.clone();
+        let cipher = keys
+            .set
+            .column_cipher(suite, protection.key_id, id, join.as_deref())
+            .map_err(|error| refused(error.to_string()))?;
+        let form = Form::Sealed(Box::new(Sealed {
+            names: protection.names.clone(),
+            keys: Arc::clone(&keys.set),
+            id,
+            join,
+            cipher,
+        }));
+        Ok(Self { ty, form })
+    }
+
+    /// The physical columns.
+    fn names(&self) -> Vec<String> {
+        match &self.form {
+            Form::Plain(name) => vec![name.clone()],
+            Form::Sealed(sealed) => sealed.names.all().map(str::to_owned).collect(),
+        }
+    }
+
+    /// What is read of it in `table`: a plain value, or all physical columns.
+    fn expressions(&self, table: &str) -> Vec<String> {
+        match &self.form {
+            // As a text, a FLOAT is shown with six digits only.
+            Form::Plain(name) if self.ty.kind == Kind::Float => {
+                vec![format!("{} * 1e0", column_of(table, name))]
+            }
+            _ => self
+                .names()
+                .iter()
+                .map(|name| column_of(table, name))
+                .collect(),
+        }
+    }
+
+    /// Appends the payload of what was read; false for NULL.
+    fn payload(&self, cells: &[Cell], family: Family, out: &mut Vec<u8>) -> Reason<bool> {
+        let Some(Some(cell)) = cells.first() else {
+            return Ok(false);
+        };
+        match &self.form {
+            Form::Plain(name) => plain_payload(&self.ty, name, cell, family, out)?,
+            Form::Sealed(sealed) => sealed.open(cell, out)?,
+        }
+        Ok(true)
+    }
+
+    /// Appends the constants of a payload for all physical columns.
+    fn constants(&self, payload: Option<&[u8]>, family: Family, out: &mut String) -> Reason<()> {
+        match &self.form {
+            Form::Plain(_) => match payload {
+                None => out.push_str("NULL"),
+                Some(payload) => plain_constant(&self.ty, payload, family, out)?,
+            },
+            Form::Sealed(sealed) => {
+                let cells = sealed.cells(&self.ty, payload)?;
+                for (n, cell) in cells.iter().enumerate() {
+                    if n > 0 {
+                        out.push(',');
+                    }
+                    match cell {
+                        None => out.push_str("NULL"),
+                        Some(bytes) => push_hex(bytes, out),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sealed {
+    fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Reason<()> {
+        let damaged =
+            |error: &dyn std::fmt::Display| format!("a sealed cell does not open: {error}");
+        let header = cell_header(cell).map_err(|error| damaged(&error))?;
+        if header.key_id == self.cipher.key_id() && header.suite == self.cipher.suite() {
+            return self.cipher.open(cell, out).map_err(|error| damaged(&error));
+        }
+        let other = self
+            .keys
+            .column_cipher(header.suite, header.key_id, self.id, self.join.as_deref())
+            .map_err(|error| damaged(&error))?;
+        other.open(cell, out).map_err(|error| damaged(&error))
+    }
+
+    /// Cell, equality token, order key, as far as the column has them.
+    fn cells(&self, ty: &SqlType, payload: Option<&[u8]>) -> Reason<Vec<Cell>> {
+        let mut cells = vec![None; self.names.all().count()];
+        let Some(payload) = payload else {
+            return Ok(cells);
+        };
+        let mut sealed = Vec::with_capacity(onionskin_crypt::sealed_len(payload.len()));
+        self.cipher
+            .seal(payload, &mut sealed)
+            .map_err(|error| error.to_string())?;
+        cells[0] = Some(sealed);
+        for (place, token) in cells[1..].iter_mut().zip(self.tokens(ty, payload)?) {
+            *place = Some(token);
+        }
+        Ok(cells)
+    }
+
+    /// The companions' values, in the order of their columns.
+    fn tokens(&self, ty: &SqlType, payload: &[u8]) -> Reason<Vec<Vec<u8>>> {
+        let mut weights = Vec::new();
+        let mut tokens = Vec::new();
+        if self.names.eq.is_some() {
+            let mut token = Vec::new();
+            equality_token(&self.cipher, ty, payload, &mut weights, &mut token)
+                .map_err(|error| error.to_string())?;
+            tokens.push(token);
+        }
+        if self.names.ord.is_some() {
+            let mut key = Vec::new();
+            order_key(&self.cipher, ty, payload, &mut weights, &mut key)
+                .map_err(|error| error.to_string())?;
+            tokens.push(key);
+        }
+        Ok(tokens)
+    }
+}
+
+/// The payload of a plain value as our sessions read it.
+fn plain_payload(
+    ty: &SqlType,
+    name: &str,
+    cell: &[u8],
+    family: Family,
+    out: &mut Vec<u8>,
+) -> Reason<()> {
+    let text = || std::str::from_utf8(cell).map_err(|_| "a number is not understood".to_owned());
+    let input = match ty.kind {
+        _ if ty.is_integer() => {
+            let number: i128 = text()?
+                .parse()
+                .map_err(|_| "a number is not understood".to_owned())?;
+            Input::Integer {
+                negative: number < 0,
+                magnitude: u64::try_from(number.unsigned_abs())
+                    .map_err(|_| "a number is too great".to_owned())?,
+            }
+        }
+        Kind::Decimal { .. } => Input::Decimal(cell),
+        Kind::Float | Kind::Double => Input::Double(
+            text()?
+                .parse()
+                .map_err(|_| "a number is not understood".to_owned())?,
+        ),
+        _ if ty.is_binary() => Input::Bytes(cell),
+        _ => Input::Text {
+            bytes: cell,
+            charset: ty.charset(),
+        },
+    };
+    let context = Context {
+        // Whatever stands in a column could be written into it.
+        sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
+        time_zone: &TimeZone::UTC,
+        family,
+        ignore: false,
+        row: 1,
+        column: name,
+        database: "",
+        table: "",
+    };
+    let mut warnings = Vec::new();
+    match store(ty, input, &context, out, &mut warnings) {
+        Ok(Stored::Value) if warnings.is_empty() => Ok(()),
+        Ok(_) => Err(format!(
+            "the value of column {name} cannot be sealed exactly"
+        )),
+        Err(error) => Err(format!(
+            "the value of column {name} cannot be sealed: {error}"
+        )),
+    }
+}
+
+/// A payload as a constant that the server stores as the same value again.
+fn plain_constant(ty: &SqlType, payload: &[u8], family: Family, out: &mut String) -> Reason<()> {
+    let context = FormatContext {
+        time_zone: &TimeZone::UTC,
+        family,
+        results_charset: Charset::Binary,
+        pad_char: false,
+    };
+    let mut bytes = Vec::new();
+    if ty.kind == Kind::Float {
+        format_binary(ty, payload, &context, &mut bytes).map_err(|error| error.to_string())?;
+        let bytes = bytes.try_into().map_err(|_| "a FLOAT has four bytes")?;
+        // As a double it keeps all of its digits.
+        out.push_str(&format!("{:e}", f64::from(f32::from_le_bytes(bytes))));
+        return Ok(());
+    }
+    format_text(ty, payload, &context, &mut bytes).map_err(|error| error.to_string())?;
+    if ty.is_binary() {
+        push_hex(&bytes, out);
+    } else if ty.is_character() {
+        out.push('_');
+        out.push_str(ty.charset().name());
+        out.push(' ');
+        push_hex(&bytes, out);
+    } else {
+        // Numbers, dates and times are ASCII without quotes.
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+        match ty.is_numeric() {
+            true if ty.kind == Kind::Double => {
+                let number: f64 = text.parse().map_err(|_| "a number is not understood")?;
+                out.push_str(&format!("{number:e}"));
+            }
+            true => out.push_str(&text),
+            false => {
+                out.push('\'');
+                out.push_str(&text);
+                out.push('\'');
+            }
+        }
+    }
+    Ok(())
+}
+
+impl ColumnChange {
+    /// A column of the old table, with that table, and the same column of the new one.
+    pub fn new(
+        (old, before): (&Table, &Column),
+        (new, after): (&Table, &Column),
+        keys: Option<&Keys>,
+        family: Family,
+    ) -> Result<Self> {
+        Ok(Self {
+            from: Side::new(old, before, keys)?,
+            to: Side::new(new, after, keys)?,
+            name: after.name.clone(),
+            family,
+        })
+    }
+
+    /// The logical name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// All columns of a table that change their form.
+pub struct Resealing {
+    columns: Vec<ColumnChange>,
+    outputs: Vec<String>,
+}
+
+impl Resealing {
+    /// Of these columns.
+    pub fn new(columns: Vec<ColumnChange>) -> Self {
+        let outputs = columns
+            .iter()
+            .flat_map(|column| column.to.names())
+            .collect();
+        Self { columns, outputs }
+    }
+}
+
+impl Transform for Resealing {
+    fn inputs(&self, source: &str) -> Vec<String> {
+        let sides = self
+            .columns
+            .iter()
+            .map(|column| column.from.expressions(source));
+        sides.flatten().collect()
+    }
+
+    fn outputs(&self) -> &[String] {
+        &self.outputs
+    }
+
+    fn compute(&self, mut inputs: &[Cell], out: &mut String) -> Reason<()> {
+        let mut payload = Vec::new();
+        for (n, column) in self.columns.iter().enumerate() {
+            let (cells, rest) = inputs
+                .split_at_checked(column.from.names().len())
+                .ok_or("a row is too short")?;
+            inputs = rest;
+            payload.clear();
+            let is_value = column.from.payload(cells, column.family, &mut payload)?;
+            if n > 0 {
+                out.push(',');
+            }
+            column
+                .to
+                .constants(is_value.then_some(&payload), column.family, out)?;
+        }
+        Ok(())
+    }
+
+    fn stored(&self, target: &str) -> Vec<String> {
+        let sides = self
+            .columns
+            .iter()
+            .map(|column| column.to.expressions(target));
+        sides.flatten().collect()
+    }
+
+    fn agrees(&self, mut inputs: &[Cell], mut stored: &[Cell]) -> Reason<bool> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for column in &self.columns {
+            let short = "a row is too short";
+            let (cells, rest) = inputs
+                .split_at_checked(column.from.names().len())
+                .ok_or(short)?;
+            inputs = rest;
+            let (there, rest) = stored
+                .split_at_checked(column.to.names().len())
+                .ok_or(short)?;
+            stored = rest;
+            before.clear();
+            after.clear();
+            let is_value = column.from.payload(cells, column.family, &mut before)?;
+            if is_value != column.to.payload(there, column.family, &mut after)? || before != after {
+                return Ok(false);
+            }
+            let Form::Sealed(sealed) = &column.to.form else {
+                continue;
+            };
+            let agree = match is_value {
+                false => there.iter().all(Option::is_none),
+                true => {
+                    let tokens = sealed.tokens(&column.to.ty, &after)?;
+                    there[1..]
+                        .iter()
+                        .zip(tokens)
+                        .all(|(there, token)| there.as_ref() == Some(&token))
+                }
+            };
+            if !agree {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

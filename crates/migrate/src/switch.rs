@@ -1,0 +1,329 @@
+//! The new table takes the old one's place.
+//!
+//! ```text
+//! L: LOCK TABLES t WRITE, new WRITE        nobody writes or reads t any more
+//!    a mark, read the log up to it, write what is left
+//! MySQL                                    MariaDB
+//! L: RENAME TABLE t TO old, new TO t       R: RENAME TABLE t TO old, new TO t     waits for L
+//!                                          L: sees R waiting; DROP TABLE old (the sentry)
+//! L: UNLOCK TABLES                         L: UNLOCK TABLES                       R goes first: writers wait behind it
+//! ```
+//!
+//! MySQL renames locked tables in the session that locked them, so no moment lies in between. MariaDB does not. There a second
+//! session asks for the rename, and while a table with the name `old` stands (the sentry), that rename fails whatever happens.
+//! The sentry is dropped by L, in the moment when L still holds its lock *and* R has been seen to wait for it; from then on
+//! R's exclusive lock is next in line. R asks for its locks in the order of names, and all helpers' names sort behind
+//! the table's: what R waits for is the table itself. If L dies before, its locks go and R fails; if it dies after, R is next.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use onionskin_rowstream::apply::apply;
+use onionskin_rowstream::session::{Login, Session};
+use onionskin_schema::identifier;
+use onionskin_value::Family;
+
+use crate::engine::{Engine, conflict};
+use crate::error::{MigrateError, Result};
+use crate::facts::{definition, stable};
+use crate::preflight::Names;
+
+/// How often it is tried.
+const ATTEMPTS: u32 = 20;
+/// How long the application may be held up by an attempt that waits for a long transaction.
+const LOCK_WAIT_SECONDS: u32 = 2;
+/// How long everything under the lock may take.
+const LONGEST_HOLD: Duration = Duration::from_secs(3);
+/// How much may be left to write under the lock.
+const FEW_ROWS: u64 = 500;
+/// How fast a round must be before the lock is asked for.
+const SHORT_ROUND: Duration = Duration::from_millis(150);
+
+/// What stands in the comment of the sentry.
+pub(crate) const SENTRY: &str = "onionskin sentry";
+
+/// How a switch went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// From the request of the lock to its release: for how long statements on the table waited, at most.
+    pub stall: Duration,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Changes that were found in the binary log between the last mark and the rename. There should be none.
+    pub stragglers: u64,
+}
+
+/// Everything that the switch needs beside the engine.
+pub(crate) struct Switch<'a> {
+    pub login: &'a Login,
+    pub names: &'a Names,
+    pub family: Family,
+    /// For the lock's session and the rename's.
+    pub register: &'a dyn Fn(&mut Session) -> Result<()>,
+}
+
+enum Attempt {
+    Done(Duration),
+    Again(String),
+}
+
+impl Switch<'_> {
+    /// Tries until it is done.
+    pub fn run(&self, engine: &mut Engine) -> Result<Switched> {
+        engine.progress.set_phase("switching");
+        engine.state.phase = "switch".into();
+        let mut reason = String::new();
+        for attempt in 1..=ATTEMPTS {
+            catch_up(engine)?;
+            match self.attempt(engine)? {
+                Attempt::Done(stall) => {
+                    let stragglers = self.stragglers(engine)?;
+                    return Ok(Switched {
+                        stall,
+                        attempts: attempt,
+                        stragglers,
+                    });
+                }
+                Attempt::Again(why) => {
+                    engine
+                        .progress
+                        .note(format!("the switch is tried again: {why}"));
+                    reason = why;
+                }
+            }
+            // Longer and longer pauses, in which the application runs freely.
+            let pause = Duration::from_millis(500 * u64::from(attempt.min(10)));
+            let until = Instant::now() + pause;
+            while Instant::now() < until {
+                engine.round()?;
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Err(MigrateError::NoSwitch {
+            attempts: ATTEMPTS,
+            reason,
+        })
+    }
+
+    fn session(&self, engine: &Engine) -> Result<Session> {
+        let mut session = Session::connect(self.login)?;
+        (self.register)(&mut session)?;
+        engine.route.prepare(&mut session)?;
+        session.run(&format!("SET lock_wait_timeout = {LOCK_WAIT_SECONDS}"))?;
+        Ok(session)
+    }
+
+    fn attempt(&self, engine: &mut Engine) -> Result<Attempt> {
+        let mut locker = self.session(engine)?;
+        let mut renamer = match self.family {
+            Family::MySql => None,
+            Family::MariaDb => {
+                self.make_sentry(&mut locker)?;
+                Some(self.session(engine)?)
+            }
+        };
+        let mut locks = vec![&engine.route.source, &self.names.new];
+        if renamer.is_some() {
+            locks.push(&self.names.old);
+        }
+        let locks: Vec<String> = locks
+            .iter()
+            .map(|name| format!("{} WRITE", identifier(name)))
+            .collect();
+        let begun = Instant::now();
+        if let Err(error) = locker.run(&format!("LOCK TABLES {}", locks.join(", "))) {
+            return match error.code {
+                0 => Err(error.into()),
+                _ => Ok(Attempt::Again(format!(
+                    "the table cannot be locked: {}",
+                    error.message
+                ))),
+            };
+        }
+        // From here on an error ends the session, and with it the lock.
+        engine.drain()?;
+        let work = engine.pending.take(&engine.route.key, None);
+        engine.state.changes += (work.deletions.len() + work.replacements.len()) as u64;
+        apply(&engine.route, std::slice::from_mut(&mut locker), &work).map_err(conflict)?;
+        let now = definition(&mut locker, &engine.route.database, &engine.route.source)?;
+        if stable(&now) != stable(&engine.state.definition) {
+            return Err(MigrateError::Changed(
+                "its definition is another one".into(),
+            ));
+        }
+        if begun.elapsed() > LONGEST_HOLD {
+            // What was written is written; only the position is old, which does no harm.
+            locker.run("UNLOCK TABLES")?;
+            return Ok(Attempt::Again(format!(
+                "the last changes took {:.1} s",
+                begun.elapsed().as_secs_f64()
+            )));
+        }
+        let rename = format!(
+            "RENAME TABLE {} TO {}, {} TO {}",
+            identifier(&engine.route.source),
+            identifier(&self.names.old),
+            identifier(&self.names.new),
+            identifier(&engine.route.source)
+        );
+        match renamer.take() {
+            None => {
+                if let Err(error) = locker.run(&rename) {
+                    return self.after_failure(engine, error.code, error.message, begun);
+                }
+                locker.run("UNLOCK TABLES")?;
+            }
+            Some(renamer) => {
+                if let Some(again) = self.rename_behind(engine, &mut locker, renamer, &rename)? {
+                    return Ok(again);
+                }
+            }
+        }
+        Ok(Attempt::Done(begun.elapsed()))
+    }
+
+    /// MySQL renames everything or nothing; where the connection broke, the names tell which.
+    fn after_failure(
+        &self,
+        engine: &mut Engine,
+        code: u16,
+        message: String,
+        begun: Instant,
+    ) -> Result<Attempt> {
+        match code == 0 && self.is_done(&mut engine.control)? {
+            true => Ok(Attempt::Done(begun.elapsed())),
+            false => Ok(Attempt::Again(format!(
+                "the tables could not be renamed: {message}"
+            ))),
+        }
+    }
+
+    /// Whether the tables have changed their names.
+    fn is_done(&self, session: &mut Session) -> Result<bool> {
+        Ok(!exists(session, &self.names.new)? && exists(session, &self.names.old)?)
+    }
+
+    fn make_sentry(&self, session: &mut Session) -> Result<()> {
+        drop_sentry(session, self.names)?;
+        session
+            .run(&format!(
+                "CREATE TABLE {} (id INT) ENGINE=InnoDB COMMENT='{SENTRY}'",
+                identifier(&self.names.old)
+            ))
+            .map_err(MigrateError::sql("making the sentry"))?;
+        Ok(())
+    }
+
+    /// MariaDB's way; `None` when it is done.
+    fn rename_behind(
+        &self,
+        engine: &mut Engine,
+        locker: &mut Session,
+        mut renamer: Session,
+        rename: &str,
+    ) -> Result<Option<Attempt>> {
+        let id = renamer.id();
+        let sql = rename.to_owned();
+        let renaming = thread::spawn(move || renamer.run(&sql));
+        let proven = waits_for_lock(&mut engine.control, id)?;
+        if !proven {
+            // While the sentry stands, the rename fails.
+            let _ = engine.control.run(&format!("KILL {id}"));
+            locker.run("UNLOCK TABLES")?;
+            let _ = renaming.join();
+            return Ok(Some(Attempt::Again(
+                "the rename was not seen to wait for the lock".into(),
+            )));
+        }
+        locker
+            .run(&format!("DROP TABLE {}", identifier(&self.names.old)))
+            .map_err(MigrateError::sql("dropping the sentry"))?;
+        locker.run("UNLOCK TABLES")?;
+        match renaming.join() {
+            Ok(Ok(_)) => Ok(None),
+            Ok(Err(_)) | Err(_) if self.is_done(&mut engine.control)? => Ok(None),
+            Ok(Err(error)) => Ok(Some(Attempt::Again(format!(
+                "the tables could not be renamed: {}",
+                error.message
+            )))),
+            Err(_) => Ok(Some(Attempt::Again("the rename's thread has ended".into()))),
+        }
+    }
+
+    /// Reads the binary log up to the rename. Rows that were still written to the old table are written to the new one.
+    fn stragglers(&self, engine: &mut Engine) -> Result<u64> {
+        while !engine.renamed {
+            engine.absorb(Duration::from_secs(30))?;
+        }
+        let work = engine.pending.take(&engine.route.key, None);
+        let found = (work.deletions.len() + work.replacements.len()) as u64;
+        if found > 0 {
+            let mut route = engine.route.clone();
+            route.target.clone_from(&engine.route.source);
+            route.source.clone_from(&self.names.old);
+            for session in &mut engine.sessions {
+                route.prepare(session)?;
+            }
+            apply(&route, &mut engine.sessions, &work).map_err(conflict)?;
+        }
+        Ok(found)
+    }
+}
+
+/// Writes until little is left.
+fn catch_up(engine: &mut Engine) -> Result<()> {
+    let mut quiet = 0;
+    for _ in 0..10_000 {
+        let round = engine.round()?;
+        quiet = match round.rows <= FEW_ROWS && round.time <= SHORT_ROUND {
+            true => quiet + 1,
+            false => 0,
+        };
+        // Under a heavy load a round is never empty, but rounds become short.
+        if quiet >= 2 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a session is seen to wait for a lock on a table's metadata.
+fn waits_for_lock(control: &mut Session, id: u32) -> Result<bool> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        let state = control.text(&format!(
+            "SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO LIKE 'RENAME TABLE%'"
+        ))?;
+        if state == "Waiting for table metadata lock" {
+            return Ok(true);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(false)
+}
+
+/// Whether a table is in the session's database.
+pub(crate) fn exists(session: &mut Session, table: &str) -> Result<bool> {
+    let count = session.text(&format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        crate::facts::name_literal(table)
+    ))?;
+    Ok(count != "0")
+}
+
+/// Whether the table with the old one's name is only a sentry.
+pub(crate) fn is_sentry(session: &mut Session, names: &Names) -> Result<bool> {
+    let comment = session.text(&format!(
+        "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+        crate::facts::name_literal(&names.old)
+    ))?;
+    Ok(comment == SENTRY)
+}
+
+/// Drops a sentry that was left, and nothing else.
+pub(crate) fn drop_sentry(session: &mut Session, names: &Names) -> Result<()> {
+    if is_sentry(session, names)? {
+        session.run(&format!("DROP TABLE {}", identifier(&names.old)))?;
+    }
+    Ok(())
+}

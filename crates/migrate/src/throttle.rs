@@ -1,0 +1,129 @@
+//! Waiting while the server or a replica has too much to do.
+//!
+//! Only copying and comparing wait. Changes are always written: their backlog would only grow.
+
+use std::time::{Duration, Instant};
+
+use onionskin_rowstream::session::{Login, Session, SqlError};
+
+use crate::error::{MigrateError, Result};
+use crate::progress::Progress;
+
+/// When to wait.
+#[derive(Clone, Default)]
+pub struct Limits {
+    /// A status variable and its greatest value, `Threads_running=50`.
+    pub max_load: Option<(String, u64)>,
+    /// Replicas and the greatest lag in seconds that they may have.
+    pub max_lag: Option<(Vec<Login>, u64)>,
+}
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Reads `Threads_running=50`.
+pub fn parse_load(text: &str) -> std::result::Result<(String, u64), String> {
+    let parsed = text.split_once('=').and_then(|(name, limit)| {
+        let name = name.trim();
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        Some((name.to_owned(), limit.trim().parse().ok()?)).filter(|_| is_name)
+    });
+    parsed.ok_or_else(|| {
+        format!("{text:?}: write the name of a status variable and a number, Threads_running=50")
+    })
+}
+
+/// Looks now and then.
+pub(crate) struct Throttle {
+    limits: Limits,
+    replicas: Vec<Session>,
+    looked: Option<Instant>,
+    waits: bool,
+}
+
+impl Throttle {
+    pub fn new(limits: Limits) -> Result<Self> {
+        let mut replicas = Vec::new();
+        for login in limits.max_lag.iter().flat_map(|(logins, _)| logins) {
+            replicas.push(
+                Session::connect(login).map_err(MigrateError::sql("connecting to a replica"))?,
+            );
+        }
+        Ok(Self {
+            limits,
+            replicas,
+            looked: None,
+            waits: false,
+        })
+    }
+
+    /// Whether to wait now.
+    pub fn waits(&mut self, session: &mut Session, progress: &Progress) -> Result<bool> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
+            return Ok(self.waits);
+        }
+        self.looked = Some(Instant::now());
+        let reason = self.reason(session)?;
+        if let (Some(reason), false) = (&reason, self.waits) {
+            progress.note(format!("waiting: {reason}"));
+        }
+        self.waits = reason.is_some();
+        Ok(self.waits)
+    }
+
+    fn reason(&mut self, session: &mut Session) -> Result<Option<String>> {
+        if let Some((name, limit)) = &self.limits.max_load {
+            let rows = session
+                .texts(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+                .map_err(MigrateError::sql("reading the server's load"))?;
+            let value = rows.first().and_then(|row| row.get(1)?.clone());
+            let value: u64 = value.and_then(|value| value.parse().ok()).ok_or_else(|| {
+                MigrateError::Request(format!("there is no status variable {name} with a number"))
+            })?;
+            if value > *limit {
+                return Ok(Some(format!("{name} is {value}")));
+            }
+        }
+        let Some((_, limit)) = self.limits.max_lag else {
+            return Ok(None);
+        };
+        for replica in &mut self.replicas {
+            let behind = lag(replica).map_err(MigrateError::sql("reading a replica's lag"))?;
+            match behind {
+                Some(seconds) if seconds <= limit => {}
+                Some(seconds) => return Ok(Some(format!("a replica is {seconds} s behind"))),
+                None => return Ok(Some("a replica does not replicate".into())),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How far a replica is behind; `None` if it does not replicate.
+fn lag(replica: &mut Session) -> std::result::Result<Option<u64>, SqlError> {
+    let rows = match replica.named("SHOW REPLICA STATUS") {
+        Ok(rows) => rows,
+        Err(_) => replica.named("SHOW SLAVE STATUS")?,
+    };
+    let seconds = rows.into_iter().flatten().find(|(name, _)| {
+        ["Seconds_Behind_Source", "Seconds_Behind_Master"].contains(&name.as_str())
+    });
+    Ok(seconds.and_then(|(_, value)| value?.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_a_name_and_a_number() {
+        assert_eq!(
+            parse_load("Threads_running=50"),
+            Ok(("Threads_running".into(), 50))
+        );
+        for wrong in ["", "Threads_running", "a b=1", "x=-1", "'=1"] {
+            assert!(parse_load(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A connection of our own to a server: login, statements in the text protocol, and the commands of a replica.
+//!
+//! The proxy relays its clients' logins and needs none of this. Whoever follows the binlog has no client, and has to log
+//! in by itself: with `mysql_native_password` and `caching_sha2_password`, which all supported servers know. Under TLS the
+//! password's full check sends the password itself; on a plain socket it is encrypted for the server's RSA key.
+
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onionskin_wire::messages::{
+    AuthMoreData, AuthSwitchRequest, ErrPacket, HandshakeResponse41, InitialHandshake,
+};
+use onionskin_wire::rows::{ResponseHead, RowPacket, TextRow};
+use onionskin_wire::{
+    Capabilities, Connection, MariaDbCapabilities, Socket, Transport, WireError, auth,
+};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+/// `utf8mb4_general_ci`, which all supported servers know.
+const UTF8MB4: u8 = 45;
+/// How long a server may take to answer during login and for a statement of ours.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Host and TCP port.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// Path of a Unix socket.
+    Unix(PathBuf),
+}
+
+/// How to reach a server, and as whom.
+#[derive(Clone)]
+pub struct ConnectOptions {
+    /// Where it listens.
+    pub address: Address,
+    /// Account name.
+    pub user: String,
+    /// Its password; empty for none.
+    pub password: String,
+    /// TLS for TCP; a server that does not offer it is then an error. `onionskin_wire::tls::client_config` makes one.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+impl std::fmt::Debug for ConnectOptions {
+    /// Leaves out the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectOptions")
+            .field("address", &self.address)
+            .field("user", &self.user)
+            .field("tls", &self.tls.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a server could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The connection failed, or what came over it made no sense.
+    #[error("{0}")]
+    Wire(#[from] WireError),
+    /// The server refused something.
+    #[error("the server says: {message} (error {code})")]
+    Server {
+        /// MySQL error number.
+        code: u16,
+        /// The server's text.
+        message: String,
+    },
+    /// The account uses a login method that is not spoken here.
+    #[error(
+        "the account logs in with {0}; use an account with mysql_native_password or caching_sha2_password"
+    )]
+    Method(String),
+    /// TLS was asked for, and the server has none.
+    #[error("the server offers no TLS")]
+    NoTls,
+    /// A server outside the supported families.
+    #[error("the server is neither MySQL nor MariaDB: {0}")]
+    UnknownServer(String),
+}
+
+impl From<std::io::Error> for ClientError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Wire(error.into())
+    }
+}
+
+impl ClientError {
+    fn of_packet(payload: &[u8]) -> Self {
+        match ErrPacket::decode(payload) {
+            Ok(error) => Self::Server {
+                code: error.code,
+                message: String::from_utf8_lossy(&error.message).into_owned(),
+            },
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// MySQL or MariaDB: they write different events and count transactions differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// MySQL and its relatives.
+    MySql,
+    /// MariaDB.
+    MariaDb,
+}
+
+/// Rows of a statement: cells as the text protocol sends them.
+pub type TextRows = Vec<Vec<Option<Vec<u8>>>>;
+
+/// A connection that is logged in.
+pub struct Client {
+    connection: Connection,
+    deprecate_eof: bool,
+    version: String,
+    family: Family,
+}
+
+impl Client {
+    /// Connects and logs in; `autocommit` and character set are the server's defaults with utf8mb4.
+    pub fn connect(options: &ConnectOptions) -> Result<Self, ClientError> {
+        let (transport, name) = match &options.address {
+            Address::Tcp { host, port } => (
+                Transport::tcp(TcpStream::connect((host.as_str(), *port))?)?,
+                host.as_str(),
+            ),
+            Address::Unix(path) => (Transport::Unix(UnixStream::connect(path)?), "localhost"),
+        };
+        transport.set_read_timeout(Some(PATIENCE))?;
+        let mut connection = Connection::new(transport);
+        let greeting = connection.read_payload()?;
+        if ErrPacket::is_err(greeting) {
+            return Err(ClientError::of_packet(greeting));
+        }
+        let greeting = InitialHandshake::decode(greeting)?;
+        let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
+        let family = match greeting.is_mariadb() || version.contains("MariaDB") {
+            true => Family::MariaDb,
+            false => Family::MySql,
+        };
+        let wanted = Capabilities::LONG_PASSWORD
+            | Capabilities::LONG_FLAG
+            | Capabilities::PROTOCOL_41
+            | Capabilities::TRANSACTIONS
+            | Capabilities::SECURE_CONNECTION
+            | Capabilities::PLUGIN_AUTH
+            | Capabilities::DEPRECATE_EOF;
+        let mut login = HandshakeResponse41 {
+            // What this bit means depends on the family; set, it asks for nothing.
+            capabilities: wanted & (greeting.capabilities | Capabilities::LONG_PASSWORD),
+            mariadb_capabilities: MariaDbCapabilities::empty(),
+            max_packet_size: 1 << 30,
+            charset: UTF8MB4,
+            username: options.user.clone().into_bytes(),
+            auth_response: Vec::new(),
+            database: None,
+            auth_plugin: None,
+            connect_attrs: None,
+        };
+        if let (Some(tls), Address::Tcp { .. }) = (&options.tls, &options.address) {
+            if !greeting.capabilities.contains(Capabilities::SSL) {
+                return Err(ClientError::NoTls);
+            }
+            let name = ServerName::try_from(name.to_owned())
+                .map_err(|_| WireError::Malformed("host name"))?;
+            login.capabilities |= Capabilities::SSL;
+            login.ssl_request().encode(connection.begin_payload());
+            connection.end_payload()?;
+            connection.flush()?;
+            connection.upgrade_client_tls(Arc::clone(tls), name)?;
+        }
+        let password = options.password.as_bytes();
+        let mut method = greeting.auth_plugin.clone();
+        let mut scramble = scramble_of(&greeting.auth_data).to_vec();
+        // A method that is not known yet may be changed by the server's next word.
+        if let Some(answer) = first_answer(&method, password, &scramble) {
+            login.auth_response = answer;
+        } else {
+            method = auth::MYSQL_NATIVE_PASSWORD.as_bytes().to_vec();
+            login.auth_response = auth::native_password(password, &scramble);
+        }
+        login.auth_plugin = Some(method.clone());
+        login.encode(connection.begin_payload())?;
+        connection.end_payload()?;
+        connection.flush()?;
+        loop {
+            let payload = connection.read_payload()?.to_vec();
+            match payload.first() {
+                Some(0x00) => break,
+                Some(&ErrPacket::HEADER) => return Err(ClientError::of_packet(&payload)),
+                Some(&AuthSwitchRequest::HEADER) => {
+                    let switch = AuthSwitchRequest::decode(&payload)?;
+                    method = switch.plugin.clone();
+                    scramble = switch.scramble().to_vec();
+                    let answer = first_answer(&method, password, &scramble).ok_or_else(|| {
+                        ClientError::Method(String::from_utf8_lossy(&method).into_owned())
+                    })?;
+                    connection.write_payload(&answer)?;
+                    connection.flush()?;
+                }
+                Some(&AuthMoreData::HEADER) => {
+                    let data = AuthMoreData::decode(&payload)?.data.to_vec();
+                    full_authentication(&mut connection, &data, password, &scramble)?;
+                }
+                _ => return Err(WireError::Malformed("answer to a login").into()),
+            }
+        }
+        Ok(Self {
+            deprecate_eof: login.capabilities.contains(Capabilities::DEPRECATE_EOF),
+            connection,
+            version,
+            family,
+        })
+    }
+
+    /// The server's version as it greets.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The server's family.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Runs one statement and returns its rows; none for a statement without a result.
+    pub fn query(&mut self, sql: &str) -> Result<TextRows, ClientError> {
+        self.command(0x03, sql.as_bytes())?;
+        let head = self.connection.read_payload()?;
+        let columns = match ResponseHead::classify(head)? {
+            ResponseHead::Ok => return Ok(Vec::new()),
+            ResponseHead::Err => return Err(ClientError::of_packet(head)),
+            ResponseHead::LocalInfile => {
+                return Err(WireError::Malformed("a request for a local file").into());
+            }
+            ResponseHead::Columns(columns) => columns,
+        };
+        let definitions = columns + u64::from(!self.deprecate_eof);
+        for _ in 0..definitions {
+            self.connection.read_payload()?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let payload = self.connection.read_payload()?;
+            match RowPacket::classify(payload, self.deprecate_eof) {
+                RowPacket::End => return Ok(rows),
+                RowPacket::Err => return Err(ClientError::of_packet(payload)),
+                RowPacket::Row => {
+                    let mut row = TextRow::new(payload);
+                    let mut cells = Vec::with_capacity(columns as usize);
+                    while !row.is_empty() {
+                        cells.push(row.cell()?.map(<[u8]>::to_vec));
+                    }
+                    rows.push(cells);
+                }
+            }
+        }
+    }
+
+    /// The first cell of the first row as text; `None` for NULL and for no row.
+    pub fn query_text(&mut self, sql: &str) -> Result<Option<String>, ClientError> {
+        let rows = self.query(sql)?;
+        let cell = rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next());
+        Ok(cell
+            .flatten()
+            .map(|cell| String::from_utf8_lossy(&cell).into_owned()))
+    }
+
+    /// Sends a command.
+    pub(crate) fn command(&mut self, command: u8, arguments: &[u8]) -> Result<(), ClientError> {
+        self.connection.reset_sequence();
+        let out = self.connection.begin_payload();
+        out.push(command);
+        out.extend_from_slice(arguments);
+        self.connection.end_payload()?;
+        self.connection.flush()?;
+        Ok(())
+    }
+
+    /// Reads the answer of a command that is answered by OK or an error.
+    pub(crate) fn read_ok(&mut self) -> Result<(), ClientError> {
+        let payload = self.connection.read_payload()?;
+        match ErrPacket::is_err(payload) {
+            true => Err(ClientError::of_packet(payload)),
+            false => Ok(()),
+        }
+    }
+
+    /// The next packet of a stream; `None` at its end.
+    pub(crate) fn read_streamed(&mut self) -> Result<Option<&[u8]>, ClientError> {
+        let payload = self.connection.read_payload()?;
+        match payload.first() {
+            Some(0x00) => Ok(Some(&payload[1..])),
+            Some(&ErrPacket::HEADER) => Err(ClientError::of_packet(payload)),
+            Some(0xfe) if payload.len() < 9 => Ok(None),
+            _ => Err(WireError::Malformed("packet of a binlog stream").into()),
+        }
+    }
+
+    /// Whether a packet can be read without waiting.
+    pub(crate) fn has_packet(&self) -> bool {
+        self.connection.has_buffered_packet()
+    }
+
+    /// Limits how long a read waits.
+    pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<(), ClientError> {
+        Ok(self.connection.transport().set_read_timeout(limit)?)
+    }
+
+    /// A handle with which another thread can end this connection.
+    pub fn closer(&self) -> Result<Socket, ClientError> {
+        Ok(self.connection.transport().try_clone_socket()?)
+    }
+}
+
+/// The greeting's scramble without the zero byte that closes it.
+fn scramble_of(data: &[u8]) -> &[u8] {
+    data.strip_suffix(&[0])
+        .filter(|s| s.len() >= 20)
+        .unwrap_or(data)
+}
+
+/// The answer to the server's scramble; `None` for a method not spoken here.
+fn first_answer(method: &[u8], password: &[u8], scramble: &[u8]) -> Option<Vec<u8>> {
+    match std::str::from_utf8(method).ok()? {
+        auth::MYSQL_NATIVE_PASSWORD => Some(auth::native_password(password, scramble)),
+        auth::CACHING_SHA2_PASSWORD => Some(auth::caching_sha2_password(password, scramble)),
+        _ => None,
+    }
+}
+
+/// The second half of `caching_sha2_password`, when the server does not remember the password.
+fn full_authentication(
+    connection: &mut Connection,
+    data: &[u8],
+    password: &[u8],
+    scramble: &[u8],
+) -> Result<(), ClientError> {
+    match data {
+        d if d == AuthMoreData::FAST_AUTH_OK => Ok(()),
+        d if d == AuthMoreData::FULL_AUTH => {
+            let answer = match connection.is_secure() {
+                true => auth::cleartext_password(password),
+                false => AuthMoreData::REQUEST_PUBLIC_KEY.to_vec(),
+            };
+            connection.write_payload(&answer)?;
+            Ok(connection.flush()?)
+        }
+        // The server's key, which was asked for.
+        key => {
+            let answer = auth::encrypt_password(password, scramble, key)?;
+            connection.write_payload(&answer)?;
+            Ok(connection.flush()?)
+        }
+    }
+}

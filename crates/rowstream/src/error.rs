@@ -1,0 +1,35 @@
+//! What can go wrong while rows are moved.
+
+use crate::session::SqlError;
+
+/// Why rows could not be copied, written or compared.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// The server refused a statement, or the connection broke.
+    #[error(transparent)]
+    Sql(#[from] SqlError),
+    /// A value could not be sealed, opened or understood.
+    #[error("the row with key {key}: {reason}")]
+    Value {
+        /// Its key.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key has a NULL although its columns are NOT NULL.
+    #[error(
+        "a row has NULL in its key: the table's definition has changed, begin again with --abort"
+    )]
+    NullKey,
+    /// The checkpoint cannot be read.
+    #[error(
+        "the state in the table {table} is damaged or was written by a newer version: use that version, or begin again with --abort"
+    )]
+    Checkpoint {
+        /// The checkpoint's table.
+        table: String,
+    },
+    /// A thread of ours panicked.
+    #[error("a thread has ended unexpectedly; --resume goes on from the last checkpoint")]
+    Panicked,
+}

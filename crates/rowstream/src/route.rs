@@ -1,0 +1,262 @@
+//! How rows get from the old table into the new one.
+//!
+//! Columns that stay as they are never leave the server: `INSERT … SELECT` copies them, so every type arrives exactly. What
+//! has to be computed outside of it (sealed cells) is read, transformed, put into a temporary table beside the key, and
+//! joined to the old table's row. Should that row change between the read and the join, then its event is still to come,
+//! and the row is written again.
+
+use std::sync::Arc;
+
+use onionskin_schema::identifier;
+
+use crate::RowError;
+use crate::key::{Key, KeyDefinition, column_of};
+use crate::session::{Cell, Row, Session, SqlError};
+
+/// Computes columns of the new table from columns of the old one. Used by many threads at once.
+pub trait Transform: Send + Sync {
+    /// The columns of the old table that it reads, as expressions over the table `source`.
+    fn inputs(&self, source: &str) -> Vec<String>;
+    /// The columns of the new table that it gives.
+    fn outputs(&self) -> &[String];
+    /// Appends the outputs of a row as SQL constants with commas between them.
+    fn compute(&self, inputs: &[Cell], out: &mut String) -> Result<(), String>;
+    /// What verifying reads of the new table, as expressions over the table `target`.
+    fn stored(&self, target: &str) -> Vec<String>;
+    /// Whether what is stored is what the inputs give.
+    fn agrees(&self, inputs: &[Cell], stored: &[Cell]) -> Result<bool, String>;
+}
+
+/// A column that the server copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Its name in the new table.
+    pub target: String,
+    /// Its name in the old one; `None` for a constant.
+    pub source: Option<String>,
+    /// What is written if there is no source: an expression without columns.
+    pub constant: String,
+    /// An expression whose value is the same in both tables where the row was copied right, with `{}` for the qualified
+    /// column; `None` if the column cannot be compared.
+    pub compared: Option<String>,
+}
+
+/// From one table to the other, in one database.
+#[derive(Clone)]
+pub struct Route {
+    /// The database.
+    pub database: String,
+    /// The old table.
+    pub source: String,
+    /// The new table.
+    pub target: String,
+    /// The key by which rows are found in both.
+    pub key: KeyDefinition,
+    /// The columns that the server copies.
+    pub copied: Vec<Copied>,
+    /// What is computed outside of it.
+    pub transform: Option<Arc<dyn Transform>>,
+}
+
+/// What happens to a row that meets another one on a unique key of the new table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meeting {
+    /// The row in the table stays: what is copied is never newer than what changes have brought.
+    Keep,
+    /// The row in the table goes: what a change brings is never older than what is there, except for rows that are written again.
+    Replace,
+    /// It is an error, which names the value.
+    Conflict,
+}
+
+/// The temporary table for computed columns, one for each session.
+const STAGE: &str = "onionskin_stage";
+/// How long a statement with computed values may get, in bytes; servers take 16 MiB and more.
+const LONGEST_INSERT: usize = 1 << 20;
+
+impl Route {
+    /// A table's name in SQL, with its database.
+    pub fn qualified(&self, table: &str) -> String {
+        format!("{}.{}", identifier(&self.database), identifier(table))
+    }
+
+    /// Prepares a session: makes it use the database, and its temporary table if the route computes anything.
+    pub fn prepare(&self, session: &mut Session) -> Result<(), SqlError> {
+        session.run(&format!("USE {}", identifier(&self.database)))?;
+        let Some(transform) = &self.transform else {
+            return Ok(());
+        };
+        let mut columns: Vec<String> = self
+            .key
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, column)| format!("{} AS k{n}", column_of(&self.source, &column.name)))
+            .collect();
+        columns.extend(
+            transform
+                .outputs()
+                .iter()
+                .enumerate()
+                .map(|(n, name)| format!("{} AS c{n}", column_of(&self.target, name))),
+        );
+        session.run(&format!("DROP TEMPORARY TABLE IF EXISTS {STAGE}"))?;
+        session.run(&format!(
+            "CREATE TEMPORARY TABLE {STAGE} ENGINE=InnoDB SELECT {} FROM {} CROSS JOIN {} WHERE FALSE",
+            columns.join(", "),
+            identifier(&self.source),
+            identifier(&self.target),
+        ))?;
+        Ok(())
+    }
+
+    /// The statement that copies the rows for which `condition` over the old table holds, if nothing is computed.
+    pub fn copy_statement(&self, condition: &str, meeting: Meeting) -> String {
+        let (targets, sources) = self.lists();
+        format!(
+            "{} INTO {} ({}) SELECT {} FROM {} FORCE INDEX ({}) WHERE {condition}{}",
+            verb(meeting),
+            identifier(&self.target),
+            targets.join(", "),
+            sources.join(", "),
+            identifier(&self.source),
+            identifier(&self.key.index),
+            self.tail(meeting),
+        )
+    }
+
+    fn lists(&self) -> (Vec<String>, Vec<String>) {
+        let targets = self.copied.iter().map(|c| identifier(&c.target)).collect();
+        let sources = self.copied.iter().map(|c| match &c.source {
+            Some(source) => column_of(&self.source, source),
+            None => c.constant.clone(),
+        });
+        (targets, sources.collect())
+    }
+
+    fn tail(&self, meeting: Meeting) -> String {
+        if meeting != Meeting::Keep {
+            return String::new();
+        }
+        // INSERT IGNORE would let values be cut, too.
+        let first = &self.key.columns[0].name;
+        format!(
+            " ON DUPLICATE KEY UPDATE {0} = {0}",
+            column_of(&self.target, first)
+        )
+    }
+
+    /// Writes the rows for which `condition` over the old table holds, as they are now. Returns how many there were.
+    pub fn write(
+        &self,
+        session: &mut Session,
+        condition: &str,
+        meeting: Meeting,
+    ) -> Result<u64, RowError> {
+        let Some(transform) = &self.transform else {
+            let sql = self.copy_statement(condition, meeting);
+            return Ok(session.run_until_done(&sql)?);
+        };
+        let parts = self.key.columns.len();
+        let mut read = vec![self.key.select_list(&self.source)];
+        read.extend(transform.inputs(&self.source));
+        let rows = session.rows(&format!(
+            "SELECT {} FROM {} FORCE INDEX ({}) WHERE {condition}",
+            read.join(", "),
+            identifier(&self.source),
+            identifier(&self.key.index),
+        ))?;
+        let names: Vec<String> = (0..parts)
+            .map(|n| format!("k{n}"))
+            .chain((0..transform.outputs().len()).map(|n| format!("c{n}")))
+            .collect();
+        let head = format!("INSERT INTO {STAGE} ({}) VALUES ", names.join(", "));
+        let count = rows.len() as u64;
+        let mut sql = head.clone();
+        for row in rows {
+            let (key, inputs) = split(row, parts)?;
+            sql.push_str(if sql.len() == head.len() { "(" } else { ",(" });
+            for (part, column) in key.0.iter().zip(&self.key.columns) {
+                sql.push_str(&column.literal(part));
+                sql.push(',');
+            }
+            transform
+                .compute(&inputs, &mut sql)
+                .map_err(|reason| RowError::Value {
+                    key: key.shown(&self.key),
+                    reason,
+                })?;
+            sql.push(')');
+            if sql.len() > LONGEST_INSERT {
+                self.flush_stage(session, &sql, meeting)?;
+                sql.clone_from(&head);
+            }
+        }
+        if sql.len() > head.len() {
+            self.flush_stage(session, &sql, meeting)?;
+        }
+        Ok(count)
+    }
+
+    fn flush_stage(
+        &self,
+        session: &mut Session,
+        insert: &str,
+        meeting: Meeting,
+    ) -> Result<(), RowError> {
+        let Some(transform) = &self.transform else {
+            return Ok(());
+        };
+        let (mut targets, mut sources) = self.lists();
+        for (n, name) in transform.outputs().iter().enumerate() {
+            targets.push(identifier(name));
+            sources.push(format!("{STAGE}.c{n}"));
+        }
+        let join: Vec<String> = self
+            .key
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, column)| format!("{} = {STAGE}.k{n}", column_of(&self.source, &column.name)))
+            .collect();
+        session.run(&format!("DELETE FROM {STAGE}"))?;
+        session.run(insert)?;
+        let sql = format!(
+            "{} INTO {} ({}) SELECT STRAIGHT_JOIN {} FROM {STAGE} JOIN {} FORCE INDEX ({}) ON {}{}",
+            verb(meeting),
+            identifier(&self.target),
+            targets.join(", "),
+            sources.join(", "),
+            identifier(&self.source),
+            identifier(&self.key.index),
+            join.join(" AND "),
+            self.tail(meeting),
+        );
+        session.run_until_done(&sql)?;
+        Ok(())
+    }
+
+    /// Deletes the rows with these keys from the new table; there is at least one.
+    pub fn delete(&self, session: &mut Session, keys: &[Key]) -> Result<u64, SqlError> {
+        let sql = format!(
+            "DELETE FROM {} WHERE {}",
+            identifier(&self.target),
+            self.key.among(&self.target, keys)
+        );
+        session.run_until_done(&sql)
+    }
+}
+
+fn verb(meeting: Meeting) -> &'static str {
+    match meeting {
+        Meeting::Keep | Meeting::Conflict => "INSERT",
+        Meeting::Replace => "REPLACE",
+    }
+}
+
+/// The key, which comes first, and the rest of a row.
+pub(crate) fn split(mut row: Row, parts: usize) -> Result<(Key, Row), RowError> {
+    let rest = row.split_off(parts.min(row.len()));
+    let key: Option<Vec<Vec<u8>>> = row.into_iter().collect();
+    Ok((Key(key.ok_or(RowError::NullKey)?), rest))
+}

@@ -1,0 +1,202 @@
+//! Sessions of our own on the server, set up so that values arrive and leave as they are stored.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Value};
+
+/// Where the server is, and as whom it is spoken to.
+#[derive(Clone)]
+pub struct Login {
+    /// Its address.
+    pub address: Address,
+    /// Account.
+    pub user: String,
+    /// Password, if it has one.
+    pub password: Option<String>,
+}
+
+/// Where the server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A name or an address, and the port.
+    Tcp(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// A statement that failed, or a connection that did.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct SqlError {
+    /// The server's error number; 0 where the connection broke, so that the outcome is not known.
+    pub code: u16,
+    /// What the server said.
+    pub message: String,
+}
+
+impl SqlError {
+    /// Whether the statement was rolled back for other transactions' sake and may simply be sent again.
+    pub fn is_retryable(&self) -> bool {
+        const LOCK_WAIT: u16 = 1205;
+        const DEADLOCK: u16 = 1213;
+        matches!(self.code, LOCK_WAIT | DEADLOCK)
+    }
+}
+
+impl From<mysql::Error> for SqlError {
+    fn from(error: mysql::Error) -> Self {
+        match error {
+            mysql::Error::MySqlError(error) => Self {
+                code: error.code,
+                message: error.message,
+            },
+            other => Self {
+                code: 0,
+                message: other.to_string(),
+            },
+        }
+    }
+}
+
+/// A value as the text protocol sends it; `None` is NULL.
+pub type Cell = Option<Vec<u8>>;
+/// A row of them.
+pub type Row = Vec<Cell>;
+
+/// How long a statement of ours waits for a lock on a row.
+const ROW_LOCK_WAIT: u32 = 10;
+/// How often a statement that met a deadlock is sent again.
+const ATTEMPTS: u32 = 12;
+
+/// One connection.
+///
+/// Times are in UTC; strings come in the bytes of their column's own character set; zeros stay zeros in AUTO_INCREMENT
+/// columns; values that do not fit are errors, while any date that may stand in a column can be written again; reads
+/// inside of writes take no locks (READ COMMITTED).
+pub struct Session {
+    conn: Conn,
+}
+
+impl Session {
+    /// Connects and sets the session up.
+    pub fn connect(login: &Login) -> Result<Self, SqlError> {
+        let options = OptsBuilder::new()
+            .user(Some(&login.user))
+            .pass(login.password.as_deref())
+            .tcp_connect_timeout(Some(Duration::from_secs(10)));
+        let options = match &login.address {
+            Address::Unix(path) => options.socket(Some(path.to_string_lossy())),
+            Address::Tcp(host, port) => options
+                .ip_or_hostname(Some(host.clone()))
+                .tcp_port(*port)
+                .prefer_socket(false),
+        };
+        let mut session = Self {
+            conn: Conn::new(options)?,
+        };
+        session.run(&format!(
+            "SET NAMES utf8mb4, character_set_results = NULL, time_zone = '+00:00', \
+             sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION', \
+             innodb_lock_wait_timeout = {ROW_LOCK_WAIT}, wait_timeout = 86400, net_read_timeout = 600, \
+             net_write_timeout = 600, sql_safe_updates = 0, autocommit = 1, sql_auto_is_null = 0"
+        ))?;
+        session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        let is_mariadb = session.is_mariadb()?;
+        session.run(if is_mariadb {
+            // A list of keys is to be looked up in the index, not joined as a table; a statement may take its time.
+            "SET in_predicate_conversion_threshold = 0, max_statement_time = 0, check_constraint_checks = 1"
+        } else {
+            "SET range_optimizer_max_mem_size = 0, max_execution_time = 0, information_schema_stats_expiry = 0, \
+             sql_require_primary_key = 0"
+        })?;
+        Ok(session)
+    }
+
+    /// Whether the server is MariaDB and not MySQL.
+    pub fn is_mariadb(&mut self) -> Result<bool, SqlError> {
+        Ok(self.text("SELECT VERSION()")?.contains("MariaDB"))
+    }
+
+    /// The connection's number on the server.
+    pub fn id(&self) -> u32 {
+        self.conn.connection_id()
+    }
+
+    /// Runs a statement; returns how many rows it affected.
+    pub fn run(&mut self, sql: &str) -> Result<u64, SqlError> {
+        self.conn.query_drop(sql)?;
+        Ok(self.conn.affected_rows())
+    }
+
+    /// Runs a statement that commits by itself; again if the server undid it because of a deadlock.
+    pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
+        let mut attempt = 1;
+        loop {
+            match self.run(sql) {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
+                    std::thread::sleep(Duration::from_millis(u64::from(attempt) * 5));
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// All rows of a query.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, SqlError> {
+        let mut rows = Vec::new();
+        for row in self.conn.query_iter(sql)? {
+            rows.push(row?.unwrap().into_iter().map(cell).collect());
+        }
+        Ok(rows)
+    }
+
+    /// All rows as text; what is not UTF-8 is replaced.
+    pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SqlError> {
+        let text = |cell: Cell| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let rows = self.rows(sql)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| row.into_iter().map(text).collect())
+            .collect())
+    }
+
+    /// The first cell of the first row as text; empty if there is none.
+    pub fn text(&mut self, sql: &str) -> Result<String, SqlError> {
+        let mut rows = self.texts(sql)?;
+        Ok(rows
+            .drain(..)
+            .next()
+            .and_then(|row| row.into_iter().next().flatten())
+            .unwrap_or_default())
+    }
+
+    /// Rows with the names of their columns, for SHOW statements whose columns differ between versions.
+    pub fn named(&mut self, sql: &str) -> Result<Vec<Vec<(String, Option<String>)>>, SqlError> {
+        let mut rows = Vec::new();
+        for row in self.conn.query_iter(sql)? {
+            let row = row?;
+            let names: Vec<String> = row
+                .columns_ref()
+                .iter()
+                .map(|column| column.name_str().into_owned())
+                .collect();
+            let cells = row
+                .unwrap()
+                .into_iter()
+                .map(|value| cell(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+            rows.push(names.into_iter().zip(cells).collect());
+        }
+        Ok(rows)
+    }
+}
+
+fn cell(value: Value) -> Cell {
+    match value {
+        Value::NULL => None,
+        Value::Bytes(bytes) => Some(bytes),
+        other => Some(other.as_sql(true).into_bytes()),
+    }
+}

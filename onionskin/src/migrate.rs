@@ -1,0 +1,418 @@
+//! `onionskin migrate`: changes a table while the application writes to it.
+
+use std::{
+    io::{IsTerminal, stderr},
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use onionskin_keys::KeySet;
+use onionskin_migrate::{
+    Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, parse_columns, parse_load, status,
+};
+use onionskin_proxy::Backend;
+use onionskin_rowstream::session::{Address, Login};
+
+use crate::{
+    config_file::{BackendTlsMode, ConfigFile},
+    error::CommandError,
+    home,
+    serve::parse_backend,
+};
+
+/// How often the bar moves.
+const BAR: Duration = Duration::from_millis(200);
+/// How often a line is printed where there is no terminal.
+const LINE: Duration = Duration::from_secs(10);
+
+/// Change a table while it is read and written: encrypt, decrypt, other capabilities, other keys, any ALTER
+///
+/// A new table is filled beside the old one, kept up to date from the binary log, compared with it row by row, and takes its
+/// place. Nothing is locked but for the last moment; a kill at any time loses nothing: --resume goes on. The configuration is needed
+/// for protected columns only.
+#[derive(Args)]
+pub struct Migrate {
+    /// The table: DATABASE.TABLE
+    #[arg(required_unless_present = "status", value_parser = parse_table)]
+    table: Option<(String, String)>,
+    #[command(flatten)]
+    what: What,
+    /// The configuration [default: onionskin.toml, if there is one]
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server, instead of the configuration's: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    backend: Option<String>,
+    /// Account that may define tables and read the binary log (docs/migrate.md lists its privileges)
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// Environment variable that holds its password; no password if it is not set
+    #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
+    password_env: String,
+    /// How many threads copy and write
+    #[arg(long, value_name = "N", default_value = "4", value_parser = parse_threads)]
+    threads: usize,
+    /// Wait while a replica is more seconds behind than this
+    #[arg(long, value_name = "SECONDS", requires = "replica")]
+    max_lag: Option<u64>,
+    /// A replica that --max-lag looks at, with the same account: host:port or unix:/path
+    #[arg(long, value_name = "ADDR", requires = "max_lag")]
+    replica: Vec<String>,
+    /// Wait while a status variable is greater, for example Threads_running=50
+    #[arg(long, value_name = "NAME=N", value_parser = parse_load)]
+    max_load: Option<(String, u64)>,
+    /// Whether to switch tables as soon as everything is ready; if postponed, --resume does it
+    #[arg(long, value_name = "WHEN", default_value = "now")]
+    cut_over: CutOver,
+    /// Drop the old table after the switch, which otherwise stays as TABLE_onionskin_old
+    #[arg(long)]
+    drop_old: bool,
+    /// Check everything and print the statements; nothing is changed
+    #[arg(long, conflicts_with_all = ["resume", "abort", "status"])]
+    dry_run: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What is done. Exactly one of them.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// Protect columns: "name: eq; age: eq range; note:"
+    #[arg(long, value_name = "COLUMNS")]
+    encrypt: Option<String>,
+    /// Make protected columns plaintext again: "name, age"
+    #[arg(long, value_name = "COLUMNS")]
+    decrypt: Option<String>,
+    /// Give protected columns more capabilities: "name: eq"
+    #[arg(long, value_name = "COLUMNS")]
+    add: Option<String>,
+    /// Take capabilities from protected columns: "age: range"
+    #[arg(long, value_name = "COLUMNS")]
+    drop: Option<String>,
+    /// Seal everything under the active key
+    #[arg(long)]
+    rotate: bool,
+    /// Specifications of ALTER TABLE, for a table without protected columns: "ADD COLUMN c INT"
+    #[arg(long, value_name = "SPECIFICATIONS")]
+    alter: Option<String>,
+    /// Write the table anew
+    #[arg(long)]
+    rebuild: bool,
+    /// Go on with a migration that was killed, has failed or was postponed
+    #[arg(long)]
+    resume: bool,
+    /// Remove everything that an unfinished migration has made; the table is as it was
+    #[arg(long)]
+    abort: bool,
+    /// List the migrations that have begun and not ended
+    #[arg(long)]
+    status: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CutOver {
+    /// As soon as everything is ready
+    Now,
+    /// Not yet
+    Postpone,
+}
+
+impl What {
+    fn operation(&self) -> Result<Option<Operation>, CommandError> {
+        let columns = |text: &String| parse_columns(text).map_err(CommandError::Arguments);
+        Ok(Some(match self {
+            Self {
+                encrypt: Some(text),
+                ..
+            } => Operation::Encrypt(columns(text)?),
+            Self {
+                decrypt: Some(text),
+                ..
+            } => {
+                let names = text.split([',', ';', ' ']).map(str::trim);
+                Operation::Decrypt(names.filter(|n| !n.is_empty()).map(str::to_owned).collect())
+            }
+            Self {
+                add: Some(text), ..
+            } => Operation::Add(columns(text)?),
+            Self {
+                drop: Some(text), ..
+            } => Operation::Drop(columns(text)?),
+            Self {
+                alter: Some(text), ..
+            } => Operation::Alter(text.clone()),
+            Self { rotate: true, .. } => Operation::Rotate,
+            Self { rebuild: true, .. } => Operation::Rebuild,
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Migrate {
+    /// Does it.
+    pub fn run(self) -> Result<(), CommandError> {
+        let (keys, backend) = self.configuration()?;
+        let login = self.login(&backend)?;
+        if self.what.status {
+            return print_status(&login);
+        }
+        let operation = self.what.operation()?;
+        let Some((database, table)) = self.table.clone() else {
+            return Err(CommandError::Arguments("which table?".into()));
+        };
+        let job = Job {
+            limits: Limits {
+                max_load: self.max_load.clone(),
+                max_lag: self.replicas()?,
+            },
+            login,
+            database,
+            table,
+            keys,
+            threads: self.threads,
+            switch: self.cut_over == CutOver::Now,
+            drop_old: self.drop_old,
+        };
+        match operation {
+            Some(operation) if self.dry_run => {
+                for line in job.dry_run(&operation)? {
+                    println!("{line};");
+                }
+                Ok(())
+            }
+            None if self.what.abort => {
+                job.abort()?;
+                println!("{}.{} is as it was", job.database, job.table);
+                Ok(())
+            }
+            operation => {
+                let progress = Progress::default();
+                let shown = Shown::start(&progress, self.quiet);
+                let begun = Instant::now();
+                let done = match &operation {
+                    Some(operation) => job.run(operation, &progress),
+                    None => job.resume(&progress),
+                };
+                drop(shown);
+                print_done(&job, &done?, begun.elapsed());
+                Ok(())
+            }
+        }
+    }
+
+    fn configuration(&self) -> Result<(Option<Keys>, Backend), CommandError> {
+        let path = self.config.clone().unwrap_or_else(home::default_config);
+        let file = match self.config.is_some() || path.exists() {
+            true => Some(ConfigFile::read(&path)?),
+            false => None,
+        };
+        let backend = match (&self.backend, &file) {
+            (Some(given), _) => parse_backend(given)?,
+            (None, Some(file)) => {
+                let is_tcp = matches!(file.backend, Backend::Tcp { .. });
+                let wanted = matches!(
+                    file.backend_tls,
+                    Some(BackendTlsMode::Required | BackendTlsMode::Verify)
+                );
+                if is_tcp && wanted {
+                    return Err(CommandError::Arguments(
+                        "migrate connects without TLS, and the configuration requires TLS: name a way that needs none with \
+                         --backend, for example unix:/path on the server's machine"
+                            .into(),
+                    ));
+                }
+                file.backend.clone()
+            }
+            (None, None) => {
+                return Err(CommandError::Arguments(
+                    "name the server with --backend, or a configuration with -c".into(),
+                ));
+            }
+        };
+        let Some(file) = file else {
+            return Ok((None, backend));
+        };
+        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+        let keys = Keys {
+            set: Arc::new(keys),
+            suite: file.suite,
+        };
+        Ok((Some(keys), backend))
+    }
+
+    fn login(&self, backend: &Backend) -> Result<Login, CommandError> {
+        Ok(Login {
+            address: match backend {
+                Backend::Tcp { host, port } => Address::Tcp(host.clone(), *port),
+                Backend::Unix(path) => Address::Unix(path.clone()),
+            },
+            user: self.user.clone(),
+            password: std::env::var(&self.password_env).ok(),
+        })
+    }
+
+    fn replicas(&self) -> Result<Option<(Vec<Login>, u64)>, CommandError> {
+        let Some(seconds) = self.max_lag else {
+            return Ok(None);
+        };
+        let logins = self
+            .replica
+            .iter()
+            .map(|address| self.login(&parse_backend(address)?));
+        Ok(Some((logins.collect::<Result<_, _>>()?, seconds)))
+    }
+}
+
+fn parse_table(text: &str) -> Result<(String, String), String> {
+    match text.split_once('.') {
+        Some((database, table)) if !database.is_empty() && !table.is_empty() => {
+            Ok((database.to_owned(), table.to_owned()))
+        }
+        _ => Err("write DATABASE.TABLE".into()),
+    }
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads) if (1..MOST_THREADS).contains(&threads) => Ok(threads),
+        _ => Err(format!("1 to {}", MOST_THREADS - 1)),
+    }
+}
+
+fn print_status(login: &Login) -> Result<(), CommandError> {
+    for running in status(login)? {
+        println!(
+            "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC",
+            running.database,
+            running.table,
+            running.operation,
+            running.phase,
+            running.rows,
+            running.estimate,
+            running.changes,
+            running.position,
+            running.written_at
+        );
+    }
+    Ok(())
+}
+
+fn print_done(job: &Job, done: &Done, time: Duration) {
+    println!(
+        "{}.{}: {} rows copied, {} changes written, all rows compared, {} repaired, in {:.1} s",
+        job.database,
+        job.table,
+        done.rows,
+        done.changes,
+        done.repaired,
+        time.as_secs_f64()
+    );
+    match &done.switched {
+        None if done.old.is_none() => {
+            println!("everything is ready: --resume switches the tables when you want it");
+        }
+        None => println!("the tables had been switched"),
+        Some(switched) => {
+            println!(
+                "switched: statements on the table waited for at most {:.1} ms (attempt {})",
+                switched.stall.as_secs_f64() * 1e3,
+                switched.attempts
+            );
+            if switched.stragglers > 0 {
+                println!(
+                    "warning: {} rows were written between the lock and the rename, and were written again to the new table",
+                    switched.stragglers
+                );
+            }
+        }
+    }
+    if let Some(old) = &done.old {
+        println!(
+            "the old rows are in {}.{old} until you drop it",
+            job.database
+        );
+    }
+    if !done.plaintext_logs.is_empty() {
+        println!(
+            "warning: what is encrypted now stands in plaintext in the binary logs up to now ({}), on replicas, in backups, \
+             and in the old table's file and undo: purge, expire or destroy them",
+            done.plaintext_logs.join(", ")
+        );
+    }
+}
+
+/// Shows progress until it is dropped.
+struct Shown(Option<(std::sync::mpsc::Sender<()>, thread::JoinHandle<()>)>);
+
+impl Shown {
+    fn start(progress: &Progress, quiet: bool) -> Self {
+        if quiet {
+            return Self(None);
+        }
+        let (stop, stopped) = channel();
+        let progress = progress.clone();
+        let shown = thread::spawn(move || {
+            let bar = stderr().is_terminal().then(bar);
+            let pause = if bar.is_some() { BAR } else { LINE };
+            let begun = Instant::now();
+            loop {
+                let ended = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
+                for note in progress.notes() {
+                    match &bar {
+                        Some(bar) => bar.println(format!("onionskin: {note}")),
+                        None => eprintln!("onionskin: {note}"),
+                    }
+                }
+                if ended {
+                    break;
+                }
+                let (done, estimate) = progress.rows();
+                let beside = format!("{} changes, lag {} s", progress.changes(), progress.lag());
+                match &bar {
+                    Some(bar) => {
+                        bar.set_length(estimate.max(done));
+                        bar.set_position(done);
+                        bar.set_prefix(progress.phase());
+                        bar.set_message(beside);
+                    }
+                    None => eprintln!(
+                        "onionskin: {}: {done} of about {estimate} rows, {beside}, after {} s",
+                        progress.phase(),
+                        begun.elapsed().as_secs()
+                    ),
+                }
+            }
+            if let Some(bar) = bar {
+                bar.finish_and_clear();
+            }
+        });
+        Self(Some((stop, shown)))
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some((stop, shown)) = self.0.take() {
+            drop(stop);
+            let _ = shown.join();
+        }
+    }
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let template = "{prefix} {wide_bar} {pos} of {len} rows, {per_sec}, {eta} left; {msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}

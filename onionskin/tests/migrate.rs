@@ -1,0 +1,801 @@
+//! Tables change while they are written, and afterwards hold exactly what was written.
+
+mod support;
+use std::process::{Command, Stdio};
+use support::*;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+on_both_servers!(
+    an_idle_table_is_rebuilt_altered_and_encrypted,
+    tables_hold_what_was_written_while_they_changed,
+    a_killed_migration_goes_on,
+    money_neither_appears_nor_vanishes,
+    a_table_is_encrypted_under_a_proxy_in_use,
+    what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up,
+);
+
+fn start(kind: Kind) -> Option<Server> {
+    let options = ServerOptions {
+        binlog: Some(Binlog::Row),
+        ..ServerOptions::default()
+    };
+    Server::start(kind, options)
+}
+
+/// `onionskin migrate` for a server; with a folder, under its configuration.
+fn migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+    command.args(["migrate", "--backend", &server.address()]);
+    if let Some(proxy) = proxy {
+        command.arg("-c").arg(proxy.folder().join("onionskin.toml"));
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it; returns whether it succeeded, and all that it printed.
+fn run(mut command: Command) -> (bool, String) {
+    let output = command.output().expect("onionskin runs");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+fn must(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
+    let (succeeded, text) = run(migrate(server, proxy, arguments));
+    assert!(succeeded, "{arguments:?}: {text}");
+    text
+}
+
+fn must_fail(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
+    let (succeeded, text) = run(migrate(server, proxy, arguments));
+    assert!(!succeeded, "{arguments:?}: {text}");
+    text
+}
+
+/// Every type that has something special about it.
+const WIDE: &str = "CREATE TABLE app.t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, \
+    i BIGINT UNSIGNED, dc DECIMAL(20,5), f FLOAT, d DOUBLE, dt DATETIME(6), ts TIMESTAMP(3) NULL, da DATE, ti TIME(2), y YEAR, \
+    c CHAR(10), v VARCHAR(50) CHARACTER SET latin1, tx TEXT, b BINARY(6), vb VARBINARY(20), bl BLOB, j JSON, \
+    e ENUM('a','b'), s SET('x','y','z'), bt BIT(10), u INT NOT NULL, g INT AS (u + 1) STORED, UNIQUE KEY (u), KEY (v)) \
+    DEFAULT CHARSET=utf8mb4";
+
+fn fill(session: &mut Session, rows: u32) {
+    session.must("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'");
+    session.must("SET SESSION time_zone = '+02:00'");
+    for id in 0..rows {
+        let values = match (id + 1) % 4 {
+            0 => "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL".to_owned(),
+            1 => format!("18446744073709551615, -12345.67890, 1.1, 0.1, '0000-00-00 00:00:00', '2038-01-19 03:14:07.123', '0000-00-00', '-838:59:59.00', 1901, 'abc  ', x'e4f6', 'Grüße 🎉 {id}', x'0102', x'00ff', x'270a5c00', '{{\"a\": [1, 2.5, null, \"x\"]}}', 'a', 'x,z', b'1000000001'"),
+            2 => format!("{id}, 0.00001, 16777217, -0.0, '2024-02-29 23:59:59.999999', '1971-01-01 00:00:01', '9999-12-31', '12:34:56.78', 2155, '', '', '', x'', x'', x'', '[]', 'b', '', b'0'"),
+            _ => format!("{id}, 99999999999999.99999, 3.4e38, 1.7976931348623157e308, '2020-02-31 10:00:00', NOW(3), '2020-02-00', '00:00:00', 0, 'ẞ', 'it''s', REPEAT('long ', 500), x'ffffffffffff', x'00', REPEAT('b', 3000), '\"text\"', 'b', 'y', b'11'"),
+        };
+        let sql = format!(
+            "INSERT INTO app.t (id, u, i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt) VALUES ({id}, {}, {values})",
+            id + 1_000_000
+        );
+        session.must(&sql);
+    }
+}
+
+/// All rows as exact bytes.
+fn dump(session: &mut Session, table: &str) -> Vec<String> {
+    session.must("SET SESSION time_zone = '+00:00'");
+    session.must("USE app");
+    let sql = format!(
+        "SELECT CONCAT_WS('|', id, IFNULL(i,'N'), IFNULL(dc,'N'), IFNULL(f*1e0,'N'), IFNULL(d,'N'), IFNULL(dt,'N'), IFNULL(ts,'N'), IFNULL(da,'N'), \
+         IFNULL(ti,'N'), IFNULL(y,'N'), IFNULL(HEX(c),'N'), IFNULL(HEX(v),'N'), IFNULL(HEX(tx),'N'), IFNULL(HEX(b),'N'), IFNULL(HEX(vb),'N'), \
+         IFNULL(HEX(bl),'N'), IFNULL(j,'N'), IFNULL(e+0,'N'), IFNULL(s+0,'N'), IFNULL(bt+0,'N'), g, u) FROM {table} ORDER BY id"
+    );
+    session
+        .text(&sql)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let proxy = Proxy::start(&server, "");
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must(WIDE);
+    fill(&mut session, 60);
+    let before = dump(&mut session, "app.t");
+    let definition = session.text("SHOW CREATE TABLE app.t").unwrap();
+
+    let text = must(&server, None, &["app.t", "--rebuild"]);
+    assert!(
+        text.contains("60 rows copied") && text.contains(" 0 repaired"),
+        "{text}"
+    );
+    assert_eq!(dump(&mut session, "app.t"), before);
+    assert_eq!(session.text("SHOW CREATE TABLE app.t").unwrap(), definition);
+    assert_eq!(dump(&mut session, "app.t_onionskin_old"), before);
+    // The old table is the user's to drop.
+    let text = must_fail(&server, None, &["app.t", "--rebuild"]);
+    assert!(text.contains("t_onionskin_old"), "{text}");
+    session.must("DROP TABLE app.t_onionskin_old");
+
+    must(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--drop-old",
+            "--alter",
+            "ADD COLUMN n VARCHAR(100) NOT NULL, ADD COLUMN k INT DEFAULT 7, MODIFY i DECIMAL(30,0)",
+        ],
+    );
+    assert_eq!(dump(&mut session, "app.t"), before);
+    assert_eq!(
+        session.text("SELECT DISTINCT n, k FROM app.t").unwrap(),
+        "\t7"
+    );
+    must(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--drop-old",
+            "--alter",
+            "DROP COLUMN n, DROP COLUMN k, MODIFY i BIGINT UNSIGNED",
+        ],
+    );
+
+    // Through the same engine, with sealed cells.
+    let columns = "i: eq range; dc: range; f:; d: eq; dt: range; ts: eq; da: eq; ti: range; y: eq; c: eq; v: eq range; tx:; b: eq; vb: eq; bl:";
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--encrypt", columns],
+    );
+    let mut through = proxy.connect();
+    assert!(session.must_fail("SELECT v FROM app.t") == 1054);
+    let shown = |session: &mut Session, columns: &str| {
+        session.must("SET SESSION time_zone = '+00:00'");
+        session
+            .text(&format!("SELECT {columns} FROM app.t ORDER BY id"))
+            .unwrap()
+    };
+    let all = "id, i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt, g, u";
+    let sealed = shown(&mut through, all);
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--add", "d: range; c: range"],
+    );
+    assert_eq!(shown(&mut through, all), sealed);
+    must(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--drop", "i: eq; v: range"],
+    );
+    must(&server, Some(&proxy), &["app.t", "--drop-old", "--rotate"]);
+    must(&server, Some(&proxy), &["app.t", "--drop-old", "--rebuild"]);
+    assert_eq!(shown(&mut through, all), sealed);
+    must(
+        &server,
+        Some(&proxy),
+        &[
+            "app.t",
+            "--drop-old",
+            "--decrypt",
+            "i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl",
+        ],
+    );
+    assert_eq!(dump(&mut session, "app.t"), before);
+    assert_eq!(
+        shown(&mut session, all),
+        sealed,
+        "the proxy showed what the server shows"
+    );
+    assert!(
+        !session
+            .text("SHOW TABLES FROM app")
+            .unwrap()
+            .contains("onionskin")
+    );
+}
+
+/// Two tables that are written, and for each a twin that is written in the same transactions and left alone.
+const NUMBERS: &str = "(id INT NOT NULL PRIMARY KEY, u INT NOT NULL, v VARCHAR(60) NOT NULL, n BIGINT, f FLOAT, d DOUBLE, j JSON, \
+    dt DATETIME(3), g INT AS (u + 1) VIRTUAL, UNIQUE KEY (u), KEY (v)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+const NAMES: &str = "(name VARCHAR(20) NOT NULL, part DATE NOT NULL, n INT NOT NULL, b VARBINARY(10), PRIMARY KEY (name, part)) \
+    DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+const IDS: u32 = 4000;
+
+fn prepare(session: &mut Session) {
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    for table in ["t", "t_model"] {
+        session.must(&format!("CREATE TABLE {table} {NUMBERS}"));
+        session.must(&format!("CREATE TABLE {table}2 {NAMES}"));
+        let mut rows: Vec<String> = Vec::new();
+        for id in (0..IDS).step_by(2) {
+            rows.push(format!(
+                "({id}, {id}, 'value {id}', {id}, 1.1, 0.1, '[{id}]', '2020-01-01 00:00:00.5')"
+            ));
+        }
+        for rows in rows.chunks(1000) {
+            session.must(&format!(
+                "INSERT INTO {table} (id, u, v, n, f, d, j, dt) VALUES {}",
+                rows.join(",")
+            ));
+        }
+        let rows: Vec<String> = (0..500)
+            .map(|n| format!("('{}', '2020-01-{:02}', {n}, x'00')", word(n), n % 3 + 1))
+            .collect();
+        session.must(&format!(
+            "INSERT IGNORE INTO {table}2 VALUES {}",
+            rows.join(",")
+        ));
+    }
+}
+
+/// One of few words, which the collation takes for equal where they differ in case only.
+fn word(n: u32) -> String {
+    let word = format!("word{}", n % 200);
+    match n % 3 {
+        0 => word,
+        1 => word.to_uppercase(),
+        _ => format!("W{}", &word[1..]),
+    }
+}
+
+/// Statements of one transaction, with `{}` for the table's name.
+fn change(rng: &mut StdRng) -> Vec<String> {
+    let id = rng.random_range(0..IDS);
+    let other = rng.random_range(0..IDS);
+    let text = format!("text {}", rng.random_range(0..50));
+    let number: f64 = rng.random_range(-1e10..1e10);
+    let (name, day) = (word(rng.random_range(0..600)), rng.random_range(1..4));
+    let n = rng.random_range(0..1_000_000);
+    match rng.random_range(0..13) {
+        0 => vec![format!(
+            "INSERT INTO {{}} (id, u, v, n, f, d, j, dt) VALUES ({id}, {id}, '{text}', NULL, {number:e}, {number:e}, '{{\"k\": {n}}}', '2024-02-29 12:00:00.{}')",
+            n % 1000
+        )],
+        1 => vec![format!("DELETE FROM {{}} WHERE id = {id}")],
+        2 => vec![format!(
+            "UPDATE {{}} SET v = '{text}', f = f * 1.7, d = d / 3 WHERE id = {id}"
+        )],
+        3 => vec![format!("UPDATE {{}} SET id = {other} WHERE id = {id}")],
+        // Two rows exchange their unique values.
+        4 => {
+            let away = 1_000_000 + n;
+            vec![
+                format!("UPDATE {{}} SET u = {away} WHERE id = {id}"),
+                format!("UPDATE {{}} SET u = {id} WHERE id = {other}"),
+                format!("UPDATE {{}} SET u = {other} WHERE id = {id}"),
+            ]
+        }
+        5 => vec![format!(
+            "INSERT INTO {{}} (id, u, v, n, f, d, j, dt) VALUES ({id}, {id}, '{text}', {n}, 0, 0, 'null', NULL) ON DUPLICATE KEY UPDATE n = {n}, v = '{text}'"
+        )],
+        6 => vec![format!(
+            "REPLACE INTO {{}} (id, u, v, n, f, d, j, dt) VALUES ({id}, {other}, '{text}', {n}, 0, 0, NULL, NULL)"
+        )],
+        7 => vec![
+            format!("DELETE FROM {{}} WHERE id = {id}"),
+            format!("INSERT INTO {{}} (id, u, v) VALUES ({id}, {id}, '{text}')"),
+        ],
+        8 => vec![format!(
+            "INSERT INTO {{}}2 VALUES ('{name}', '2020-01-{day:02}', {n}, x'{n:06x}')"
+        )],
+        9 => vec![format!(
+            "DELETE FROM {{}}2 WHERE name = '{name}' AND part = '2020-01-{day:02}'"
+        )],
+        // Another spelling of the same key.
+        10 => vec![format!(
+            "UPDATE {{}}2 SET name = UPPER(name), n = {n} WHERE name = '{name}' AND part = '2020-01-{day:02}'"
+        )],
+        11 => vec![
+            format!("DELETE FROM {{}}2 WHERE name = '{name}' AND part = '2020-01-{day:02}'"),
+            format!(
+                "INSERT INTO {{}}2 VALUES ('{}', '2020-01-{day:02}', {n}, NULL)",
+                name.to_lowercase()
+            ),
+        ],
+        _ => vec![format!(
+            "UPDATE {{}}2 SET n = n + 1, b = x'ff00' WHERE name = '{name}'"
+        )],
+    }
+}
+
+/// Writes to the tables and their twins until told to stop. Returns how many transactions were committed.
+fn write(port: u16, seed: u64, stop: &AtomicBool, committed: &AtomicU64) {
+    let mut session = Session::open(port, "root", "", Some("app"));
+    session.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    let mut rng = StdRng::seed_from_u64(seed);
+    while !stop.load(Ordering::Relaxed) {
+        let statements = change(&mut rng);
+        let mut work = || -> Result<(), Failure> {
+            session.run("BEGIN")?;
+            for table in ["t", "t_model"] {
+                for sql in &statements {
+                    session.run(&sql.replace("{}", table))?;
+                }
+            }
+            if rng.random_bool(0.05) {
+                session.run("ROLLBACK")?;
+                return Ok(());
+            }
+            session.run("COMMIT")?;
+            committed.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        if let Err(failure) = work() {
+            // Duplicates and deadlocks are the application's own; anything else would be the migration's doing.
+            assert!(
+                [1062, 1213, 1205].contains(&failure.code),
+                "{statements:?}: {failure}"
+            );
+            session.must("ROLLBACK");
+        }
+    }
+}
+
+fn assert_equal_to_twins(session: &mut Session) {
+    session.must("USE app");
+    for (table, columns) in [
+        ("t", "id, u, v, n, f, d, j, dt, g"),
+        ("t2", "name, part, n, b"),
+    ] {
+        let rows = |session: &mut Session, table: &str| {
+            let order = if table.ends_with('2') {
+                "name, part"
+            } else {
+                "id"
+            };
+            session
+                .text(&format!("SELECT {columns} FROM {table} ORDER BY {order}"))
+                .unwrap()
+        };
+        let twin = rows(session, &table.replace('t', "t_model"));
+        let is = rows(session, table);
+        let differing: Vec<_> = is
+            .lines()
+            .zip(twin.lines())
+            .filter(|(a, b)| a != b)
+            .take(5)
+            .collect();
+        assert!(
+            is == twin,
+            "{table}: {} and {} rows, {differing:?}",
+            is.lines().count(),
+            twin.lines().count()
+        );
+    }
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("ONIONSKIN_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
+    announce(&format!("ONIONSKIN_TEST_SEED={seed}"));
+    seed
+}
+
+/// Runs `work` beside four writers.
+fn beside_writers(port: u16, work: impl FnOnce()) {
+    let (stop, committed, seed) = (AtomicBool::new(false), AtomicU64::new(0), seed());
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let (stop, committed) = (&stop, &committed);
+            scope.spawn(move || write(port, seed * 10 + writer, stop, committed));
+        }
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    announce(&format!(
+        "{} transactions were committed",
+        committed.load(Ordering::Relaxed)
+    ));
+}
+
+fn tables_hold_what_was_written_while_they_changed(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    prepare(&mut session);
+    beside_writers(server.port(), || {
+        std::thread::sleep(Duration::from_millis(300));
+        for round in 0..if long_run() { 20 } else { 2 } {
+            let text = must(&server, None, &["app.t", "--rebuild", "--drop-old"]);
+            assert!(
+                text.contains(" 0 repaired") && !text.contains("warning"),
+                "{text}"
+            );
+            must(
+                &server,
+                None,
+                &["app.t2", "--rebuild", "--drop-old", "--threads", "1"],
+            );
+            let column = format!(
+                "ADD COLUMN x{round} VARCHAR(10) DEFAULT 'x', DROP INDEX v, ADD INDEX v (v, n)"
+            );
+            must(&server, None, &["app.t", "--alter", &column, "--drop-old"]);
+        }
+    });
+    assert_equal_to_twins(&mut session);
+}
+
+fn a_killed_migration_goes_on(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    prepare(&mut session);
+    let mut rng = StdRng::seed_from_u64(seed());
+    let mut kills = 0;
+    beside_writers(server.port(), || {
+        for _ in 0..if long_run() { 20 } else { 3 } {
+            let mut arguments = vec!["app.t", "--rebuild", "--drop-old"];
+            for attempt in 0.. {
+                let mut child = migrate(&server, None, &arguments)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .expect("onionskin runs");
+                let limit = Duration::from_millis(rng.random_range(20..900));
+                let begun = Instant::now();
+                let ended = loop {
+                    match child.try_wait().expect("a child") {
+                        None if begun.elapsed() < limit || attempt > 6 => {
+                            std::thread::sleep(Duration::from_millis(2))
+                        }
+                        ended => break ended,
+                    }
+                };
+                match ended {
+                    Some(status) if status.success() => break,
+                    Some(_) => {
+                        // Killed before it had begun, or after it was done.
+                        let (succeeded, text) =
+                            run(migrate(&server, None, &["app.t", "--resume", "--drop-old"]));
+                        let nothing = text.contains("no migration of app.t has begun");
+                        assert!(succeeded || nothing, "{text}");
+                        break;
+                    }
+                    None => {
+                        child.kill().expect("kill -9");
+                        child.wait().expect("a child");
+                        kills += 1;
+                        let has_begun = server
+                            .connect()
+                            .text("SHOW TABLES FROM app LIKE 't\\_onionskin'")
+                            .unwrap();
+                        if !has_begun.is_empty() {
+                            arguments = vec!["app.t", "--resume", "--drop-old"];
+                        }
+                    }
+                }
+            }
+            // A kill after the switch leaves the old table to its owner.
+            server
+                .connect()
+                .must("DROP TABLE IF EXISTS app.t_onionskin_old");
+        }
+    });
+    announce(&format!("{}: {kills} kills", kind.name()));
+    assert!(kills > 0);
+    assert_equal_to_twins(&mut session);
+    assert!(
+        !session
+            .text("SHOW TABLES FROM app")
+            .unwrap()
+            .contains("onionskin")
+    );
+}
+
+fn money_neither_appears_nor_vanishes(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL)");
+    for id in 0..200 {
+        session.must(&format!("INSERT INTO app.accounts VALUES ({id}, 1000)"));
+    }
+    let (stop, slowest, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for teller in 0..4 {
+            let (stop, slowest) = (&stop, &slowest);
+            let port = server.port();
+            scope.spawn(move || {
+                let mut session = Session::open(port, "root", "", Some("app"));
+                let mut rng = StdRng::seed_from_u64(teller);
+                while !stop.load(Ordering::Relaxed) {
+                    let (from, to, sum) = (
+                        rng.random_range(0..200),
+                        rng.random_range(0..200),
+                        rng.random_range(1..50),
+                    );
+                    let begun = Instant::now();
+                    let mut transfer = || -> Result<(), Failure> {
+                        session.run("BEGIN")?;
+                        session.run(&format!(
+                            "UPDATE accounts SET balance = balance - {sum} WHERE id = {from}"
+                        ))?;
+                        session.run(&format!(
+                            "UPDATE accounts SET balance = balance + {sum} WHERE id = {to}"
+                        ))?;
+                        session.run("COMMIT")?;
+                        Ok(())
+                    };
+                    if let Err(failure) = transfer() {
+                        assert_eq!(failure.code, 1213, "{failure}");
+                        session.must("ROLLBACK");
+                    }
+                    slowest.fetch_max(begun.elapsed().as_millis() as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        let (stop, reads) = (&stop, &reads);
+        let port = server.port();
+        scope.spawn(move || {
+            let mut session = Session::open(port, "root", "", Some("app"));
+            while !stop.load(Ordering::Relaxed) {
+                assert_eq!(
+                    session.text("SELECT SUM(balance) FROM accounts").unwrap(),
+                    "200000"
+                );
+                reads.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let work = || {
+            for _ in 0..3 {
+                let text = must(&server, None, &["app.accounts", "--rebuild", "--drop-old"]);
+                assert!(
+                    text.contains("switched") && !text.contains("warning"),
+                    "{text}"
+                );
+                announce(
+                    text.lines()
+                        .find(|line| line.contains("switched"))
+                        .unwrap_or_default(),
+                );
+            }
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        assert!(ended.is_ok());
+    });
+    assert!(reads.into_inner() > 10);
+    announce(&format!(
+        "{}: the slowest transfer took {} ms",
+        kind.name(),
+        slowest.into_inner()
+    ));
+    assert_eq!(
+        session
+            .text("SELECT SUM(balance) FROM app.accounts")
+            .unwrap(),
+        "200000"
+    );
+}
+
+fn a_table_is_encrypted_under_a_proxy_in_use(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    if direct_mode() {
+        return;
+    }
+    let mut proxy = Proxy::start(&server, "");
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    for table in ["p", "p_model"] {
+        session.must(&format!(
+            "CREATE TABLE app.{table} (id INT PRIMARY KEY, name VARCHAR(30), age INT NOT NULL, note TEXT, KEY (name)) \
+             DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
+        ));
+        for id in 0..500 {
+            session.must(&format!(
+                "INSERT INTO app.{table} VALUES ({id}, 'name {}', {id}, 'note')",
+                id % 50
+            ));
+        }
+    }
+    let (stop, committed) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..3u64 {
+            let (stop, committed) = (&stop, &committed);
+            let port = proxy.port();
+            scope.spawn(move || {
+                let mut session = Session::open(port, "root", "", Some("app"));
+                let mut rng = StdRng::seed_from_u64(writer);
+                while !stop.load(Ordering::Relaxed) {
+                    // Each writer has rows of its own.
+                    let id = rng.random_range(0..300) * 3 + writer;
+                    let (name, age) = (format!("Name {}", rng.random_range(0..50)), rng.random_range(0..100));
+                    let sql = match rng.random_range(0..6) {
+                        0 => format!("INSERT INTO {{}} VALUES ({id}, '{name}', {age}, NULL) ON DUPLICATE KEY UPDATE name = '{name}', age = {age}"),
+                        1 => format!("DELETE FROM {{}} WHERE id = {id}"),
+                        2 => format!("UPDATE {{}} SET name = '{name}', note = 'new {age}' WHERE id = {id}"),
+                        3 => format!("UPDATE {{}} SET age = {age}, name = NULL WHERE id = {id}"),
+                        4 => format!("REPLACE INTO {{}} (id, name, age, note) VALUES ({id}, '{name}', {age}, 'r')"),
+                        _ => format!("SELECT COUNT(*) FROM {{}} WHERE name = '{name}' AND id % 3 = {writer}"),
+                    };
+                    let is_read = sql.starts_with("SELECT");
+                    let work = |session: &mut Session, table: &str| session.run(&sql.replace("{}", table));
+                    let first = work(&mut session, "p").unwrap_or_else(|failure| panic!("{sql}: {failure}"));
+                    let second = work(&mut session, "p_model").unwrap_or_else(|failure| panic!("{sql}: {failure}"));
+                    match is_read {
+                        true => assert_eq!(first.text(), second.text(), "{sql}"),
+                        false => assert_eq!(first.affected, second.affected, "{sql}"),
+                    }
+                    committed.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let work = || {
+            for arguments in [
+                ["--encrypt", "name: eq; age: eq range; note:"],
+                ["--drop", "age: eq"],
+                ["--add", "name: range"],
+                ["--decrypt", "age"],
+            ] {
+                std::thread::sleep(Duration::from_millis(300));
+                let text = must(
+                    &server,
+                    Some(&proxy),
+                    &["app.p", "--drop-old", arguments[0], arguments[1]],
+                );
+                assert!(text.contains(" 0 repaired"), "{text}");
+                assert_eq!(
+                    text.contains("stands in plaintext in the binary logs"),
+                    arguments[0] == "--encrypt",
+                    "{text}"
+                );
+            }
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    announce(&format!(
+        "{}: {} statements through the proxy",
+        kind.name(),
+        committed.into_inner()
+    ));
+    let mut through = proxy.connect_to("app");
+    let rows = |session: &mut Session, table: &str| {
+        session
+            .text(&format!(
+                "SELECT id, name, age, note FROM {table} ORDER BY id"
+            ))
+            .unwrap()
+    };
+    assert!(rows(&mut through, "p") == rows(&mut through, "p_model"));
+    assert_eq!(session.must_fail("SELECT name FROM app.p"), 1054);
+    proxy.assert_healthy();
+}
+
+fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE parent (id INT PRIMARY KEY)");
+    session.must("CREATE TABLE child (id INT PRIMARY KEY, p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parent (id))");
+    session.must("CREATE TABLE keyless (id INT, UNIQUE KEY (id))");
+    session.must("CREATE TABLE floats (f DOUBLE PRIMARY KEY)");
+    session.must("CREATE TABLE triggered (id INT PRIMARY KEY)");
+    session.must("CREATE TRIGGER tr BEFORE INSERT ON triggered FOR EACH ROW SET NEW.id = NEW.id");
+    session.must("CREATE TABLE other (id INT PRIMARY KEY) ENGINE=MyISAM");
+    session.must("CREATE VIEW v AS SELECT 1 AS id");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), u INT, j JSON)");
+    session.must("INSERT INTO t VALUES (1, 'long enough', 5, '1'), (2, 'x', 5, NULL)");
+    let before = session.text("SHOW TABLES").unwrap();
+    for (table, reason) in [
+        ("parent", "foreign key fk of child"),
+        ("child", "foreign key fk of child"),
+        ("keyless", "no primary or unique key"),
+        ("floats", "no primary or unique key"),
+        ("triggered", "trigger tr"),
+        ("other", "MyISAM"),
+        ("v", "VIEW"),
+        ("nothing", "there is no table"),
+    ] {
+        let text = must_fail(&server, None, &[&format!("app.{table}"), "--rebuild"]);
+        assert!(text.contains(reason), "{table}: {text}");
+    }
+    for (arguments, reason) in [
+        (["--alter", "CHANGE v w INT"], "RENAME COLUMN"),
+        (["--alter", "ADD COLUMN"], "making the new table"),
+        (["--encrypt", "v: eq"], "-c"),
+        (["--encrypt", "v: like"], "no capability"),
+        (["--decrypt", "v"], "not protected"),
+        (["--add", "nope: eq"], "no column nope"),
+        (["--threads", "0"], "1 to"),
+    ] {
+        let text = must_fail(&server, None, &["app.t", arguments[0], arguments[1]]);
+        assert!(text.contains(reason), "{arguments:?}: {text}");
+    }
+    let proxy = Proxy::start(&server, "");
+    // MariaDB's JSON is a text with a CHECK.
+    let json = if kind == Kind::MariaDb {
+        "check"
+    } else {
+        "json"
+    };
+    for (column, reason) in [("j:", json), ("id: eq", "no primary or unique key")] {
+        let text = must_fail(&server, Some(&proxy), &["app.t", "--encrypt", column]);
+        assert!(text.to_lowercase().contains(reason), "{column}: {text}");
+    }
+    assert_eq!(
+        session.text("SHOW TABLES").unwrap(),
+        before,
+        "nothing was left behind"
+    );
+
+    // A new definition that the rows do not fit into.
+    for specification in ["ADD UNIQUE KEY (u)", "MODIFY v VARCHAR(5)"] {
+        let text = must_fail(&server, None, &["app.t", "--alter", specification]);
+        assert!(
+            text.contains("does not take a row"),
+            "{specification}: {text}"
+        );
+        let listed = must(&server, None, &["--status"]);
+        assert!(
+            listed.contains("app.t ") && listed.contains(specification),
+            "{listed}"
+        );
+        let again = must_fail(&server, None, &["app.t", "--rebuild"]);
+        assert!(again.contains("--abort"), "{again}");
+        must(&server, None, &["app.t", "--abort"]);
+        assert_eq!(session.text("SHOW TABLES").unwrap(), before);
+    }
+    let text = must_fail(&server, None, &["app.t", "--abort"]);
+    assert!(text.contains("no migration of app.t has begun"), "{text}");
+
+    // Postponed: everything is ready, writes go on, and --resume switches.
+    let text = must(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--alter",
+            "ADD COLUMN w INT DEFAULT 3",
+            "--cut-over",
+            "postpone",
+        ],
+    );
+    assert!(text.contains("--resume"), "{text}");
+    session.must("INSERT INTO t VALUES (3, 'late', 6, NULL)");
+    session.must("DELETE FROM t WHERE id = 1");
+    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert_eq!(
+        session.text("SELECT id, v, w FROM t ORDER BY id").unwrap(),
+        "2\tx\t3\n3\tlate\t3"
+    );
+
+    // Somebody else's ALTER is not lost.
+    must(
+        &server,
+        None,
+        &["app.t", "--rebuild", "--cut-over", "postpone"],
+    );
+    session.must("ALTER TABLE t ADD COLUMN z INT");
+    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    assert!(text.contains("changed by another statement"), "{text}");
+    must(&server, None, &["app.t", "--abort"]);
+    let shown = must(&server, None, &["app.t", "--rebuild", "--dry-run"]);
+    assert!(
+        shown.contains("CREATE TABLE `t_onionskin_new` LIKE `t`") && shown.contains("RENAME TABLE"),
+        "{shown}"
+    );
+    assert_eq!(session.text("SHOW TABLES").unwrap(), before);
+    session.must("SET GLOBAL binlog_row_image = 'MINIMAL'");
+    let text = must_fail(&server, None, &["app.t", "--rebuild"]);
+    assert!(text.contains("binlog_row_image"), "{text}");
+}
