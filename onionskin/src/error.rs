@@ -6,7 +6,7 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use onionskin_backup::{StreamError, restore::RestoreError};
+use onionskin_backup::{StreamError, archive::ArchiveError, restore::RestoreError};
 use onionskin_keys::KeyError;
 
 use crate::{config_file::ConfigError, private::PrivateError};
@@ -108,6 +108,12 @@ pub enum CommandError {
         /// How many.
         pages: u64,
     },
+    /// The binlog archive.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Archived transactions could not be replayed.
+    #[error("{0}")]
+    Replay(String),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -136,6 +142,16 @@ impl CommandError {
             Self::Restore { source, .. } => match source {
                 RestoreError::NotEmpty(_) | RestoreError::OtherSource(_) => ExitCode::from(2),
                 RestoreError::Stream(source) => of_stream(source),
+                _ => ExitCode::FAILURE,
+            },
+            Self::Archive(error) => match error {
+                ArchiveError::Stream { source, .. } => of_stream(source),
+                ArchiveError::Gap { .. } | ArchiveError::NotASegment(_) => ExitCode::from(3),
+                ArchiveError::InUse(_) | ArchiveError::OtherServer { .. } => ExitCode::from(2),
+                ArchiveError::Binlog(_)
+                | ArchiveError::Purged(..)
+                | ArchiveError::Reset(_)
+                | ArchiveError::MissingGtids { .. } => ExitCode::from(4),
                 _ => ExitCode::FAILURE,
             },
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),

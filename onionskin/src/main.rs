@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
+//! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -13,6 +14,7 @@
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
+mod archive;
 mod backup;
 mod config_file;
 mod demo;
@@ -24,6 +26,7 @@ mod logging;
 mod meter;
 mod open;
 mod private;
+mod replay;
 mod restore;
 mod seal;
 mod serve;
@@ -56,6 +59,7 @@ enum Command {
     Verify(verify::Verify),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Archive(archive::Archive),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Archive(archive) => archive.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -12,6 +12,7 @@ use onionskin_backup::{
 use crate::{
     error::CommandError,
     meter::Meter,
+    replay::{ReplayArguments, print_replayed},
     seal::parse_threads,
     stream_io::{Input, file_error},
     stream_keys::KeyArguments,
@@ -28,6 +29,8 @@ pub struct Restore {
     /// The data directory to be
     #[arg(long, value_name = "DATADIR")]
     to: PathBuf,
+    #[command(flatten)]
+    replay: ReplayArguments,
     /// How many threads decrypt and decompress [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
@@ -58,16 +61,35 @@ impl Restore {
         );
         let looked_at = finder.settle(looked_at)?.map_err(of_stream)?;
         check_source(&looked_at.footer.manifest).map_err(failed)?;
+        let replay = match self.replay.is_wanted() {
+            true => self
+                .replay
+                .plan(self.keys.load()?.keys, &looked_at.footer.manifest)?,
+            false => None,
+        };
+        let staging = match &replay {
+            Some(replay) => Some(replay.staging(&self.to)?),
+            None => None,
+        };
+        let target = staging.as_ref().map_or(self.to.as_path(), |s| s.path());
 
         let stream = SealedStream::begin(self.reopened(&file)?).map_err(of_stream)?;
         let key = finder.find(stream.header());
         let key = finder.settle(key)?.map_err(of_stream)?;
         let threads = self.threads.unwrap_or_else(default_threads);
         let meter = Meter::start("restoring", len, self.quiet);
-        let footer = restore(stream, key, &self.to, threads, meter.progress()).map_err(failed)?;
+        let footer = restore(stream, key, target, threads, meter.progress()).map_err(failed)?;
         meter.finish("restored");
+        let mut replayed = None;
+        if let (Some(replay), Some(staging)) = (replay, staging) {
+            replayed = Some(replay.run(staging.path())?);
+            staging.finish(&self.to)?;
+        }
         println!("{}: ready for a server to start on", self.to.display());
         print_manifest(&footer.manifest);
+        if let Some(replayed) = &replayed {
+            print_replayed(replayed);
+        }
         Ok(())
     }
 

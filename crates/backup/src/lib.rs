@@ -14,6 +14,7 @@
 //! | [`innodb`] | page checksums of a physical backup, on the way |
 //! | [`source`] | where the bytes come from, and how it tells that it has failed |
 //! | [`restore`] | from a sealed physical backup to a data directory |
+//! | [`archive`] | the binlog, followed as a replica does and sealed in segments; replaying them |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
 //!
@@ -45,6 +46,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod archive;
 mod chunk;
 mod error;
 pub mod footer;

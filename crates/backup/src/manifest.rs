@@ -22,7 +22,7 @@ pub struct Manifest {
     /// When the source was read to its end; seconds since 1970.
     #[serde(default)]
     pub created: u64,
-    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `dump`.
+    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `dump`, `binlog`.
     #[serde(default)]
     pub source: String,
     /// The server that it was taken from.
@@ -34,6 +34,9 @@ pub struct Manifest {
     /// The same as a GTID set, as the server writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtid: Option<String>,
+    /// What a segment of a binlog archive holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<crate::archive::Segment>,
     /// The files in the stream, if the source knows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
@@ -112,6 +115,7 @@ impl Manifest {
             server: None,
             binlog: None,
             gtid: None,
+            segment: None,
             members: Vec::new(),
             tables: Vec::new(),
         }

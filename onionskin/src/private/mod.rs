@@ -33,4 +33,5 @@ mod supervisor;
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
+pub use program::{Family, ServerProgram, foreign, without_ours};
 pub use supervisor::PrivateServer;

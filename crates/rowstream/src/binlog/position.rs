@@ -234,7 +234,7 @@ impl GtidPosition {
     }
 
     /// Body of MySQL's PREVIOUS_GTIDS event. `None` if it is of a form that is not known here (sets with tags).
-    pub(crate) fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
+    pub fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
         let mut r = Reader::new(body);
         let count = r.u64()?;
         // Sets with tags keep a format number in the highest byte.
@@ -276,7 +276,7 @@ impl GtidPosition {
     }
 
     /// Body of MariaDB's GTID_LIST event.
-    pub(crate) fn decode_mariadb(body: &[u8]) -> BinlogResult<Self> {
+    pub fn decode_mariadb(body: &[u8]) -> BinlogResult<Self> {
         let mut r = Reader::new(body);
         // The upper bits are flags.
         let count = r.u32()? & 0x0fff_ffff;
