@@ -335,10 +335,10 @@ fn tools(family: Family) -> Result<(PathBuf, PathBuf), CommandError> {
     }
 }
 
-/// Distributions install MariaDB's programs under MySQL's names, too.
+/// Distributions install MariaDB's programs under MySQL's names, too; and not every version says in `--version` whose it is.
 fn family_of(program: &Path) -> Option<Family> {
     let output = Command::new(program)
-        .args(["--no-defaults", "--version"])
+        .args(["--no-defaults", "--help"])
         .stdin(Stdio::null())
         .output()
         .ok()

@@ -189,15 +189,15 @@ impl Reader {
         if let Some(held) = self.held.take() {
             return self.take(held.head, &held.bytes, held.checksum);
         }
-        let offset = self.stream.offset();
         let (head, bytes, checksum) = match self.stream.next_event() {
             Ok(Some(event)) => (event.head, event.bytes.to_vec(), event.checksum),
-            Ok(None) if !self.in_group => {
+            // A server says so when it has sent all that was committed.
+            Ok(None) => {
+                self.in_group = false;
                 self.ended = true;
                 self.end_segment();
                 return Ok(());
             }
-            Ok(None) => return Err(BinlogError::Malformed("end in a transaction").into()),
             // A server that was shut down: what came before its last word is whole.
             Err(error) if error.is_disconnect() && !self.in_group => {
                 self.ended = true;
@@ -206,8 +206,6 @@ impl Reader {
             }
             Err(error) => return Err(error.into()),
         };
-        // Only the order matters: an artificial event has no place.
-        let _ = offset;
         match head.kind {
             kind::HEARTBEAT | kind::HEARTBEAT_V2 => {
                 self.in_group = false;
