@@ -70,13 +70,8 @@ impl ReplayArguments {
         let Some(folder) = &self.binlogs else {
             return Ok(None);
         };
-        let Some(from) = &backup.binlog else {
-            return Err(CommandError::Replay(
-                "the backup does not say where it stands in the binlog: its server wrote none, so there is nothing to replay".into(),
-            ));
-        };
         let point = self.until.clone().unwrap_or(Point::End);
-        let plan = Plan::new(folder, from, point, &|header: &Header| header.key(&keys))?;
+        let plan = Plan::new(folder, backup, point, &|header: &Header| header.key(&keys))?;
         Ok(Some(Replay { plan, keys }))
     }
 }

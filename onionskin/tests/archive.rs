@@ -412,9 +412,18 @@ fn gaps_are_named(kind: Kind) {
     scenery.fails(&["archive", "--to", "log", "--once"], 2, "another server");
 }
 
+/// A server on a copy of what was restored, in which no certificates are.
+fn start_on(datadir: &Path) -> Server {
+    let options = ServerOptions {
+        tls: false,
+        ..ServerOptions::default()
+    };
+    Server::start_on(Kind::MariaDb, options, datadir)
+}
+
 /// Rows of the table that the recovery is about.
 fn ids(datadir: &Path) -> String {
-    let server = Server::start_on(Kind::MariaDb, ServerOptions::default(), datadir);
+    let server = start_on(datadir);
     let mut session = server.connect();
     session
         .text("SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t")
@@ -502,11 +511,7 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     assert!(said.contains("at the end of the archive"), "{said}");
     assert_eq!(ids(&scenery.data("to-the-end")), "4,5");
     {
-        let server = Server::start_on(
-            Kind::MariaDb,
-            ServerOptions::default(),
-            &scenery.data("by-time"),
-        );
+        let server = start_on(&scenery.data("by-time"));
         let mut copy = server.connect();
         let rows = "SELECT id, HEX(v) FROM app.t ORDER BY id";
         let rows = copy.text(rows).expect("rows");

@@ -23,7 +23,7 @@ use super::{
     folder::{Found, Keys, check_link, place_text, read_segment, segments},
     segment::file_number,
 };
-use crate::{Progress, SealedStream, StreamError, manifest::BinlogPosition};
+use crate::{Manifest, Progress, SealedStream, StreamError, manifest::BinlogPosition};
 
 /// Where to stop.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,17 +64,25 @@ pub struct Done {
 pub struct Plan {
     segments: Vec<(Found, Segment)>,
     from: BinlogPosition,
+    /// What the backup holds already, if known.
+    held: Option<String>,
     point: Point,
 }
 
 impl Plan {
-    /// Finds the segments from `from` on; an error if some are missing, or if the point is known to be outside.
+    /// Finds the segments from where the backup stands in the binlog; an error if some are missing, or if the point is
+    /// known to be outside.
     pub fn new(
         folder: &Path,
-        from: &BinlogPosition,
+        backup: &Manifest,
         point: Point,
         keys: Keys<'_>,
     ) -> Result<Self, ArchiveError> {
+        let Some(from) = &backup.binlog else {
+            return Err(ArchiveError::Point(
+                "the backup does not say where it stands in the binlog: its server wrote none, so there is nothing to replay".into(),
+            ));
+        };
         let number = file_number(&from.file);
         let found = segments(folder)?;
         let begins_before =
@@ -108,6 +116,7 @@ impl Plan {
         let plan = Self {
             segments,
             from: from.clone(),
+            held: backup.gtid.clone(),
             point,
         };
         plan.check_point()?;
@@ -134,7 +143,7 @@ impl Plan {
                 if knows(&last.gtid_after) == Some(false) {
                     return outside(&format!("transaction {gtid} is not in the archive"));
                 }
-                if knows(&first.gtid_before) == Some(true) {
+                if knows(&self.held) == Some(true) || knows(&first.gtid_before) == Some(true) {
                     return outside(&format!(
                         "transaction {gtid} was committed before the backup was made: restore an older backup"
                     ));

@@ -72,19 +72,25 @@ pub fn archive(
         }
         None => None,
     };
+    let archiver = Archiver {
+        connect,
+        folder,
+        keys,
+        options,
+        stop,
+    };
     let mut pause = FIRST_PAUSE;
-    let mut first_time = true;
+    let mut connected = false;
     loop {
         let begun = Instant::now();
-        let session = run(connect, folder, keys, options, stop, &mut last, &mut sealed);
-        match session {
+        match archiver.run(&mut last, &mut connected, &mut sealed) {
             // The connection ended between two transactions, or it is the end.
             Ok(()) if options.once => return Ok(()),
             Ok(()) => {}
-            Err(error) if error.is_disconnect() && !first_time && !options.once => trouble(&error),
+            // What never worked will not begin to by itself.
+            Err(error) if error.is_disconnect() && connected && !options.once => trouble(&error),
             Err(error) => return Err(error),
         }
-        first_time = false;
         if begun.elapsed() > LONGEST_PAUSE {
             pause = FIRST_PAUSE;
         }
@@ -99,98 +105,114 @@ pub fn archive(
     }
 }
 
-/// One connection.
-fn run(
-    connect: &ConnectOptions,
-    folder: &Path,
-    keys: &KeySet,
-    options: &ArchiveOptions,
-    stop: &Arc<AtomicBool>,
-    last: &mut Option<Segment>,
-    sealed: &mut impl FnMut(&Path, &Segment),
-) -> Result<(), ArchiveError> {
-    let mut client = Client::connect(connect)?;
-    requirements::check_binlog(&mut client)?;
-    let identity = identity(&mut client)?;
-    let (place, gtid, created) = match last {
-        Some(last) => {
-            check_server(last, &identity)?;
-            let gtid = last
-                .gtid_after
-                .as_deref()
-                .map(|text| parse(text, &identity));
-            let created = (last.next.file == last.first.file).then_some(last.file_created);
-            (last.next.clone(), gtid.transpose()?, created)
-        }
-        None => match &options.begin {
-            Some(begin) => (begin.clone(), None, None),
-            None => (oldest(&mut client)?, None, None),
-        },
-    };
-    drop(client);
-    let stream_options = StreamOptions {
-        stop_at_end: options.once,
-        annotations: true,
-        ..StreamOptions::new(options.server_id)
-    };
-    let from = Position::new(&place.file, place.position);
-    let purged = |error: BinlogError| match error {
-        BinlogError::Client(ClientError::Server { code, message }) if code == NOT_IN_BINLOG => {
-            ArchiveError::Purged(place_text(&place), message)
-        }
-        other => other.into(),
-    };
-    let stream = EventStream::open(connect, &stream_options, &from).map_err(purged)?;
-    let limits = Limits {
-        size: options.size,
-        age: options.age,
-    };
-    let reader = Reader::new(
-        stream,
-        identity,
-        limits,
-        Arc::clone(stop),
-        place.clone(),
-        gtid,
-        created,
-    );
-    let reader = Arc::new(Mutex::new(reader));
-    loop {
-        let first = match locked(&reader).begin() {
-            Ok(Some(first)) => first,
-            Ok(None) => return Ok(()),
-            Err(ArchiveError::Binlog(error)) => return Err(purged(error)),
-            Err(error) => return Err(error),
-        };
-        let path = folder.join(Segment::file_name(&first));
-        let failed = |source| ArchiveError::File {
-            path: path.clone(),
-            source,
-        };
-        let mut file = WholeFile::create(&path).map_err(failed)?;
-        let source = SegmentSource(Arc::clone(&reader));
-        let key = SealKey::KeySet(keys);
-        let result = seal(source, &mut file, key, &options.seal, &Progress::new());
-        let manifest = match result {
-            Ok(done) => done.footer.manifest,
-            Err(source) => {
-                return Err(match (locked(&reader).failed.take(), source) {
-                    (Some(error), _) => error,
-                    (None, StreamError::Write(source)) => failed(source),
-                    (None, source) => ArchiveError::Stream {
-                        name: path.display().to_string(),
-                        source,
-                    },
-                });
+/// What all connections have in common.
+struct Archiver<'a> {
+    connect: &'a ConnectOptions,
+    folder: &'a Path,
+    keys: &'a KeySet,
+    options: &'a ArchiveOptions,
+    stop: &'a Arc<AtomicBool>,
+}
+
+impl Archiver<'_> {
+    /// One connection: from the end of the last segment until it breaks, or until the end.
+    fn run(
+        &self,
+        last: &mut Option<Segment>,
+        connected: &mut bool,
+        sealed: &mut impl FnMut(&Path, &Segment),
+    ) -> Result<(), ArchiveError> {
+        let Self {
+            connect,
+            folder,
+            keys,
+            options,
+            stop,
+        } = *self;
+        let mut client = Client::connect(connect)?;
+        requirements::check_binlog(&mut client)?;
+        let identity = identity(&mut client)?;
+        let (place, gtid, created) = match last {
+            Some(last) => {
+                check_server(last, &identity)?;
+                let gtid = last
+                    .gtid_after
+                    .as_deref()
+                    .map(|text| parse(text, &identity));
+                let created = (last.next.file == last.first.file).then_some(last.file_created);
+                (last.next.clone(), gtid.transpose()?, created)
             }
+            None => match &options.begin {
+                Some(begin) => (begin.clone(), None, None),
+                None => (oldest(&mut client)?, None, None),
+            },
         };
-        file.finish().map_err(failed)?;
-        if let Some(segment) = manifest.segment {
-            sealed(&path, &segment);
-            *last = Some(segment);
-        }
-        if locked(&reader).ended {
-            return Ok(());
+        drop(client);
+        let stream_options = StreamOptions {
+            stop_at_end: options.once,
+            annotations: true,
+            ..StreamOptions::new(options.server_id)
+        };
+        let from = Position::new(&place.file, place.position);
+        let purged = |error: BinlogError| match error {
+            BinlogError::Client(ClientError::Server { code, message }) if code == NOT_IN_BINLOG => {
+                ArchiveError::Purged(place_text(&place), message)
+            }
+            other => other.into(),
+        };
+        let stream = EventStream::open(connect, &stream_options, &from).map_err(purged)?;
+        *connected = true;
+        let limits = Limits {
+            size: options.size,
+            age: options.age,
+        };
+        let reader = Reader::new(
+            stream,
+            identity,
+            limits,
+            Arc::clone(stop),
+            place.clone(),
+            gtid,
+            created,
+        );
+        let reader = Arc::new(Mutex::new(reader));
+        loop {
+            let first = match locked(&reader).begin() {
+                Ok(Some(first)) => first,
+                Ok(None) => return Ok(()),
+                Err(ArchiveError::Binlog(error)) => return Err(purged(error)),
+                Err(error) => return Err(error),
+            };
+            let path = folder.join(Segment::file_name(&first));
+            let failed = |source| ArchiveError::File {
+                path: path.clone(),
+                source,
+            };
+            let mut file = WholeFile::create(&path).map_err(failed)?;
+            let source = SegmentSource(Arc::clone(&reader));
+            let key = SealKey::KeySet(keys);
+            let result = seal(source, &mut file, key, &options.seal, &Progress::new());
+            let manifest = match result {
+                Ok(done) => done.footer.manifest,
+                Err(source) => {
+                    return Err(match (locked(&reader).failed.take(), source) {
+                        (Some(error), _) => error,
+                        (None, StreamError::Write(source)) => failed(source),
+                        (None, source) => ArchiveError::Stream {
+                            name: path.display().to_string(),
+                            source,
+                        },
+                    });
+                }
+            };
+            file.finish().map_err(failed)?;
+            if let Some(segment) = manifest.segment {
+                sealed(&path, &segment);
+                *last = Some(segment);
+            }
+            if locked(&reader).ended {
+                return Ok(());
+            }
         }
     }
 }

@@ -268,7 +268,7 @@ impl GtidEvent {
     pub fn decode_tagged(body: &[u8]) -> BinlogResult<Self> {
         const UNKNOWN: BinlogError = BinlogError::Malformed("GTID with a tag");
         let mut r = Reader::new(body);
-        if varlen(&mut r)? != 2 {
+        if varlen(&mut r)? != 1 {
             return Err(UNKNOWN);
         }
         let size = varlen(&mut r)?;

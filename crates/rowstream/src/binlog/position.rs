@@ -301,9 +301,13 @@ impl fmt::Display for GtidPosition {
         };
         match self {
             Self::MySql(set) => {
+                let mut before = None;
                 for ((uuid, tag), intervals) in set {
-                    comma(f)?;
-                    f.write_str(&format_uuid(uuid))?;
+                    // Tags follow their server's numbers without naming it again.
+                    if before.replace(uuid) != Some(uuid) {
+                        comma(f)?;
+                        f.write_str(&format_uuid(uuid))?;
+                    }
                     if !tag.is_empty() {
                         write!(f, ":{tag}")?;
                     }
@@ -397,7 +401,7 @@ mod tests {
     fn sets_are_read_and_written_as_the_servers_do() {
         for text in [
             format!("{UUID}:1-3:7"),
-            format!("{UUID}:1,{UUID}:blue:1-2"),
+            format!("{UUID}:1:blue:1-2:red:7,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"),
             String::new(),
         ] {
             assert_eq!(GtidPosition::parse_mysql(&text).unwrap().to_string(), text);
