@@ -6,7 +6,9 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use onionskin_backup::{StreamError, catalogue::ChainError, restore::RestoreError};
+use onionskin_backup::{
+    StreamError, archive::ArchiveError, catalogue::ChainError, restore::RestoreError,
+};
 use onionskin_keys::KeyError;
 use onionskin_migrate::MigrateError;
 
@@ -133,6 +135,12 @@ pub enum CommandError {
     /// The server cannot be asked for a backup, or refuses it.
     #[error("{0}")]
     Clone(String),
+    /// The binlog archive.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Archived transactions could not be replayed.
+    #[error("{0}")]
+    Replay(String),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -174,6 +182,16 @@ impl CommandError {
                 _ => ExitCode::FAILURE,
             },
             Self::Migrate(error) if error.is_about_the_request() => ExitCode::from(2),
+            Self::Archive(error) => match error {
+                ArchiveError::Stream { source, .. } => of_stream(source),
+                ArchiveError::Gap { .. } | ArchiveError::NotASegment(_) => ExitCode::from(3),
+                ArchiveError::InUse(_) | ArchiveError::OtherServer { .. } => ExitCode::from(2),
+                ArchiveError::Binlog(_)
+                | ArchiveError::Purged(..)
+                | ArchiveError::Reset(_)
+                | ArchiveError::MissingGtids { .. } => ExitCode::from(4),
+                _ => ExitCode::FAILURE,
+            },
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

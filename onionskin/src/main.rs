@@ -6,6 +6,7 @@
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
+//! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -15,6 +16,7 @@
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
+mod archive;
 mod backup;
 mod chain;
 mod config_file;
@@ -28,6 +30,7 @@ mod meter;
 mod migrate;
 mod open;
 mod private;
+mod replay;
 mod restore;
 mod seal;
 mod serve;
@@ -62,6 +65,7 @@ enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Migrate(Box<migrate::Migrate>),
+    Archive(archive::Archive),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Archive(archive) => archive.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -12,6 +12,7 @@ use crate::{
     chain::Chain,
     error::CommandError,
     meter::Meter,
+    replay::{ReplayArguments, print_replayed},
     seal::parse_threads,
     stream_keys::{KeyArguments, KeyFinder},
     verify::print_manifest,
@@ -28,6 +29,8 @@ pub struct Restore {
     /// The data directory to be
     #[arg(long, value_name = "DATADIR")]
     to: PathBuf,
+    #[command(flatten)]
+    replay: ReplayArguments,
     /// How many threads decrypt and decompress [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
@@ -49,14 +52,31 @@ impl Restore {
         let finder = KeyFinder::new(&self.keys);
         let chain = Chain::find(&self.from, &finder)?;
         check_source(&chain.manifest).map_err(failed)?;
+        let replay = match self.replay.is_wanted() {
+            true => self.replay.plan(self.keys.load()?.keys, &chain.manifest)?,
+            false => None,
+        };
+        let staging = match &replay {
+            Some(replay) => Some(replay.staging(&self.to)?),
+            None => None,
+        };
+        let target = staging.as_ref().map_or(self.to.as_path(), |s| s.path());
 
         let links = chain.links(&finder)?;
         let threads = self.threads.unwrap_or_else(default_threads);
         let meter = Meter::start("restoring", Some(chain.len), self.quiet);
-        let footer = restore(links, &self.to, threads, meter.progress()).map_err(failed)?;
+        let footer = restore(links, target, threads, meter.progress()).map_err(failed)?;
         meter.finish("restored");
+        let mut replayed = None;
+        if let (Some(replay), Some(staging)) = (replay, staging) {
+            replayed = Some(replay.run(staging.path())?);
+            staging.finish(&self.to)?;
+        }
         println!("{}: ready for a server to start on", self.to.display());
         print_manifest(&footer.manifest);
+        if let Some(replayed) = &replayed {
+            print_replayed(replayed);
+        }
         Ok(())
     }
 }

@@ -29,6 +29,17 @@ impl KeyArguments {
         self.config.is_some() || self.keys.is_some()
     }
 
+    /// The configuration, for commands that need the server that it names.
+    pub fn config_file(&self) -> Result<ConfigFile, CommandError> {
+        if self.keys.is_some() {
+            return Err(CommandError::Arguments(
+                "the server is named by a configuration: use -c instead of --keys".into(),
+            ));
+        }
+        let config = self.config.clone().unwrap_or_else(home::default_config);
+        Ok(ConfigFile::read(&config)?)
+    }
+
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, CommandError> {
         let passphrase = home::passphrase();

@@ -201,11 +201,20 @@ fn transactions_are_whole_and_in_order(kind: Kind) {
             "TRUNCATE d.t"
         ]
     );
+    // A table made from rows is one transaction, whose rows nobody has asked for.
+    let from = now(&server);
+    session.must("CREATE TABLE d.copy AS SELECT * FROM d.other");
+    session.must("INSERT INTO d.u VALUES (8,'v')");
+    let made = transactions(follow(&server, &["t", "u"], &from));
+    assert_eq!(made.len(), 2, "{made:?}");
+    assert!(changes(&made[0]).starts_with("CREATE TABLE"), "{made:?}");
+    assert_eq!(changes(&made[1]), "u:+8=v");
+
     // Every end is a place to go on from, and commit times are near and do not go back.
     for (i, transaction) in found.iter().enumerate() {
         assert!(transaction.last);
         let rest = transactions(follow(&server, &["t", "u"], &transaction.end));
-        assert_eq!(rest.len(), found.len() - i - 1);
+        assert_eq!(rest.len(), found.len() - i - 1 + made.len());
     }
     let times: Vec<u64> = found.iter().map(|t| t.commit_timestamp).collect();
     assert!(times.is_sorted());
@@ -349,6 +358,19 @@ fn gtids_say_where_to_go_on(kind: Kind) {
         Kind::MySql => session.text("SELECT @@gtid_executed").unwrap(),
     };
     assert_eq!(rows[5].end.gtid.as_ref().unwrap().to_string(), said);
+    if kind == Kind::MySql {
+        session.must("SET gtid_next = 'AUTOMATIC:blue'");
+        session.must("INSERT INTO d.t VALUES (100, 'tagged')");
+        let tagged = transactions(follow(&server, &["t"], &rows[5].end));
+        let gtid = tagged[0].gtid.as_ref().unwrap().to_string();
+        assert!(gtid.ends_with(":blue:1"), "{gtid}");
+        let clock = tagged[0]
+            .commit_timestamp
+            .abs_diff(rows[5].commit_timestamp);
+        assert!(clock < 60_000_000, "{clock}");
+        let said = session.text("SELECT @@gtid_executed").unwrap();
+        assert_eq!(tagged[0].end.gtid.as_ref().unwrap().to_string(), said);
+    }
 }
 
 fn what_cannot_be_followed_is_refused(kind: Kind) {

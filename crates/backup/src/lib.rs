@@ -16,6 +16,7 @@
 //! | [`restore`] | from a sealed physical backup to a data directory |
 //! | [`folder`] | the files of a folder as a source: those of the clone plugin |
 //! | [`catalogue`], [`retention`] | a folder of backups: what is in it, which continue which, which to keep |
+//! | [`archive`] | the binlog, followed as a replica does and sealed in segments; replaying them |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
 //!
@@ -47,6 +48,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod archive;
 pub mod catalogue;
 mod chunk;
 mod error;

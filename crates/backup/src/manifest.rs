@@ -25,7 +25,7 @@ pub struct Manifest {
     /// When the source was read to its end; seconds since 1970.
     #[serde(default)]
     pub created: u64,
-    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `clone`, `dump`.
+    /// What was sealed: `stdin`, `file`, `command`, `mariadb-backup`, `clone`, `dump`, `binlog`.
     #[serde(default)]
     pub source: String,
     /// The server that it was taken from.
@@ -46,6 +46,9 @@ pub struct Manifest {
     /// Settings without which no server reads the files, by their names without dashes, like `innodb_page_size`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// What a segment of a binlog archive holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<crate::archive::Segment>,
     /// The files in the stream, if the source knows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
@@ -142,6 +145,7 @@ impl Manifest {
             lsn: None,
             base: None,
             settings: BTreeMap::new(),
+            segment: None,
             members: Vec::new(),
             tables: Vec::new(),
         }

@@ -35,6 +35,6 @@ mod trial;
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
-pub use program::{Family, ServerProgram};
+pub use program::{Family, ServerProgram, foreign, without_ours};
 pub use supervisor::PrivateServer;
 pub use trial::Trial;

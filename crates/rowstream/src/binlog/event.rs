@@ -166,6 +166,22 @@ impl FormatDescription {
     }
 }
 
+/// A FORMAT_DESCRIPTION event without the time at which the server started: whoever applies one with it takes it for a
+/// restart, and drops temporary tables.
+pub fn without_creation(event: &[u8]) -> BinlogResult<Vec<u8>> {
+    const CREATED: usize = HEAD + 2 + 50;
+    let described = FormatDescription::decode(event)?;
+    let mut event = event.to_vec();
+    event[CREATED..CREATED + 4].fill(0);
+    if described.checksums {
+        let at = event.len() - CHECKSUM;
+        let mut crc = flate2::Crc::new();
+        crc.update(&event[..at]);
+        event[at..].copy_from_slice(&crc.sum().to_le_bytes());
+    }
+    Ok(event)
+}
+
 /// A ROTATE event: the next file and where it begins. The body is without its checksum.
 pub fn decode_rotate(body: &[u8]) -> BinlogResult<(String, u64)> {
     let mut r = Reader::new(body);
@@ -252,7 +268,7 @@ impl GtidEvent {
     pub fn decode_tagged(body: &[u8]) -> BinlogResult<Self> {
         const UNKNOWN: BinlogError = BinlogError::Malformed("GTID with a tag");
         let mut r = Reader::new(body);
-        if varlen(&mut r)? != 2 {
+        if varlen(&mut r)? != 1 {
             return Err(UNKNOWN);
         }
         let size = varlen(&mut r)?;

@@ -26,19 +26,36 @@ const BAD: BinlogError = BinlogError::Malformed("JSON document");
 impl Json {
     /// Reads a stored document. An empty one, which `INSERT IGNORE` leaves behind, is `null`.
     pub fn decode(stored: &[u8]) -> BinlogResult<Self> {
-        let mut json = Self {
+        let mut printer = Printer {
             text: String::new(),
             exact: true,
+            // A byte prints as six characters at most, and an entry of three bytes as five and what separates it.
+            limit: stored.len().saturating_mul(16).saturating_add(64),
         };
         match stored.split_first() {
-            None => json.text.push_str("null"),
-            Some((&ty, data)) => json.value(ty, data, DEPTH)?,
+            None => printer.text.push_str("null"),
+            Some((&ty, data)) => printer.value(ty, data, DEPTH)?,
         }
-        Ok(json)
+        Ok(Self {
+            text: printer.text,
+            exact: printer.exact,
+        })
     }
+}
 
+struct Printer {
+    text: String,
+    exact: bool,
+    /// Documents do not print longer than this; but damaged offsets could point to the same part again and again.
+    limit: usize,
+}
+
+impl Printer {
     fn value(&mut self, ty: u8, data: &[u8], depth: usize) -> BinlogResult<()> {
         let depth = depth.checked_sub(1).ok_or(BAD)?;
+        if self.text.len() > self.limit {
+            return Err(BAD);
+        }
         let mut r = Reader::new(data);
         match ty {
             0x00 => return self.tree(data, false, true, depth),

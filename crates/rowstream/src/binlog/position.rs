@@ -234,7 +234,7 @@ impl GtidPosition {
     }
 
     /// Body of MySQL's PREVIOUS_GTIDS event. `None` if it is of a form that is not known here (sets with tags).
-    pub(crate) fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
+    pub fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
         let mut r = Reader::new(body);
         let count = r.u64()?;
         // Sets with tags keep a format number in the highest byte.
@@ -276,7 +276,7 @@ impl GtidPosition {
     }
 
     /// Body of MariaDB's GTID_LIST event.
-    pub(crate) fn decode_mariadb(body: &[u8]) -> BinlogResult<Self> {
+    pub fn decode_mariadb(body: &[u8]) -> BinlogResult<Self> {
         let mut r = Reader::new(body);
         // The upper bits are flags.
         let count = r.u32()? & 0x0fff_ffff;
@@ -301,9 +301,13 @@ impl fmt::Display for GtidPosition {
         };
         match self {
             Self::MySql(set) => {
+                let mut before = None;
                 for ((uuid, tag), intervals) in set {
-                    comma(f)?;
-                    f.write_str(&format_uuid(uuid))?;
+                    // Tags follow their server's numbers without naming it again.
+                    if before.replace(uuid) != Some(uuid) {
+                        comma(f)?;
+                        f.write_str(&format_uuid(uuid))?;
+                    }
                     if !tag.is_empty() {
                         write!(f, ":{tag}")?;
                     }
@@ -397,7 +401,7 @@ mod tests {
     fn sets_are_read_and_written_as_the_servers_do() {
         for text in [
             format!("{UUID}:1-3:7"),
-            format!("{UUID}:1,{UUID}:blue:1-2"),
+            format!("{UUID}:1:blue:1-2:red:7,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"),
             String::new(),
         ] {
             assert_eq!(GtidPosition::parse_mysql(&text).unwrap().to_string(), text);

@@ -128,7 +128,10 @@ impl<'a> RowsEvent<'a> {
 
     /// Decodes images, which may be those of the event or what was compressed in them.
     pub fn rows(&self, images: &[u8], table: &KnownTable) -> BinlogResult<Vec<RowImage>> {
-        if self.columns != table.map.columns.len() {
+        let present = |bitmap: &[u8]| (0..self.columns).any(|i| bit(bitmap, i));
+        // Images without columns would have no length, and no end.
+        if self.columns != table.map.columns.len() || !present(self.before) || !present(self.after)
+        {
             return Err(BinlogError::Malformed("row event"));
         }
         let mut r = Reader::new(images);

@@ -1,0 +1,324 @@
+//! Seals one segment after the other.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use onionskin_keys::KeySet;
+use onionskin_rowstream::{
+    binlog::{BinlogError, EventStream, GtidPosition, Position, StreamOptions, requirements},
+    client::{Client, ClientError, ConnectOptions, Family},
+};
+use rustix::fs::{FlockOperation, flock};
+
+use super::{
+    ArchiveError, Segment,
+    folder::{place_text, read_segment, segments},
+    reader::{Identity, Limits, Reader},
+};
+use crate::{
+    Manifest, Progress, SealKey, SealOptions, StreamError, WholeFile, manifest::BinlogPosition,
+    seal, source::Source, whole_file::PARTIAL,
+};
+
+/// The server's error for a place that its binlog does not have.
+const NOT_IN_BINLOG: u16 = 1236;
+/// Pauses before connecting again.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How a binlog is archived.
+#[derive(Debug, Clone)]
+pub struct ArchiveOptions {
+    /// How segments are sealed.
+    pub seal: SealOptions,
+    /// Bytes after which a segment ends, between two transactions.
+    pub size: u64,
+    /// Time after which it does.
+    pub age: Duration,
+    /// The id under which we register.
+    pub server_id: u32,
+    /// Where a new archive begins; at the oldest file that the server has if it is left out.
+    pub begin: Option<BinlogPosition>,
+    /// End at the end of the binlog instead of waiting for more.
+    pub once: bool,
+}
+
+/// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read until then is sealed) or, if
+/// that was asked for, to the end of the log. Connects again when the connection breaks. `sealed` is told of every segment,
+/// `trouble` of every lost connection.
+pub fn archive(
+    connect: &ConnectOptions,
+    folder: &Path,
+    keys: &KeySet,
+    options: &ArchiveOptions,
+    stop: &Arc<AtomicBool>,
+    mut sealed: impl FnMut(&Path, &Segment),
+    mut trouble: impl FnMut(&ArchiveError),
+) -> Result<(), ArchiveError> {
+    let _lock = lock(folder)?;
+    remove_partial(folder)?;
+    let mut last = match segments(folder)?.last() {
+        Some(found) => {
+            let find = |header: &crate::Header| header.key(keys);
+            Some(read_segment(found, &find)?)
+        }
+        None => None,
+    };
+    let archiver = Archiver {
+        connect,
+        folder,
+        keys,
+        options,
+        stop,
+    };
+    let mut pause = FIRST_PAUSE;
+    let mut connected = false;
+    loop {
+        let begun = Instant::now();
+        match archiver.run(&mut last, &mut connected, &mut sealed) {
+            // The connection ended between two transactions, or it is the end.
+            Ok(()) if options.once => return Ok(()),
+            Ok(()) => {}
+            // What never worked will not begin to by itself.
+            Err(error) if error.is_disconnect() && connected && !options.once => trouble(&error),
+            Err(error) => return Err(error),
+        }
+        if begun.elapsed() > LONGEST_PAUSE {
+            pause = FIRST_PAUSE;
+        }
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What all connections have in common.
+struct Archiver<'a> {
+    connect: &'a ConnectOptions,
+    folder: &'a Path,
+    keys: &'a KeySet,
+    options: &'a ArchiveOptions,
+    stop: &'a Arc<AtomicBool>,
+}
+
+impl Archiver<'_> {
+    /// One connection: from the end of the last segment until it breaks, or until the end.
+    fn run(
+        &self,
+        last: &mut Option<Segment>,
+        connected: &mut bool,
+        sealed: &mut impl FnMut(&Path, &Segment),
+    ) -> Result<(), ArchiveError> {
+        let Self {
+            connect,
+            folder,
+            keys,
+            options,
+            stop,
+        } = *self;
+        let mut client = Client::connect(connect)?;
+        requirements::check_binlog(&mut client)?;
+        let identity = identity(&mut client)?;
+        let (place, gtid, created) = match last {
+            Some(last) => {
+                check_server(last, &identity)?;
+                let gtid = last
+                    .gtid_after
+                    .as_deref()
+                    .map(|text| parse(text, &identity));
+                let created = (last.next.file == last.first.file).then_some(last.file_created);
+                (last.next.clone(), gtid.transpose()?, created)
+            }
+            None => match &options.begin {
+                Some(begin) => (begin.clone(), None, None),
+                None => (oldest(&mut client)?, None, None),
+            },
+        };
+        drop(client);
+        let stream_options = StreamOptions {
+            stop_at_end: options.once,
+            annotations: true,
+            ..StreamOptions::new(options.server_id)
+        };
+        let from = Position::new(&place.file, place.position);
+        let purged = |error: BinlogError| match error {
+            BinlogError::Client(ClientError::Server { code, message }) if code == NOT_IN_BINLOG => {
+                ArchiveError::Purged(place_text(&place), message)
+            }
+            other => other.into(),
+        };
+        let stream = EventStream::open(connect, &stream_options, &from).map_err(purged)?;
+        *connected = true;
+        let limits = Limits {
+            size: options.size,
+            age: options.age,
+        };
+        let reader = Reader::new(
+            stream,
+            identity,
+            limits,
+            Arc::clone(stop),
+            place.clone(),
+            gtid,
+            created,
+        );
+        let reader = Arc::new(Mutex::new(reader));
+        loop {
+            let first = match locked(&reader).begin() {
+                Ok(Some(first)) => first,
+                Ok(None) => return Ok(()),
+                Err(ArchiveError::Binlog(error)) => return Err(purged(error)),
+                Err(error) => return Err(error),
+            };
+            let path = folder.join(Segment::file_name(&first));
+            let failed = |source| ArchiveError::File {
+                path: path.clone(),
+                source,
+            };
+            let mut file = WholeFile::create(&path).map_err(failed)?;
+            let source = SegmentSource(Arc::clone(&reader));
+            let key = SealKey::KeySet(keys);
+            let result = seal(source, &mut file, key, &options.seal, &Progress::new());
+            let manifest = match result {
+                Ok(done) => done.footer.manifest,
+                Err(source) => {
+                    return Err(match (locked(&reader).failed.take(), source) {
+                        (Some(error), _) => error,
+                        (None, StreamError::Write(source)) => failed(source),
+                        (None, source) => ArchiveError::Stream {
+                            name: path.display().to_string(),
+                            source,
+                        },
+                    });
+                }
+            };
+            file.finish().map_err(failed)?;
+            if let Some(segment) = manifest.segment {
+                sealed(&path, &segment);
+                *last = Some(segment);
+            }
+            if locked(&reader).ended {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The reader as the source of one segment after the other.
+struct SegmentSource(Arc<Mutex<Reader>>);
+
+impl Source for SegmentSource {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        locked(&self.0).read(buf)
+    }
+
+    fn finish(&mut self) -> Result<Manifest, String> {
+        locked(&self.0).finish()
+    }
+}
+
+fn locked(reader: &Mutex<Reader>) -> std::sync::MutexGuard<'_, Reader> {
+    reader.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn identity(client: &mut Client) -> Result<Identity, ArchiveError> {
+    let server_id = client.query_text("SELECT @@server_id")?.unwrap_or_default();
+    let server_uuid = match client.family() {
+        Family::MySql => client.query_text("SELECT @@server_uuid")?,
+        Family::MariaDb => None,
+    };
+    Ok(Identity {
+        family: client.family(),
+        version: client.query_text("SELECT @@version")?.unwrap_or_default(),
+        server_id: server_id.parse().unwrap_or(0),
+        server_uuid,
+    })
+}
+
+fn check_server(last: &Segment, identity: &Identity) -> Result<(), ArchiveError> {
+    let present = Segment {
+        server_id: identity.server_id,
+        server_uuid: identity.server_uuid.clone(),
+        ..last.clone()
+    };
+    match last.server() == present.server() {
+        true => Ok(()),
+        false => Err(ArchiveError::OtherServer {
+            archived: last.server(),
+            server: present.server(),
+        }),
+    }
+}
+
+fn parse(text: &str, identity: &Identity) -> Result<GtidPosition, BinlogError> {
+    match identity.family {
+        Family::MySql => GtidPosition::parse_mysql(text),
+        Family::MariaDb => GtidPosition::parse_mariadb(text),
+    }
+}
+
+/// The beginning of the oldest file that the server has.
+fn oldest(client: &mut Client) -> Result<BinlogPosition, ArchiveError> {
+    let rows = client.query("SHOW BINARY LOGS")?;
+    let cell = rows
+        .into_iter()
+        .next()
+        .and_then(|row| row.into_iter().next());
+    let name = cell
+        .flatten()
+        .ok_or(BinlogError::Malformed("list of files"))?;
+    Ok(BinlogPosition {
+        file: String::from_utf8(name).map_err(|_| BinlogError::Malformed("list of files"))?,
+        position: 4,
+    })
+}
+
+/// Held while this process archives into the folder.
+fn lock(folder: &Path) -> Result<File, ArchiveError> {
+    let path = folder.join(".lock");
+    let failed = |source| ArchiveError::File {
+        path: path.clone(),
+        source,
+    };
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(ArchiveError::InUse(folder.to_owned())),
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+/// Unfinished segments of an archiver that was killed. We hold the lock, so nobody writes them.
+fn remove_partial(folder: &Path) -> Result<(), ArchiveError> {
+    let failed = |path: PathBuf| |source| ArchiveError::File { path, source };
+    for entry in fs::read_dir(folder).map_err(failed(folder.to_owned()))? {
+        let entry = entry.map_err(failed(folder.to_owned()))?;
+        let name = entry.file_name();
+        let unfinished = name
+            .to_str()
+            .and_then(|name| name.strip_prefix('.')?.strip_suffix(PARTIAL))
+            .and_then(|name| name.rsplit_once('.'))
+            .is_some_and(|(name, _)| Segment::place_of(name).is_some());
+        if unfinished {
+            fs::remove_file(entry.path()).map_err(failed(entry.path()))?;
+        }
+    }
+    Ok(())
+}

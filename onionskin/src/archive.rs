@@ -1,0 +1,219 @@
+//! `onionskin archive`: a server's binlog, followed as a replica does and sealed in segments.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use chrono::DateTime;
+use clap::Args;
+use onionskin_backup::{
+    Header, Level, SealOptions, StreamError,
+    archive::{
+        ArchiveOptions, Segment, archive,
+        folder::{check_link, place_text, read_segment, segments},
+    },
+    default_threads,
+    manifest::BinlogPosition,
+};
+use onionskin_keys::{StreamKey, Suite};
+use onionskin_proxy::{Backend, BackendTls};
+use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
+
+use crate::{
+    config_file::ConfigFile,
+    error::CommandError,
+    seal::{parse_level, parse_threads},
+    stream_keys::{KeyArguments, Loaded},
+    termination::Termination,
+    tls,
+};
+
+/// Follow a server's binlog as a replica does, and seal it in segments; `restore --binlogs` replays them
+///
+/// Goes on where the last whole segment in the folder ends. Runs until SIGTERM or SIGINT, which seal what there is. The
+/// account needs REPLICATION SLAVE and, on MySQL, REPLICATION CLIENT.
+#[derive(Args)]
+pub struct Archive {
+    #[command(flatten)]
+    keys: KeyArguments,
+    /// The folder of the segments, for one server
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// Only list the segments of the folder, and whether any is missing between them
+    #[arg(long)]
+    list: bool,
+    /// End at the end of the binlog instead of waiting for more
+    #[arg(long)]
+    once: bool,
+    /// Begin a new archive here [default: the oldest file that the server has]
+    #[arg(long, value_name = "FILE:POSITION", value_parser = parse_place)]
+    from: Option<BinlogPosition>,
+    /// A segment ends after so many seconds, and holds what a lost server would take with it
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    segment_age: u64,
+    /// A segment ends after so many MiB, between two transactions
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    segment_size: u64,
+    /// Our id among the server's replicas [default: a random one]
+    #[arg(long, value_name = "ID")]
+    server_id: Option<u32>,
+    /// Account of the server that may read the binlog
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// Environment variable that holds its password; no password if it is not set
+    #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
+    password_env: String,
+    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: the configuration's]
+    #[arg(long)]
+    suite: Option<Suite>,
+    /// How many threads compress and encrypt
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_threads)]
+    threads: usize,
+    /// Compression: 0 none, 1 fast to 19 small
+    #[arg(long, value_name = "N", default_value = "3", value_parser = parse_level)]
+    level: Level,
+}
+
+impl Archive {
+    /// Archives until it is told to end, or lists.
+    pub fn run(self) -> Result<(), CommandError> {
+        if self.list {
+            return self.print_list();
+        }
+        let Loaded { keys, suite, .. } = self.keys.load()?;
+        let connect = self.connect_options(&self.keys.config_file()?)?;
+        let options = ArchiveOptions {
+            seal: SealOptions {
+                level: self.level,
+                threads: self.threads,
+                ..SealOptions::new(self.suite.unwrap_or(suite))
+            },
+            size: self.segment_size.max(1) << 20,
+            age: Duration::from_secs(self.segment_age.max(1)),
+            server_id: self
+                .server_id
+                .unwrap_or_else(|| rand::random_range(1 << 31..u32::MAX)),
+            begin: self.from.clone(),
+            once: self.once,
+        };
+        std::fs::create_dir_all(&self.to).map_err(|source| CommandError::File {
+            path: self.to.clone(),
+            source,
+        })?;
+        let termination = Termination::watch().map_err(|source| CommandError::System {
+            doing: "watching for signals",
+            source,
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        termination.on_signal(move || asked.store(true, Ordering::Relaxed));
+        archive(
+            &connect,
+            &self.to,
+            &keys,
+            &options,
+            &stop,
+            |path: &Path, _| println!("{}", path.display()),
+            |error| eprintln!("onionskin: {error}; connecting again"),
+        )?;
+        Ok(())
+    }
+
+    /// The server that the configuration names.
+    fn connect_options(&self, file: &ConfigFile) -> Result<ConnectOptions, CommandError> {
+        let address = match &file.backend {
+            Backend::Tcp { host, port } => Address::Tcp {
+                host: host.clone(),
+                port: *port,
+            },
+            Backend::Unix(path) => Address::Unix(path.clone()),
+        };
+        let (tls, required) = match tls::for_server(file, &file.backend)? {
+            BackendTls::Never => (None, false),
+            BackendTls::IfOffered(tls) => (Some(tls), false),
+            BackendTls::Required(tls) => (Some(tls), true),
+        };
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        let options = ConnectOptions {
+            address,
+            user: self.user.clone(),
+            password,
+            tls,
+        };
+        if options.tls.is_some()
+            && !required
+            && matches!(Client::connect(&options), Err(ClientError::NoTls))
+        {
+            return Ok(ConnectOptions {
+                tls: None,
+                ..options
+            });
+        }
+        Ok(options)
+    }
+
+    fn print_list(&self) -> Result<(), CommandError> {
+        let Loaded { keys, .. } = self.keys.load()?;
+        let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&keys) };
+        let mut before: Option<Segment> = None;
+        for found in segments(&self.to)? {
+            let segment = read_segment(&found, &find)?;
+            if let Some(before) = &before {
+                check_link(before, &segment)?;
+            }
+            println!(
+                "{}  to {}  {} transactions{}",
+                place_text(&segment.first),
+                place_text(&segment.next),
+                segment.transactions,
+                match (segment.first_commit, segment.last_commit) {
+                    (Some(first), Some(last)) => format!("  {} to {}", time(first), time(last)),
+                    _ => String::new(),
+                }
+            );
+            before = Some(segment);
+        }
+        match before {
+            Some(last) => println!(
+                "no gap; of {}, up to {}{}",
+                last.server(),
+                place_text(&last.next),
+                last.gtid_after
+                    .filter(|set| !set.is_empty())
+                    .map(|set| format!(", GTIDs {set}"))
+                    .unwrap_or_default()
+            ),
+            None => println!("no segments"),
+        }
+        Ok(())
+    }
+}
+
+/// `FILE:POSITION`
+pub fn parse_place(text: &str) -> Result<BinlogPosition, String> {
+    let parsed = text.rsplit_once(':').and_then(|(file, position)| {
+        Some(BinlogPosition {
+            file: (!file.is_empty()).then(|| file.to_owned())?,
+            position: position.parse().ok().filter(|position| *position >= 4)?,
+        })
+    });
+    parsed.ok_or_else(|| "write a binlog file and a position from 4 on: binlog.000001:4".into())
+}
+
+/// Microseconds since 1970 as people read them, in UTC.
+pub fn time(micros: u64) -> String {
+    i64::try_from(micros)
+        .ok()
+        .and_then(DateTime::from_timestamp_micros)
+        .map_or_else(|| "an unknown time".into(), |time| time.to_string())
+}
+
+/// One for each processor, for whoever reads segments.
+pub fn reading_threads() -> usize {
+    default_threads()
+}

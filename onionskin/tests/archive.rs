@@ -1,0 +1,562 @@
+//! `onionskin archive` and `restore --binlogs`: sealed segments that are binlog files, without gaps through kills, and a server
+//! brought to a named transaction.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use support::*;
+use tempfile::TempDir;
+
+on_both_servers!(
+    segments_are_binlog_files_without_plaintext,
+    a_killed_archiver_loses_and_repeats_nothing,
+    a_signal_seals_what_there_is,
+    gaps_are_named,
+);
+
+/// A server with a binlog, and a folder with keys and a configuration for it.
+struct Scenery {
+    server: Server,
+    home: TempDir,
+}
+
+impl Scenery {
+    fn build(kind: Kind, extra: &[String]) -> Option<Self> {
+        let mut extra = extra.to_vec();
+        if kind == Kind::MySql {
+            extra.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"].map(String::from));
+        }
+        let options = ServerOptions {
+            binlog: Some(Binlog::Row),
+            extra,
+            ..ServerOptions::default()
+        };
+        let server = Server::start(kind, options)?;
+        let home = tempfile::tempdir().expect("a folder");
+        let scenery = Scenery { server, home };
+        let backend = format!("unix:{}", scenery.server.socket().display());
+        scenery.must(&["init", "--backend", &backend]);
+        Some(scenery)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env_remove("ONIONSKIN_PASSPHRASE")
+            .env_remove("ONIONSKIN_PASSWORD");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("onionskin runs")
+    }
+
+    fn must(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32, text: &str) {
+        let output = self.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(text), "{text:?} is not in: {said}");
+    }
+
+    /// An archiver that runs until it is told to end.
+    fn archiver(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(&["archive", "--to", "log"]);
+        command.args(arguments).stdout(Stdio::null());
+        command.spawn().expect("onionskin runs")
+    }
+
+    /// The segments in order; their names sort.
+    fn segments(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.home.path().join("log")).expect("the archive");
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|e| e == "sealed"))
+            .collect();
+        paths.sort();
+        paths
+    }
+
+    /// The segments as binlog files.
+    fn opened(&self) -> Vec<PathBuf> {
+        self.segments()
+            .iter()
+            .map(|path| {
+                let opened = path.with_extension("opened");
+                let _ = fs::remove_file(&opened);
+                let path = path.to_str().expect("UTF-8");
+                self.must(&["open", "-q", "-o", opened.to_str().expect("UTF-8"), path]);
+                opened
+            })
+            .collect()
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+/// The family's reader of binlogs.
+fn binlog_tool(kind: Kind) -> Command {
+    match kind {
+        Kind::MariaDb => Command::new("mariadb-binlog"),
+        Kind::MySql => Command::new(checkout().join("scripts/mysqlbinlog97")),
+    }
+}
+
+/// What the family's own tool makes of binlog files.
+fn statements(kind: Kind, files: &[PathBuf], options: &[&str]) -> Vec<u8> {
+    let output = binlog_tool(kind)
+        .args(["--no-defaults", "--verify-binlog-checksum"])
+        .args(options)
+        .args(files)
+        .output()
+        .expect("the tool runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    output.stdout
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+fn segments_are_binlog_files_without_plaintext(kind: Kind) {
+    let secrets = tempfile::tempdir().expect("a folder");
+    let key = secrets.path().join("keys.txt");
+    fs::write(&key, format!("1;{}\n", "0123456789abcdef".repeat(4))).expect("a key");
+    let mut extra = Vec::new();
+    if kind == Kind::MariaDb {
+        extra.push("--plugin-load-add=file_key_management".into());
+        extra.push(format!("--file-key-management-filename={}", key.display()));
+        extra.push("--encrypt-binlog=ON".into());
+    }
+    let Some(scenery) = Scenery::build(kind, &extra) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100))");
+    session.must("INSERT INTO app.t VALUES (1, 'the canary sings at dawn')");
+    session.must("FLUSH BINARY LOGS");
+    session.must("UPDATE app.t SET v = 'the canary sleeps at noon'");
+    if kind == Kind::MariaDb {
+        // The server's own file is encrypted: the archive read it through the server.
+        let file = fs::read(scenery.server.data_dir().join("binlog.000002")).expect("a binlog");
+        assert!(!contains(&file, "canary"));
+    }
+    for suite in ["aes", "sm"] {
+        let folder = scenery.home.path().join("log");
+        let _ = fs::remove_dir_all(&folder);
+        scenery.must(&["archive", "--to", "log", "--once", "--suite", suite]);
+        let mut canaries = Vec::new();
+        for path in scenery.segments() {
+            let sealed = fs::read(&path).expect("a segment");
+            assert!(!contains(&sealed, "canary") && !contains(&sealed, "app"));
+            let said = scenery.must(&["verify", "--deep", "-q", path.to_str().expect("UTF-8")]);
+            assert!(said.contains("source    binlog"), "{said}");
+        }
+        for path in scenery.opened() {
+            let text = statements(kind, &[path], &["-vv", "--base64-output=decode-rows"]);
+            for line in text.split(|byte| *byte == b'\n') {
+                if contains(line, "@2=") {
+                    let line = String::from_utf8_lossy(line).into_owned();
+                    canaries.push(line.split('\'').nth(1).expect("a text").to_owned());
+                }
+            }
+        }
+        let (dawn, noon) = ("the canary sings at dawn", "the canary sleeps at noon");
+        assert_eq!(canaries, [dawn, dawn, noon]);
+        let list = scenery.must(&["archive", "--to", "log", "--list"]);
+        assert!(list.contains("no gap; of "), "{list}");
+    }
+}
+
+/// Sends opened segments to a new server and compares all rows.
+fn compare_by_replay(scenery: &Scenery, tables: &[&str]) {
+    let kind = scenery.server.kind();
+    let options: &[&str] = match kind {
+        Kind::MySql => &["--skip-gtids"],
+        Kind::MariaDb => &[],
+    };
+    let text = statements(kind, &scenery.opened(), options);
+    let copy = Server::start(kind, ServerOptions::default()).expect("the same kind");
+    let mut client = match kind {
+        Kind::MariaDb => Command::new("mariadb"),
+        Kind::MySql => Command::new(checkout().join("scripts/mysql97")),
+    };
+    let mut child = client
+        .args(["--no-defaults", "--user=root", "--binary-mode"])
+        .arg(format!("--socket={}", copy.socket().display()))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the client runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(&text)
+        .expect("statements");
+    assert!(child.wait().expect("the client").success());
+    let (mut original, mut copied) = (scenery.server.connect(), copy.connect());
+    for table in tables {
+        let sum = |session: &mut Session| session.text(&format!("CHECKSUM TABLE {table}")).unwrap();
+        assert_eq!(sum(&mut original), sum(&mut copied));
+        assert!(!sum(&mut copied).ends_with("NULL"));
+    }
+}
+
+fn a_killed_archiver_loses_and_repeats_nothing(kind: Kind) {
+    let Some(scenery) = Scenery::build(kind, &[]) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(2000))");
+    let port = scenery.server.port();
+    let writer = std::thread::spawn(move || {
+        let mut session = Session::open(port, "root", "", None);
+        for id in 0..600 {
+            session.must("BEGIN");
+            session.must(&format!(
+                "INSERT INTO app.t VALUES ({id}, REPEAT('x', {id}))"
+            ));
+            session.must(&format!(
+                "UPDATE app.t SET v = CONCAT(v, 'y') WHERE id = {}",
+                id / 2
+            ));
+            session.must("COMMIT");
+            if id % 150 == 149 {
+                session.must("FLUSH BINARY LOGS");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut kills = 0;
+    while !writer.is_finished() {
+        let mut archiver = scenery.archiver(&["--segment-age", "1"]);
+        std::thread::sleep(Duration::from_millis(rand::random_range(100..2200)));
+        archiver.kill().expect("kill -9");
+        archiver.wait().expect("it ends");
+        kills += 1;
+    }
+    writer.join().expect("the writer");
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    assert!(kills >= 2 && scenery.segments().len() > 4, "{kills}");
+    // Nothing unfinished is left behind.
+    for entry in fs::read_dir(scenery.data("log")).expect("the archive") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_str().expect("UTF-8");
+        assert!(name.ends_with(".sealed") || name == ".lock", "{name}");
+    }
+    let list = scenery.must(&["archive", "--to", "log", "--list"]);
+    let all = match kind {
+        Kind::MariaDb => "SELECT @@gtid_binlog_pos",
+        Kind::MySql => "SELECT @@gtid_executed",
+    };
+    let all = session.text(all).expect("GTIDs");
+    assert!(list.contains(&format!("GTIDs {all}")), "{all}: {list}");
+    compare_by_replay(&scenery, &["app.t"]);
+}
+
+fn a_signal_seals_what_there_is(kind: Kind) {
+    let Some(scenery) = Scenery::build(kind, &[]) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY)");
+    let mut archiver = scenery.archiver(&["--segment-age", "3600"]);
+    wait_until("an unfinished segment", Duration::from_secs(20), || {
+        fs::read_dir(scenery.data("log")).is_ok_and(|entries| {
+            entries
+                .flatten()
+                .any(|entry| entry.path().extension().is_some_and(|e| e == "partial"))
+        })
+    });
+    // Nobody else may write into the folder.
+    scenery.fails(&["archive", "--to", "log", "--once"], 2, "another archiver");
+    session.must("INSERT INTO app.t VALUES (1)");
+    std::thread::sleep(Duration::from_millis(300));
+    signal("TERM", archiver.id());
+    assert!(archiver.wait().expect("it ends").success());
+    assert_eq!(scenery.segments().len(), 1);
+    compare_by_replay(&scenery, &["app.t"]);
+    // A server that restarts in between only interrupts it.
+    let mut scenery = scenery;
+    let mut archiver = scenery.archiver(&["--segment-age", "3600"]);
+    std::thread::sleep(Duration::from_millis(500));
+    scenery.server.shutdown();
+    scenery.server.restart();
+    scenery
+        .server
+        .connect()
+        .must("INSERT INTO app.t VALUES (2)");
+    wait_until("the next segment", Duration::from_secs(30), || {
+        let list = scenery.run(&["archive", "--to", "log", "--list"]);
+        String::from_utf8_lossy(&list.stdout).contains("binlog.000002:4 ")
+            || fs::read_dir(scenery.data("log")).is_ok_and(|entries| {
+                entries.flatten().any(|entry| {
+                    entry
+                        .file_name()
+                        .to_string_lossy()
+                        .starts_with(".binlog.000002")
+                })
+            })
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    signal("TERM", archiver.id());
+    assert!(archiver.wait().expect("it ends").success());
+    compare_by_replay(&scenery, &["app.t"]);
+}
+
+fn gaps_are_named(kind: Kind) {
+    let Some(scenery) = Scenery::build(kind, &[]) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY)");
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    for id in 0..3 {
+        session.must(&format!("INSERT INTO app.t VALUES ({id})"));
+        session.must("FLUSH BINARY LOGS");
+    }
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    scenery.must(&["archive", "--to", "log", "--list"]);
+
+    // A segment that is gone, and one under another's name.
+    let segments = scenery.segments();
+    let hidden = scenery.data("hidden");
+    fs::rename(&segments[1], &hidden).expect("hidden");
+    scenery.fails(&["archive", "--to", "log", "--list"], 3, "has a gap");
+    fs::copy(&segments[2], &segments[1]).expect("a copy");
+    scenery.fails(&["archive", "--to", "log", "--list"], 3, "is not a segment");
+    fs::rename(&hidden, &segments[1]).expect("back");
+    scenery.must(&["archive", "--to", "log", "--list"]);
+
+    // The server forgets what was not archived.
+    session.must("INSERT INTO app.t VALUES (10)");
+    session.must("FLUSH BINARY LOGS");
+    session.must("FLUSH BINARY LOGS");
+    let now = session
+        .text("SHOW MASTER STATUS")
+        .or_else(|_| session.text("SHOW BINARY LOG STATUS"))
+        .expect("a position");
+    let file = now.split('\t').next().expect("a file").to_owned();
+    // A stream that has just ended may still hold a file.
+    wait_until("purging", Duration::from_secs(20), || {
+        session.must(&format!("PURGE BINARY LOGS TO '{file}'"));
+        session
+            .text("SHOW BINARY LOGS")
+            .expect("files")
+            .lines()
+            .count()
+            == 1
+    });
+    scenery.fails(&["archive", "--to", "log", "--once"], 4, "would have a gap");
+
+    // It begins anew.
+    let reset = match kind {
+        Kind::MariaDb => "RESET MASTER",
+        Kind::MySql => "RESET BINARY LOGS AND GTIDS",
+    };
+    scenery.must(&[
+        "archive",
+        "--to",
+        "other",
+        "--once",
+        "--from",
+        &format!("{file}:4"),
+    ]);
+    session.must(reset);
+    for _ in 0..9 {
+        session.must("FLUSH BINARY LOGS");
+    }
+    let output = scenery.run(&["archive", "--to", "other", "--once"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+
+    // Another server.
+    let other = Server::start(
+        kind,
+        ServerOptions {
+            binlog: Some(Binlog::Row),
+            extra: vec!["--server-id=77".into()],
+            ..ServerOptions::default()
+        },
+    )
+    .expect("the same kind");
+    if kind == Kind::MySql {
+        // The template's UUID is everybody's.
+        return;
+    }
+    let toml = fs::read_to_string(scenery.data("onionskin.toml")).expect("a configuration");
+    let (old, new) = (scenery.server.socket(), other.socket());
+    let toml = toml.replace(old.to_str().expect("UTF-8"), new.to_str().expect("UTF-8"));
+    fs::write(scenery.data("onionskin.toml"), toml).expect("written");
+    scenery.fails(&["archive", "--to", "log", "--once"], 2, "another server");
+}
+
+/// A server on a copy of what was restored, in which no certificates are.
+fn start_on(datadir: &Path) -> Server {
+    let options = ServerOptions {
+        tls: false,
+        ..ServerOptions::default()
+    };
+    Server::start_on(Kind::MariaDb, options, datadir)
+}
+
+/// Rows of the table that the recovery is about.
+fn ids(datadir: &Path) -> String {
+    let server = start_on(datadir);
+    let mut session = server.connect();
+    session
+        .text("SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t")
+        .expect("rows")
+}
+
+#[test]
+fn a_backup_is_brought_to_a_named_transaction_or_time() {
+    if Command::new("mariadb-backup")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        announce(
+            "archive tests ... SKIPPED: mariadb-backup is not installed; run scripts/install-deps.sh tests",
+        );
+        return;
+    }
+    let scenery = Scenery::build(Kind::MariaDb, &[]).expect("MariaDB is never skipped");
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100), at TIMESTAMP(6))");
+    session.must("INSERT INTO app.t VALUES (1, 'old', NOW(6))");
+    let too_early = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
+    session.must("INSERT INTO app.t VALUES (2, 'in the backup', NOW(6))");
+    scenery.must(&["backup", "-q", "--to", "base.sealed"]);
+
+    session.must("INSERT INTO app.t VALUES (3, 'after', NOW(6))");
+    let third = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
+    let place = session.text("SHOW MASTER STATUS").expect("a place");
+    let place: Vec<&str> = place.split('\t').collect();
+    let place = format!("{}:{}", place[0], place[1]);
+    // What a statement is, a definition, an account, a change of the session's settings, and bytes of every kind.
+    for statement in [
+        "SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', NAMES latin1",
+        "BEGIN",
+        "INSERT INTO app.t VALUES (4, 0x00275c0aff, NOW(6))",
+        "UPDATE app.t SET v = CONCAT(v, ' changed') WHERE id = 2",
+        "COMMIT",
+        "CREATE TABLE \"app\".\"u\" (id INT PRIMARY KEY, d DATETIME DEFAULT NOW())",
+        "FLUSH BINARY LOGS",
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "INSERT INTO app.u (id, d) VALUES (1, '2026-01-02'), (2, NOW())",
+        "CREATE USER late@localhost IDENTIFIED BY 'x'",
+        "GRANT SELECT ON app.* TO late@localhost",
+        "SET SESSION binlog_format = 'ROW', sql_mode = DEFAULT",
+    ] {
+        session.must(statement);
+    }
+    std::thread::sleep(Duration::from_millis(1100));
+    let noon = session
+        .text("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%d %H:%i:%s')")
+        .expect("a time");
+    std::thread::sleep(Duration::from_millis(1100));
+    session.must("INSERT INTO app.t VALUES (5, 'too much', NOW(6))");
+    session.must("DELETE FROM app.t WHERE id < 4");
+    scenery.must(&["archive", "--to", "log", "--once", "--segment-size", "1"]);
+
+    let restore = |to: &str, until: &[&str]| {
+        let mut arguments = vec![
+            "restore",
+            "-q",
+            "base.sealed",
+            "--to",
+            to,
+            "--binlogs",
+            "log",
+        ];
+        arguments.extend(until);
+        scenery.must(&arguments)
+    };
+    let said = restore("by-gtid", &["--until", &third]);
+    assert!(said.contains("replayed  1 transactions"), "{said}");
+    assert!(
+        said.contains(&format!("last      {third}, committed at ")),
+        "{said}"
+    );
+    assert_eq!(ids(&scenery.data("by-gtid")), "1,2,3");
+    let said = restore("by-place", &["--until", &place]);
+    assert!(said.contains(&format!("ends at {place}")), "{said}");
+    assert_eq!(ids(&scenery.data("by-place")), "1,2,3");
+    let said = restore("by-time", &["--until", &noon]);
+    assert!(said.contains("stopped   before 0-1-"), "{said}");
+    let said = restore("to-the-end", &[]);
+    assert!(said.contains("at the end of the archive"), "{said}");
+    assert_eq!(ids(&scenery.data("to-the-end")), "4,5");
+    {
+        let server = start_on(&scenery.data("by-time"));
+        let mut copy = server.connect();
+        let rows = "SELECT id, HEX(v) FROM app.t ORDER BY id";
+        let rows = copy.text(rows).expect("rows");
+        assert!(
+            rows.contains("4\t00275C0AFF") && rows.lines().count() == 4,
+            "{rows}"
+        );
+        let u = "SELECT * FROM app.u ORDER BY id";
+        assert_eq!(copy.text(u).expect("rows"), session.text(u).expect("rows"));
+        let grants = copy.text("SHOW GRANTS FOR late@localhost").expect("grants");
+        assert!(grants.contains("GRANT SELECT"), "{grants}");
+    }
+
+    // Points that cannot be reached leave nothing behind.
+    let refuse = |until: &str, code: i32, text: &str| {
+        let arguments = [
+            "restore",
+            "-q",
+            "base.sealed",
+            "--to",
+            "no",
+            "--binlogs",
+            "log",
+            "--until",
+            until,
+        ];
+        scenery.fails(&arguments, code, text);
+        assert!(!scenery.data("no").exists());
+    };
+    refuse(&too_early, 1, "restore an older backup");
+    refuse("0-1-999999", 1, "is not in the archive");
+    refuse("binlog.000001:4", 1, "lies before the backup");
+    refuse("tomorrow", 2, "write a time");
+    let segments = scenery.segments();
+    let mut sealed = fs::read(&segments[0]).expect("a segment");
+    let middle = sealed.len() / 2;
+    sealed[middle] ^= 1;
+    fs::write(&segments[0], &sealed).expect("damaged");
+    refuse(&third, 3, "binlog.0");
+    fs::remove_file(&segments[0]).expect("removed");
+    refuse(&third, 3, "has a gap");
+    let left: Vec<_> = fs::read_dir(scenery.home.path())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .filter(|name| name.to_string_lossy().starts_with('.'))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
