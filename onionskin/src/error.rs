@@ -7,9 +7,10 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use onionskin_backup::{StreamError, restore::RestoreError};
+use onionskin_bench::BenchError;
 use onionskin_keys::KeyError;
 
-use crate::{config_file::ConfigError, private::PrivateError};
+use crate::{bench, config_file::ConfigError, private::PrivateError};
 
 /// Why a command ended early. No text holds a value, a key or a password.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +109,9 @@ pub enum CommandError {
         /// How many.
         pages: u64,
     },
+    /// The benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -138,6 +142,7 @@ impl CommandError {
                 RestoreError::Stream(source) => of_stream(source),
                 _ => ExitCode::FAILURE,
             },
+            Self::Bench(error) => bench::exit_code(error),
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
+//! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -14,6 +15,7 @@
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
 mod backup;
+mod bench;
 mod config_file;
 mod demo;
 mod error;
@@ -56,6 +58,7 @@ enum Command {
     Verify(verify::Verify),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Bench(bench::Bench),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -30,7 +30,9 @@ mod login;
 mod program;
 mod supervisor;
 
+pub use account::ServerUser;
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
+pub use program::{Family, ServerProgram};
 pub use supervisor::PrivateServer;
