@@ -78,9 +78,9 @@ struct Run {
     /// mariadb, mysql, or both with a comma: start private ones; or a DSN, mysql://user:password@host:port, for what needs no restart [default: the first that is installed]
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
-    /// Another proxy to compare with, which stands before the server: NAME=mysql://user:password@host:port
+    /// Another proxy to compare with, which stands before a given server: NAME=mysql://user:password@host:port
     ///
-    /// Point it at the server that --server names, or at the private one by giving that a port with --port.
+    /// Its back end must be the server that --server names by a DSN.
     #[arg(long, value_name = "NAME=DSN")]
     peer: Vec<String>,
     /// Port of the first private server [default: any that is free]
@@ -192,7 +192,11 @@ impl Run {
         let report = onionskin_bench::run(&options, surroundings()?)?;
         print!("{}", terminal_summary(&report));
         println!("\n{}", options.out.join("report.html").display());
-        Ok(())
+        let failed = report.failed();
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(BenchError::Incomplete(failed.join(", ")).into()),
+        }
     }
 
     /// Families to start, or the server to use.

@@ -187,9 +187,15 @@ fn paths_to_the_server_are_compared(kind: Kind) {
         return announce("skipped: MySQL could not be installed");
     }
     let place = Place::new();
-    let report = place.report(&["proxy", "capabilities", "large", "--server", server(kind)]);
-    // The large run has one round, so that its ratios are of one pair; everything else is as elsewhere.
-    assert_whole(&report, &place.out(), &["proxy", "capabilities", "large"]);
+    // Starting MySQL takes its time, and the other two differ in nothing but their description.
+    let names: &[&str] = match kind {
+        Kind::MariaDb => &["proxy", "capabilities", "large"],
+        Kind::MySql => &["proxy"],
+    };
+    let mut arguments = names.to_vec();
+    arguments.extend(["--server", server(kind)]);
+    let report = place.report(&arguments);
+    assert_whole(&report, &place.out(), names);
     let proxy = report.scenarios[0].groups[0]
         .variant("protected")
         .expect("there");
@@ -236,7 +242,9 @@ fn a_setting_that_fails_silently_makes_its_runs_void(kind: Kind) {
     // An option that the server ignores because it does not know it.
     let planted = real
         .replace("--encrypt-binlog=ON", "--loose-encrypt-binlock=ON")
-        .replace("--binlog-encryption=ON", "--loose-binlog-encription=ON");
+        .replace("--binlog-encryption=ON", "--loose-binlog-encription=ON")
+        // Of no use here.
+        .replace("replica = true", "replica = false");
     assert_ne!(planted, real);
     fs::write(&catalogue, planted).expect("written");
     let report = place.report(&[
@@ -322,10 +330,10 @@ fn a_signal_leaves_a_valid_report_and_nothing_else() {
         folders(place.temporary())
             .into_iter()
             .flat_map(folders)
-            .any(|server| server.join("data/onionskin_bench_eq").exists())
+            .any(|server| server.join("data/onionskin_bench_protected").exists())
     };
     wait_until("a load", Duration::from_secs(90), loaded);
-    std::thread::sleep(Duration::from_millis(2500));
+    std::thread::sleep(Duration::from_millis(4000));
     support::signal("INT", child.id());
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(1));

@@ -216,6 +216,10 @@ pub struct VariantSpec {
     /// Programs without which there is no such variant; `onionskin NAME` asks for a command of ours.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// Arguments of a command of ours that runs beside the server and writes into `{folder}`; the server is then the
+    /// variant's own.
+    #[serde(default)]
+    pub beside: Option<String>,
     /// Backup: a shell command from `{in}` to `{out}`.
     #[serde(default)]
     pub seal: Option<String>,

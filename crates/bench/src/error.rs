@@ -127,6 +127,9 @@ pub enum BenchError {
     /// The description of the scenarios.
     #[error("the description of the scenarios: {0}")]
     Catalogue(String),
+    /// The report is written, and not all is in it.
+    #[error("not everything could be measured: {0}; the report says why")]
+    Incomplete(String),
     /// A report.
     #[error(transparent)]
     Report(#[from] ReportError),

@@ -136,7 +136,13 @@ pub fn version_of(program: &Path, argument: &str) -> Option<String> {
     text.lines()
         .map(str::trim)
         .find(|line| !line.is_empty())
-        .map(String::from)
+        .map(without_address)
+}
+
+/// Some programs say where they come from, and the report names no address.
+fn without_address(line: &str) -> String {
+    let kept = line.split("http").next().unwrap_or_default();
+    kept.trim_end_matches([' ', '-', '<', '(']).to_owned()
 }
 
 #[cfg(test)]
@@ -148,6 +154,10 @@ mod tests {
         let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\nproc /proc proc rw 0 0\nx /t xfs rw 0 0";
         assert_eq!(file_system(mounts, Path::new("/tmp/x")), "tmpfs");
         assert_eq!(file_system(mounts, Path::new("/home")), "ext4");
+        assert_eq!(
+            without_address("HAProxy version 2.6 2026/01/01 - https://haproxy.org/"),
+            "HAProxy version 2.6 2026/01/01"
+        );
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Metric {
 pub enum Column {
     /// Work done in a time.
     Throughput,
+    /// How long the whole takes.
+    Duration,
     /// How long one waits.
     Latency,
     /// CPU time for the same work, of all processes.
@@ -39,12 +41,19 @@ pub enum Column {
 
 impl Column {
     /// In the order of the table.
-    pub const ALL: [Self; 4] = [Self::Throughput, Self::Latency, Self::Cpu, Self::Bytes];
+    pub const ALL: [Self; 5] = [
+        Self::Throughput,
+        Self::Duration,
+        Self::Latency,
+        Self::Cpu,
+        Self::Bytes,
+    ];
 
     /// The head of the column.
     pub fn label(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::Duration => "duration",
             Self::Latency => "latency (95 %)",
             Self::Cpu => "CPU, same work",
             Self::Bytes => "bytes",
@@ -87,7 +96,7 @@ pub const METRICS: &[Metric] = &[
         Higher,
         Some(Column::Throughput),
     ),
-    metric("seconds", "duration", "s", Lower, None),
+    metric("seconds", "duration", "s", Lower, Some(Column::Duration)),
     metric("latency_mean_ms", "mean latency", "ms", Lower, None),
     metric("latency_p50_ms", "latency 50 %", "ms", Lower, None),
     metric(
@@ -99,45 +108,27 @@ pub const METRICS: &[Metric] = &[
     ),
     metric("latency_p99_ms", "latency 99 %", "ms", Lower, None),
     metric("stall_ms", "longest wait of a statement", "ms", Lower, None),
-    metric("errors", "errors that the application got", "", Lower, None),
-    metric(
-        "load_kept",
-        "load kept during the change",
-        "of 1",
-        Higher,
-        None,
-    ),
+    metric("errors", "application errors", "", Lower, None),
+    metric("load_kept", "load kept", "of 1", Higher, None),
     metric("server_cpu_us", "server CPU a statement", "µs", Lower, None),
     metric("relay_cpu_us", "relay CPU a statement", "µs", Lower, None),
-    metric(
-        "cpu_us",
-        "CPU a statement, server and relay",
-        "µs",
-        Lower,
-        Some(Column::Cpu),
-    ),
+    metric("cpu_us", "CPU a statement", "µs", Lower, Some(Column::Cpu)),
     metric("cpu_s", "CPU", "s", Lower, Some(Column::Cpu)),
     metric(
         "relay_memory_mib",
-        "highest resident memory of the relay",
+        "relay memory, highest",
         "MiB",
         Lower,
         None,
     ),
     metric(
         "relay_growth_mib",
-        "growth of the relay's memory in the run",
+        "relay memory, growth",
         "MiB",
         Lower,
         None,
     ),
-    metric(
-        "replica_catch_up_s",
-        "replica catches up after",
-        "s",
-        Lower,
-        None,
-    ),
+    metric("replica_catch_up_s", "replica catches up", "s", Lower, None),
     metric("call_us", "one call", "µs", Lower, None),
     metric("bytes", "size", "bytes", Lower, Some(Column::Bytes)),
     metric(

@@ -156,6 +156,8 @@ impl BuiltIn {
             }
         }
         let seconds = self.begin.elapsed().as_secs_f64();
+        // The last slot is not over.
+        all.slots.pop();
         if self.stop.load(Ordering::Relaxed) {
             return Err(BenchError::Interrupted);
         }

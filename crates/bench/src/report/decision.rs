@@ -17,7 +17,7 @@ pub struct Row {
     /// What it is compared with.
     pub baseline: String,
     /// In the order of [`Column::ALL`].
-    pub cells: [Option<Cell>; 4],
+    pub cells: [Option<Cell>; 5],
 }
 
 /// A cost, over all comparisons of a scenario.
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(cell.text(), "−10 %");
         assert_eq!(cell.remark(), "");
         assert!(cell.is_worse());
-        assert!(rows[0].cells[1].is_none());
+        assert!(rows[0].cells[2].is_none());
         let noise = Cell {
             different: 0,
             low: 0.97,

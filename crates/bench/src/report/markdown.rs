@@ -28,7 +28,9 @@ pub fn markdown(report: &Report) -> String {
     for column in Column::ALL {
         let _ = write!(text, " {} |", column.label());
     }
-    text += "\n|---|---|---|---|---|---|\n";
+    text += "\n|---|---|";
+    text += &"---|".repeat(Column::ALL.len());
+    text.push('\n');
     for row in decision::rows(report) {
         let _ = write!(
             text,

@@ -14,21 +14,21 @@
 
 mod charts;
 mod decision;
+mod figures;
+mod files;
 mod html;
 mod markdown;
 mod reference;
 mod svg;
 mod terminal;
 
+pub use figures::{change, figure};
+pub use files::ReportError;
 pub use html::html;
 pub use markdown::markdown;
 pub use terminal::summary as terminal_summary;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -310,177 +310,10 @@ impl ServerInfo {
     }
 }
 
-/// A number for people: three or four digits, thousands in groups.
-pub fn figure(value: f64) -> String {
-    let size = value.abs();
-    if !value.is_finite() {
-        return "–".into();
-    }
-    if size >= 1000.0 {
-        let digits = format!("{:.0}", size);
-        let mut grouped = String::new();
-        for (n, digit) in digits.chars().enumerate() {
-            if n > 0 && (digits.len() - n).is_multiple_of(3) {
-                grouped.push(',');
-            }
-            grouped.push(digit);
-        }
-        return format!("{}{grouped}", if value < 0.0 { "−" } else { "" });
-    }
-    let decimals = match size {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        _ => 3,
-    };
-    format!("{value:.decimals$}")
-}
-
-/// A ratio as a change: 0.93 is −7 %.
-pub fn change(ratio: f64) -> String {
-    let percent = (ratio - 1.0) * 100.0;
-    let shown = match percent.abs() {
-        9.95.. => format!("{:.0}", percent.abs()),
-        _ => format!("{:.1}", percent.abs()),
-    };
-    match shown.parse::<f64>() {
-        Ok(0.0) => "0 %".into(),
-        _ if percent < 0.0 => format!("−{shown} %"),
-        _ => format!("+{shown} %"),
-    }
-}
-
-/// Why a report cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// A file.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// Not of this program.
-    #[error("{} is not a report of onionskin bench: {said}", path.display())]
-    NotAReport {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        said: String,
-    },
-    /// Of a newer or older program.
-    #[error("{} has version {version} of the report's structure, and this program reads version {VERSION}: use the program that made it", path.display())]
-    Version {
-        /// Which file.
-        path: PathBuf,
-        /// Its version.
-        version: u64,
-    },
-    /// Figures of two machines in one table would be compared.
-    #[error("{} was made on another machine than {}: compare them with `onionskin bench compare`", second.display(), first.display())]
-    Machines {
-        /// One file.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-}
-
-impl Report {
-    /// Reads and checks a `report.json`.
-    pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let text = fs::read_to_string(path).map_err(|source| ReportError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        let not = |said: String| ReportError::NotAReport {
-            path: path.to_owned(),
-            said,
-        };
-        // The version comes first: an unknown one has unknown fields.
-        let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| not(error.to_string()))?;
-        if value["format"] != FORMAT {
-            return Err(not(format!("its format is {}", value["format"])));
-        }
-        match value["version"].as_u64() {
-            Some(version) if version == u64::from(VERSION) => {}
-            Some(version) => {
-                return Err(ReportError::Version {
-                    path: path.to_owned(),
-                    version,
-                });
-            }
-            None => return Err(not("it has no version".into())),
-        }
-        serde_json::from_value(value).map_err(|error| not(error.to_string()))
-    }
-
-    /// Writes `report.json`, `report.html` and `report.md` into a folder, each whole or not at all.
-    pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        let json = serde_json::to_string_pretty(self).map_err(|error| ReportError::File {
-            path: folder.join("report.json"),
-            source: error.into(),
-        })?;
-        for (name, text) in [
-            ("report.json", json),
-            ("report.html", html(self)),
-            ("report.md", markdown(self)),
-        ] {
-            let path = folder.join(name);
-            let new = folder.join(format!(".{name}.new"));
-            fs::write(&new, text)
-                .and_then(|()| fs::rename(&new, &path))
-                .map_err(|source| ReportError::File { path, source })?;
-        }
-        Ok(())
-    }
-
-    /// One report of several that were made on the same machine, for example scenario by scenario. Of a scenario that
-    /// is in more than one for the same server, the last one counts.
-    pub fn merge(paths: &[PathBuf]) -> Result<Self, ReportError> {
-        let mut merged: Option<Self> = None;
-        for path in paths {
-            let next = Self::read(path)?;
-            let Some(report) = &mut merged else {
-                merged = Some(next);
-                continue;
-            };
-            if !report.machine.is_same(&next.machine) {
-                return Err(ReportError::Machines {
-                    first: paths[0].clone(),
-                    second: path.clone(),
-                });
-            }
-            report.started = report.started.clone().min(next.started);
-            report.finished = report.finished.clone().max(next.finished);
-            if report.size != next.size {
-                report.size = "mixed".into();
-            }
-            for scenario in next.scenarios {
-                let key = |scenario: &Scenario| {
-                    let server = scenario.server.as_ref().map(|server| server.family.clone());
-                    (scenario.name.clone(), server)
-                };
-                report.scenarios.retain(|old| key(old) != key(&scenario));
-                report.scenarios.push(scenario);
-            }
-            report.incomplete = report
-                .scenarios
-                .iter()
-                .any(|scenario| scenario.status == Status::Partial)
-                .then(|| "a scenario was ended before its last round".into());
-        }
-        merged.ok_or_else(|| ReportError::NotAReport {
-            path: PathBuf::new(),
-            said: "no file was named".into(),
-        })
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
 
     pub(crate) fn run(round: usize, value: f64, void: Option<&str>) -> Run {
@@ -598,6 +431,50 @@ pub(crate) mod tests {
         assert_eq!(names, ["report.html", "report.json", "report.md"]);
     }
 
+    /// Field by field: what is written is documented.
+    #[test]
+    fn every_field_is_in_the_documentation() {
+        fn keys(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+            match value {
+                serde_json::Value::Object(fields) => {
+                    for (name, value) in fields {
+                        found.insert(name.clone());
+                        // Keys of these are data.
+                        if !["programs", "parameters", "metrics"].contains(&name.as_str()) {
+                            keys(value, found);
+                        }
+                    }
+                }
+                serde_json::Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+                _ => {}
+            }
+        }
+        let mut report = sample();
+        let run = &mut report.scenarios[0].groups[0].variants[1].runs[0];
+        run.proofs.push(Proof {
+            what: "a".into(),
+            expected: "b".into(),
+            found: "b".into(),
+            holds: true,
+        });
+        let mut found = BTreeSet::new();
+        keys(&serde_json::to_value(&report).expect("JSON"), &mut found);
+        assert!(found.remove("queries_per_s"), "a metric, not a field");
+        let text = include_str!("../../../../docs/bench.md");
+        let documented = text.split("## report.json").nth(1).expect("the section");
+        for name in &found {
+            // As `name`, `name[]` or `name{…}`, or as the end of a path.
+            let after = |start: char| {
+                ["`", "[]", "{"]
+                    .iter()
+                    .any(|end| documented.contains(&format!("{start}{name}{end}")))
+            };
+            assert!(after('`') || after('.'), "{name} is not documented");
+        }
+        assert!(found.len() > 47, "{found:?}");
+        assert!(documented.contains(&format!("Version {VERSION}.")));
+    }
+
     #[test]
     fn other_versions_and_other_files_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -621,19 +498,6 @@ pub(crate) mod tests {
                 "{text}"
             );
         }
-    }
-
-    #[test]
-    fn numbers_are_for_people() {
-        assert_eq!(figure(1234567.8), "1,234,568");
-        assert_eq!(figure(123.4), "123");
-        assert_eq!(figure(0.12345), "0.123");
-        assert_eq!(figure(-4321.0), "−4,321");
-        assert_eq!(figure(f64::NAN), "–");
-        assert_eq!(change(0.93), "−7.0 %");
-        assert_eq!(change(3.2), "+220 %");
-        assert_eq!(change(1.0), "0 %");
-        assert_eq!(change(1.0001), "0 %");
     }
 
     #[test]

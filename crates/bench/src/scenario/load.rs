@@ -3,13 +3,14 @@
 //! Variants with the same server settings share a server; others run side by side and are loaded in turns. Every
 //! variant has a database of its own, filled anew in every round.
 
-use std::{
-    collections::BTreeMap,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, thread, time::Duration};
 
-use super::{Setting, Watch, configuration, database, parameters, relay};
+use super::{
+    Setting, Watch,
+    companion::Companion,
+    configuration, database, parameters, relay,
+    replica::{CATCH_UP_SECONDS, attach_replica, catch_up},
+};
 use crate::{
     catalogue::{Extent, Path, Spec, VariantSpec},
     driver::{Load, Loaded},
@@ -18,11 +19,8 @@ use crate::{
     proof,
     relay::Relay,
     report::{Proof, ServerInfo},
-    server::{Address, Configuration, Family, Private, Server, Session, Workshop},
+    server::{Address, Configuration, Private, Server},
 };
-
-/// How long a replica may take to apply what is left.
-const CATCH_UP_SECONDS: u32 = 120;
 
 /// See the module.
 pub struct LoadExperiment<'a> {
@@ -38,6 +36,7 @@ pub struct LoadExperiment<'a> {
 /// A server, with its replica if it has one.
 struct Place {
     configuration: Configuration,
+    companion: Option<Companion>,
     // Ended first: it would look for its source.
     replica: Option<Private>,
     server: Server,
@@ -133,11 +132,11 @@ impl<'a> LoadExperiment<'a> {
     /// The server for a variant; started if there is none with its settings.
     fn place(&mut self, variant: &VariantSpec) -> Result<usize, BenchError> {
         let configuration = configuration(self.spec, Some(variant), self.setting.family);
-        if let Some(place) = self
+        let shared = self
             .places
             .iter()
-            .position(|place| place.configuration == configuration)
-        {
+            .position(|place| place.configuration == configuration && place.companion.is_none());
+        if let (Some(place), None) = (shared, &variant.beside) {
             return Ok(place);
         }
         let server = self.setting.server(self.spec, Some(variant))?;
@@ -145,8 +144,17 @@ impl<'a> LoadExperiment<'a> {
             (Server::Private(source), true) => Some(attach_replica(self.setting.workshop, source)?),
             _ => None,
         };
+        let companion = match &variant.beside {
+            None => None,
+            Some(arguments) => Some(Companion::start(
+                self.setting.workshop,
+                server.address(),
+                arguments,
+            )?),
+        };
         self.places.push(Place {
             configuration,
+            companion,
             server,
             replica,
             pool_mib: None,
@@ -316,6 +324,7 @@ impl Experiment for LoadExperiment<'_> {
         }
         let mut proofs = self.proofs(side, "before")?;
         let load = self.load(side, cell, self.extent.seconds);
+        let written = place.companion.as_ref().map(Companion::bytes);
         let watch = Watch::start(&place.server, side.relay.as_ref());
         let loaded = self.setting.driver.run(address, &load, stop)?;
         let mut metrics = metrics_of(&loaded);
@@ -330,6 +339,9 @@ impl Experiment for LoadExperiment<'_> {
                 holds: seconds.is_some(),
             });
             metrics.extend(seconds.map(|seconds| ("replica_catch_up_s".to_owned(), seconds)));
+        }
+        if let (Some(companion), Some(before)) = (&place.companion, written) {
+            proofs.push(companion.proof(before));
         }
         proofs.extend(self.proofs(side, "after")?);
         metrics.extend(
@@ -375,77 +387,6 @@ pub fn metrics_of(loaded: &Loaded) -> BTreeMap<String, f64> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
-}
-
-/// A server that reads the source's binary log from here on.
-fn attach_replica(workshop: &Workshop, source: &Private) -> Result<Private, BenchError> {
-    let family = source.family();
-    let configuration = Configuration {
-        options: vec![
-            "--server-id=2".into(),
-            "--relay-log=relay".into(),
-            "--log-bin=binlog".into(),
-            "--sync-binlog=0".into(),
-        ],
-        ..Configuration::default()
-    };
-    let replica = Private::start(workshop, family, &configuration)?;
-    let (file, position) = binlog_end(&mut source.session()?, family)?;
-    let Address {
-        host,
-        port,
-        user,
-        password,
-    } = source.address();
-    let mut session = replica.session()?;
-    match family {
-        Family::MariaDb => {
-            session.run(&format!(
-                "CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', \
-                 MASTER_LOG_FILE='{file}', MASTER_LOG_POS={position}, MASTER_USE_GTID=no"
-            ))?;
-            session.run("START SLAVE")?;
-        }
-        Family::MySql => {
-            session.run(&format!(
-                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', \
-                 SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={position}, GET_SOURCE_PUBLIC_KEY=1"
-            ))?;
-            session.run("START REPLICA")?;
-        }
-    }
-    Ok(replica)
-}
-
-/// Where the source's binary log ends.
-fn binlog_end(session: &mut Session, family: Family) -> Result<(String, String), BenchError> {
-    let sql = match family {
-        Family::MariaDb => "SHOW MASTER STATUS",
-        Family::MySql => "SHOW BINARY LOG STATUS",
-    };
-    let rows = session.rows(sql)?;
-    match rows.first().map(Vec::as_slice) {
-        Some([file, position, ..]) => Ok((file.clone(), position.clone())),
-        _ => Err(BenchError::Statement {
-            sql: sql.into(),
-            said: "the server writes no binary log".into(),
-        }),
-    }
-}
-
-/// Seconds until the replica has applied all that the source has written by now; `None` if it does not.
-fn catch_up(source: &Server, replica: &Private) -> Result<Option<f64>, BenchError> {
-    let family = replica.family();
-    let (file, position) = binlog_end(&mut source.session()?, family)?;
-    let function = match family {
-        Family::MariaDb => "MASTER_POS_WAIT",
-        Family::MySql => "SOURCE_POS_WAIT",
-    };
-    let begin = Instant::now();
-    let waited = replica.session()?.text(&format!(
-        "SELECT {function}('{file}', {position}, {CATCH_UP_SECONDS})"
-    ))?;
-    Ok(matches!(waited.parse::<i64>(), Ok(0..)).then(|| begin.elapsed().as_secs_f64()))
 }
 
 /// Both servers change the pool's size while they run, and take a moment.

@@ -1,8 +1,10 @@
 //! The kinds of experiments that `scenarios.toml` describes.
 
 mod backup;
+mod companion;
 mod functions;
 mod load;
+mod replica;
 mod table_change;
 
 pub use backup::Backup;

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `private` | a temporary server: its data, options, keys; started and ended |
+//! | `keys` | keys for encryption at rest |
 //! | `given` | a server by its DSN, where no restart is needed |
 //! | `session` | statements of the benchmark itself |
 //!
@@ -10,6 +11,7 @@
 //! user alone. On a given server, databases named `onionskin_bench_…` are made and dropped, nothing else is touched.
 
 mod given;
+mod keys;
 mod private;
 mod session;
 

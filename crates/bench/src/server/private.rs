@@ -10,7 +10,7 @@ use std::{
     collections::BTreeMap,
     fs,
     net::TcpListener,
-    os::unix::fs::{PermissionsExt, chown, symlink},
+    os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -21,7 +21,7 @@ use mysql::OptsBuilder;
 use rand::RngExt;
 use tempfile::TempDir;
 
-use super::{Address, Family, Program, Session};
+use super::{Address, Family, Program, Session, keys::Keys};
 use crate::{
     error::BenchError,
     process::{self, Running, Stop, Tie, User, last_lines},
@@ -135,6 +135,8 @@ impl Workshop {
         };
         command
             .arg(format!("--datadir={}", data.display()))
+            // Ours need not be one in which the server's user can write.
+            .env("TMPDIR", &folder)
             .current_dir(&folder);
         become_user(&mut command, program.user.as_ref());
         let ended = process::run(&mut command, &self.stop, Duration::from_secs(180))?;
@@ -228,7 +230,7 @@ impl Private {
         };
         copy(&template, &server.data(), program.user.as_ref())?;
         let keyring = match configuration.keys {
-            true => server.make_keys(program)?,
+            true => Keys::make(&server.folder, server.family, program)?,
             false => Keys::default(),
         };
         for path in ["files", "tmp"] {
@@ -406,109 +408,6 @@ impl Private {
             thread::sleep(Duration::from_millis(30));
         }
     }
-
-    /// Keys for encryption at rest, for this server alone.
-    fn make_keys(&self, program: &Program) -> Result<Keys, BenchError> {
-        let folder = self.folder.join("keys");
-        fs::create_dir(&folder).map_err(BenchError::system(folder.display().to_string()))?;
-        let keys = match self.family {
-            Family::MariaDb => {
-                let hex: String = (0..64)
-                    .map(|_| char::from(b"0123456789abcdef"[rand::rng().random_range(0..16)]))
-                    .collect();
-                write(&folder.join("keys"), &format!("1;{hex}\n"), 0o600)?;
-                Keys {
-                    options: vec![
-                        "--plugin-load-add=file_key_management".into(),
-                        format!(
-                            "--file-key-management-filename={}",
-                            folder.join("keys").display()
-                        ),
-                        "--file-key-management-encryption-algorithm=AES_CTR".into(),
-                    ],
-                    ..Keys::default()
-                }
-            }
-            Family::MySql => self.make_keyring(program, &folder)?,
-        };
-        own(&folder, program.user.as_ref())?;
-        for entry in fs::read_dir(&folder)
-            .map_err(BenchError::system(folder.display().to_string()))?
-            .flatten()
-        {
-            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                own(&entry.path(), program.user.as_ref())?;
-            }
-        }
-        Ok(keys)
-    }
-
-    fn make_keyring(&self, program: &Program, folder: &Path) -> Result<Keys, BenchError> {
-        let defaults = Defaults::ask(program)?;
-        let component = defaults.plugins.join("component_keyring_file.so");
-        if !component.exists() {
-            return Err(BenchError::Program {
-                program: program.path.display().to_string(),
-                said: format!(
-                    "{} is missing: install MySQL completely",
-                    component.display()
-                ),
-            });
-        }
-        let (bin, plugins) = (folder.join("bin"), folder.join("plugin"));
-        for path in [&bin, &plugins] {
-            fs::create_dir(path).map_err(BenchError::system(path.display().to_string()))?;
-            set_mode(path, 0o755)?;
-        }
-        let link = |from: &Path, to: &Path| {
-            symlink(from, to).map_err(BenchError::system(to.display().to_string()))
-        };
-        link(&component, &plugins.join("component_keyring_file.so"))?;
-        write(
-            &bin.join("mysqld.my"),
-            "{ \"components\": \"file://component_keyring_file\" }\n",
-            0o444,
-        )?;
-        write(
-            &plugins.join("component_keyring_file.cnf"),
-            &format!(
-                "{{ \"path\": \"{}\", \"read_only\": false }}\n",
-                folder.join("keyring").display()
-            ),
-            0o444,
-        )?;
-        let linked = bin.join("mysqld");
-        let is_script = fs::read(&program.path).is_ok_and(|bytes| bytes.starts_with(b"#!"));
-        let mut keys = Keys {
-            options: vec![format!("--plugin-dir={}", plugins.display())],
-            ..Keys::default()
-        };
-        if is_script {
-            // Such a script starts the program that MYSQLD_PROGRAM names, with what else it needs.
-            let real = ["sbin/mysqld", "bin/mysqld", "libexec/mysqld"]
-                .map(|name| defaults.base.join(name))
-                .into_iter()
-                .find(|path| path.exists())
-                .ok_or_else(|| BenchError::Program {
-                    program: program.path.display().to_string(),
-                    said: format!(
-                        "no mysqld lies below its basedir {}",
-                        defaults.base.display()
-                    ),
-                })?;
-            link(&real, &linked)?;
-            keys.environment.insert(
-                "MYSQLD_PROGRAM".into(),
-                linked.to_string_lossy().into_owned(),
-            );
-        } else {
-            link(&program.path, &linked)?;
-            keys.options
-                .push(format!("--basedir={}", defaults.base.display()));
-            keys.program = Some(linked);
-        }
-        Ok(keys)
-    }
 }
 
 impl Drop for Private {
@@ -519,55 +418,12 @@ impl Drop for Private {
     }
 }
 
-/// How keys change the start of a server.
-#[derive(Default)]
-struct Keys {
-    options: Vec<String>,
-    environment: BTreeMap<String, String>,
-    program: Option<PathBuf>,
-}
-
-/// Where an installed MySQL has its files.
-struct Defaults {
-    base: PathBuf,
-    plugins: PathBuf,
-}
-
-impl Defaults {
-    fn ask(program: &Program) -> Result<Self, BenchError> {
-        let output = Command::new(&program.path)
-            .args(["--no-defaults", "--verbose", "--help"])
-            .output()
-            .map_err(BenchError::system(program.path.display().to_string()))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let value = |name: &str| {
-            text.lines()
-                .filter_map(|line| line.split_once(' '))
-                .find(|(found, value)| *found == name && value.trim().starts_with('/'))
-                .map(|(_, value)| PathBuf::from(value.trim()))
-                .ok_or_else(|| BenchError::Program {
-                    program: program.path.display().to_string(),
-                    said: format!("it does not say its {name}"),
-                })
-        };
-        Ok(Self {
-            base: value("basedir")?,
-            plugins: value("plugin-dir")?,
-        })
-    }
-}
-
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), BenchError> {
-    fs::write(path, text).map_err(BenchError::system(path.display().to_string()))?;
-    set_mode(path, mode)
-}
-
-fn set_mode(path: &Path, mode: u32) -> Result<(), BenchError> {
+pub(super) fn set_mode(path: &Path, mode: u32) -> Result<(), BenchError> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(BenchError::system(path.display().to_string()))
 }
 
-fn own(path: &Path, user: Option<&User>) -> Result<(), BenchError> {
+pub(super) fn own(path: &Path, user: Option<&User>) -> Result<(), BenchError> {
     match user {
         None => Ok(()),
         Some(user) => chown(path, Some(user.uid), Some(user.gid))
