@@ -97,6 +97,16 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Ends it at once: what it has not written yet is of no use to anybody.
+    pub fn kill(mut self) {
+        if self.ended().is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         if self.ended().is_some() {

@@ -78,7 +78,7 @@ pub fn lines(
         .flat_map(|line| &line.points)
         .map(|(_, y, spread)| spread.map_or(*y, |(_, high)| high.max(*y)))
         .fold(0.0, f64::max);
-    let ticks = ticks(highest);
+    let ticks = ticks_of(highest);
     let top = *ticks.last()?;
     let width = WIDTH - LEFT - RIGHT;
     let x_of = |x: f64| match axis {
@@ -104,11 +104,14 @@ pub fn lines(
             }
         }
         Axis::Linear => {
-            for n in 0..=4 {
-                let x = first + (last - first) * f64::from(n) / 4.0;
-                let anchor = match n {
-                    0 => "start",
-                    4 => "end",
+            // Time begins at 0.
+            for x in ticks_of(last)
+                .into_iter()
+                .filter(|x| (first..=last).contains(x))
+            {
+                let anchor = match x_of(x) {
+                    at if at < LEFT + 8.0 => "start",
+                    at if at > WIDTH - RIGHT - 16.0 => "end",
                     _ => "middle",
                 };
                 label(
@@ -128,12 +131,17 @@ pub fn lines(
         "middle",
         x_label,
     );
-    for line in lines {
+    for (number, line) in lines.iter().enumerate() {
+        // Beside each other, so that no spread hides another.
+        let aside = match axis {
+            Axis::Steps => (number as f64 - (lines.len() - 1) as f64 / 2.0) * 4.0,
+            Axis::Linear => 0.0,
+        };
         let class = line.colour % COLOURS;
         let path: Vec<String> = line
             .points
             .iter()
-            .map(|(x, y, _)| format!("{:.1},{:.1}", x_of(*x), y_of(*y)))
+            .map(|(x, y, _)| format!("{:.1},{:.1}", x_of(*x) + aside, y_of(*y)))
             .collect();
         let _ = write!(
             svg,
@@ -142,7 +150,7 @@ pub fn lines(
         );
         if axis == Axis::Steps {
             for (x, y, spread) in &line.points {
-                let x = x_of(*x);
+                let x = x_of(*x) + aside;
                 if let Some((low, high)) = spread {
                     let _ = write!(
                         svg,
@@ -267,7 +275,7 @@ fn figure_short(value: f64) -> String {
 }
 
 /// Round numbers from 0 to at least `highest`: steps of 1, 2 or 5 times a power of ten.
-fn ticks(highest: f64) -> Vec<f64> {
+fn ticks_of(highest: f64) -> Vec<f64> {
     let highest = if highest > 0.0 { highest } else { 1.0 };
     let rough = highest / 4.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -286,11 +294,11 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_reach_the_top() {
-        assert_eq!(ticks(100.0), [0.0, 50.0, 100.0]);
-        assert_eq!(ticks(7.3), [0.0, 2.0, 4.0, 6.0, 8.0]);
-        assert_eq!(ticks(0.0), [0.0, 0.5, 1.0]);
+        assert_eq!(ticks_of(100.0), [0.0, 50.0, 100.0]);
+        assert_eq!(ticks_of(7.3), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(ticks_of(0.0), [0.0, 0.5, 1.0]);
         for highest in [0.003, 1.0, 999.0, 1001.0, 123_456.0] {
-            let ticks = ticks(highest);
+            let ticks = ticks_of(highest);
             assert!(*ticks.last().expect("some") >= highest, "{highest}");
             assert!((2..=7).contains(&ticks.len()), "{highest}: {ticks:?}");
         }

@@ -188,12 +188,12 @@ impl Experiment for Functions<'_> {
         let mut groups = vec![GroupPlan {
             label: "call: one evaluation of AES_ENCRYPT on 64 bytes".into(),
             parameters: parameters(&[("what", "call".into())]),
-            baseline: "aes-128-ecb".into(),
+            baseline: "call-aes-128-ecb".into(),
             variants: self
                 .modes
                 .iter()
                 .map(|(mode, refused)| VariantPlan {
-                    name: mode.clone(),
+                    name: format!("call-{mode}"),
                     label: mode.clone(),
                     driver: "BENCHMARK()".into(),
                     unavailable: refused.clone(),

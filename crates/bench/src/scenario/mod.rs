@@ -180,7 +180,7 @@ pub fn estimate(spec: &Spec, extent: &Extent, variants: usize) -> f64 {
     let rounds = extent.rounds as f64;
     let tables = f64::from(extent.tables) * f64::from(extent.rows);
     // Rows a second that a filling reaches.
-    let fill = tables / 20_000.0 + 0.3;
+    let fill = tables / 60_000.0 + 0.2;
     match spec.kind {
         Kind::Backup => variants * rounds * 2.0 * (extent.mib as f64 / 120.0 + 0.1),
         Kind::Load => {
@@ -188,12 +188,12 @@ pub fn estimate(spec: &Spec, extent: &Extent, variants: usize) -> f64 {
                 * extent.pool_mib.len().max(1) as f64;
             let inserts = extent.insert_events as f64 / 10_000.0;
             5.0 + variants
-                * (rounds * (fill + groups * (extent.seconds + 0.5))
+                * (rounds * (fill + groups * (extent.seconds + 0.2))
                     + groups * extent.warmup
                     + inserts)
         }
         Kind::TableChange => {
-            5.0 + variants * rounds * extent.rates.len() as f64 * (fill + tables / 15_000.0 + 2.0)
+            5.0 + variants * rounds * extent.rates.len() as f64 * (fill + tables / 40_000.0 + 2.0)
         }
         Kind::Functions => 5.0 + variants * rounds * (3.0 * extent.seconds + 0.5),
     }

@@ -412,7 +412,9 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        self.running = None;
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
         // Hundreds of megabytes, which later servers may need.
         let _ = fs::remove_dir_all(&self.folder);
     }
