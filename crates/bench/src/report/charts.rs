@@ -47,11 +47,14 @@ fn by_axis(scenario: &Scenario, parameter: &str, x_label: &str) -> Vec<String> {
         else {
             continue;
         };
-        let others: Vec<&str> = group
+        let others: Vec<String> = group
             .parameters
             .iter()
             .filter(|(name, _)| *name != parameter)
-            .map(|(_, value)| value.as_str())
+            .map(|(name, value)| match value.parse::<f64>() {
+                Ok(_) => format!("{value} {name}"),
+                Err(_) => value.clone(),
+            })
             .rev()
             .collect();
         kinds.entry(others.join(", ")).or_default().push((x, group));

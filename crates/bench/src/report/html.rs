@@ -98,7 +98,7 @@ fn decision_section(report: &Report) -> String {
                     let _ = write!(
                         text,
                         "<td data-h='{head}' data-v='{worst}' class='{class}'>{}",
-                        escape(&cell.text())
+                        escape(&cell.text()).replace(" %", "\u{a0}%")
                     );
                     let remark = cell.remark();
                     if !remark.is_empty() {

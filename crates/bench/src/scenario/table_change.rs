@@ -240,13 +240,8 @@ impl Experiment for TableChange<'_> {
             command: variant.change.clone().unwrap_or_default(),
         };
         if let Some(loaded) = loaded {
-            let series = loaded.series.first().map(|s| s.points.clone());
-            let during: f64 = series
-                .iter()
-                .flatten()
-                .filter(|(at, _)| *at >= from && *at <= until)
-                .map(|(_, rate)| rate * 0.1)
-                .sum();
+            let points = loaded.series.first().map(|series| series.points.as_slice());
+            let during = area(points.unwrap_or_default(), from, until);
             let wanted = f64::from(rate) * (until - from);
             measured.metrics.extend([
                 ("latency_p95_ms".to_owned(), loaded.latency_ms[2]),
@@ -262,6 +257,14 @@ impl Experiment for TableChange<'_> {
     }
 }
 
+/// What a rate over time, in pieces of 0.1 s, amounts to between two moments.
+fn area(points: &[(f64, f64)], from: f64, until: f64) -> f64 {
+    points
+        .iter()
+        .map(|(at, rate)| rate * ((at + 0.1).min(until) - at.max(from)).max(0.0))
+        .sum()
+}
+
 impl Drop for TableChange<'_> {
     fn drop(&mut self) {
         if let (Server::Given(_), Ok(mut session)) = (&self.server, self.server.session()) {
@@ -271,6 +274,23 @@ impl Drop for TableChange<'_> {
                     database(&variant.name)
                 ));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_count_as_far_as_they_lie_between() {
+        let points = [(0.0, 100.0), (0.1, 100.0), (0.2, 0.0), (0.3, 100.0)];
+        for (from, until, expected) in [(0.0, 0.2, 20.0), (0.05, 0.1, 5.0), (0.15, 0.35, 10.0)] {
+            let found = area(&points, from, until);
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{from} to {until}: {found}"
+            );
         }
     }
 }
