@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz bench bench-backup bench-quick nightly deps
+.PHONY: help demo test lint fuzz bench bench-backup bench-quick performance nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,12 +37,24 @@ bench-backup: ## backup and restore of a server, and streams alone, against zstd
 	python3 scripts/bench_backup.py $(BENCH)
 	python3 scripts/bench_streams.py $(BENCH)
 
+# Reports of this machine; docs/performance.md is their Markdown form.
+PERFORMANCE ?= $(CURDIR)/target/performance
+
+performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/performance.md
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	rm -rf $(PERFORMANCE)
+	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out $(PERFORMANCE)
+	cp $(PERFORMANCE)/report.md docs/performance.md
+
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py
+	rm -rf target/bench-nightly
+	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out target/bench-nightly
 
 deps: ## install what the tests need, and nothing else
 	@scripts/install-deps.sh tests

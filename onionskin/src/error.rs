@@ -9,10 +9,11 @@ use std::{io, path::PathBuf, process::ExitCode};
 use onionskin_backup::{
     StreamError, archive::ArchiveError, catalogue::ChainError, restore::RestoreError,
 };
+use onionskin_bench::BenchError;
 use onionskin_keys::KeyError;
 use onionskin_migrate::MigrateError;
 
-use crate::{config_file::ConfigError, private::PrivateError};
+use crate::{bench, config_file::ConfigError, private::PrivateError};
 
 /// Why a command ended early. No text holds a value, a key or a password.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +142,9 @@ pub enum CommandError {
     /// Archived transactions could not be replayed.
     #[error("{0}")]
     Replay(String),
+    /// The benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -192,6 +196,7 @@ impl CommandError {
                 | ArchiveError::MissingGtids { .. } => ExitCode::from(4),
                 _ => ExitCode::FAILURE,
             },
+            Self::Bench(error) => bench::exit_code(error),
             Self::Private(error) if error.is_about_the_setup() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -7,6 +7,7 @@
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
+//! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -18,6 +19,7 @@
 
 mod archive;
 mod backup;
+mod bench;
 mod chain;
 mod config_file;
 mod demo;
@@ -66,6 +68,7 @@ enum Command {
     Restore(restore::Restore),
     Migrate(Box<migrate::Migrate>),
     Archive(archive::Archive),
+    Bench(bench::Bench),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Restore(restore) => restore.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::Archive(archive) => archive.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

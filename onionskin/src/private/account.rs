@@ -39,6 +39,14 @@ impl ServerUser {
         }
     }
 
+    /// For servers in new folders of ours: nobody owns data there yet.
+    pub fn for_new_folders() -> Result<Option<Self>, PrivateError> {
+        match rustix::process::geteuid().is_root() {
+            true => Self::mysql().map(Some).ok_or(PrivateError::NoServerUser),
+            false => Ok(None),
+        }
+    }
+
     fn mysql() -> Option<Self> {
         accounts().find(|account| account.name == "mysql" && account.uid != 0)
     }

@@ -32,6 +32,7 @@ mod program;
 mod supervisor;
 mod trial;
 
+pub use account::ServerUser;
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;

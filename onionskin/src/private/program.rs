@@ -113,6 +113,22 @@ impl ServerProgram {
         })
     }
 
+    /// All that are installed: those that ONIONSKIN_MYSQLD names, separated by colons, before those in PATH.
+    pub fn installed() -> Result<Vec<Self>, PrivateError> {
+        let named = env::var_os("ONIONSKIN_MYSQLD").unwrap_or_default();
+        let mut programs = env::split_paths(&named)
+            .filter(|path| !path.as_os_str().is_empty())
+            .map(Self::identify)
+            .collect::<Result<Vec<_>, _>>()?;
+        programs.extend(
+            ["mariadbd", "mysqld"]
+                .into_iter()
+                .filter_map(in_path)
+                .filter_map(|path| Self::identify(path).ok()),
+        );
+        Ok(programs)
+    }
+
     fn identify(path: PathBuf) -> Result<Self, PrivateError> {
         let output = foreign(&path)
             .args(["--no-defaults", "--version"])

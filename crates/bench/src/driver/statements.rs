@@ -1,0 +1,195 @@
+//! The statements of sysbench's oltp workloads, for the driver of our own.
+
+use rand::{Rng, RngExt};
+
+/// The workloads that both drivers know, by sysbench's names.
+pub const WORKLOADS: [&str; 8] = [
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_write_only",
+    "oltp_insert",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_delete",
+];
+
+/// A statement with its parameters.
+pub type Statement = (String, Vec<mysql::Value>);
+
+/// One of the tables `sbtest1` ….
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// With its database.
+    pub name: String,
+    /// Rows that it had in the beginning.
+    pub rows: u32,
+}
+
+impl Table {
+    /// Table number `n` of a database.
+    pub fn new(database: &str, n: u32, rows: u32) -> Self {
+        Self {
+            name: format!("`{database}`.sbtest{n}"),
+            rows: rows.max(1),
+        }
+    }
+
+    /// Its definition; the index on `k` is added after the rows.
+    pub fn create(&self) -> String {
+        format!(
+            "CREATE TABLE {} (id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', \
+             pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)) ENGINE=InnoDB",
+            self.name
+        )
+    }
+
+    /// Rows of the first filling, as one statement.
+    pub fn fill(&self, count: u32, rng: &mut impl Rng) -> String {
+        let rows: Vec<String> = (0..count)
+            .map(|_| {
+                format!(
+                    "({}, '{}', '{}')",
+                    self.key(rng),
+                    groups(rng, 10),
+                    groups(rng, 5)
+                )
+            })
+            .collect();
+        format!(
+            "INSERT INTO {} (k, c, pad) VALUES {}",
+            self.name,
+            rows.join(", ")
+        )
+    }
+
+    fn key(&self, rng: &mut impl Rng) -> u32 {
+        rng.random_range(1..=self.rows)
+    }
+
+    fn point(&self, rng: &mut impl Rng) -> Statement {
+        (
+            format!("SELECT c FROM {} WHERE id=?", self.name),
+            vec![self.key(rng).into()],
+        )
+    }
+
+    fn range(&self, select: &str, tail: &str, rng: &mut impl Rng) -> Statement {
+        let first = self.key(rng);
+        (
+            format!(
+                "SELECT {select} FROM {} WHERE id BETWEEN ? AND ?{tail}",
+                self.name
+            ),
+            vec![first.into(), (first + 99).into()],
+        )
+    }
+
+    /// An update of a column without an index; also the load of table changes.
+    pub fn update_plain(&self, rng: &mut impl Rng) -> Statement {
+        (
+            format!("UPDATE {} SET c=? WHERE id=?", self.name),
+            vec![groups(rng, 10).into(), self.key(rng).into()],
+        )
+    }
+
+    fn update_index(&self, rng: &mut impl Rng) -> Statement {
+        (
+            format!("UPDATE {} SET k=k+1 WHERE id=?", self.name),
+            vec![self.key(rng).into()],
+        )
+    }
+
+    fn reads(&self, rng: &mut impl Rng) -> Vec<Statement> {
+        let mut statements: Vec<Statement> = (0..10).map(|_| self.point(rng)).collect();
+        statements.extend([
+            self.range("c", "", rng),
+            self.range("SUM(k)", "", rng),
+            self.range("c", " ORDER BY c", rng),
+            self.range("DISTINCT c", " ORDER BY c", rng),
+        ]);
+        statements
+    }
+
+    fn writes(&self, rng: &mut impl Rng) -> Vec<Statement> {
+        let id = self.key(rng);
+        vec![
+            self.update_index(rng),
+            self.update_plain(rng),
+            (
+                format!("DELETE FROM {} WHERE id=?", self.name),
+                vec![id.into()],
+            ),
+            (
+                format!(
+                    "INSERT INTO {} (id, k, c, pad) VALUES (?, ?, ?, ?)",
+                    self.name
+                ),
+                vec![
+                    id.into(),
+                    self.key(rng).into(),
+                    groups(rng, 10).into(),
+                    groups(rng, 5).into(),
+                ],
+            ),
+        ]
+    }
+
+    /// One iteration of a workload, and whether it is a transaction of several statements. `None`: unknown.
+    pub fn iteration(&self, workload: &str, rng: &mut impl Rng) -> Option<(Vec<Statement>, bool)> {
+        let single = |statement| Some((vec![statement], false));
+        match workload {
+            "oltp_point_select" => single(self.point(rng)),
+            "oltp_update_index" => single(self.update_index(rng)),
+            "oltp_update_non_index" => single(self.update_plain(rng)),
+            "oltp_insert" => single((
+                format!("INSERT INTO {} (k, c, pad) VALUES (?, ?, ?)", self.name),
+                vec![
+                    self.key(rng).into(),
+                    groups(rng, 10).into(),
+                    groups(rng, 5).into(),
+                ],
+            )),
+            "oltp_delete" => single((
+                format!("DELETE FROM {} WHERE id=?", self.name),
+                vec![self.key(rng).into()],
+            )),
+            "oltp_read_only" => Some((self.reads(rng), true)),
+            "oltp_write_only" => Some((self.writes(rng), true)),
+            "oltp_read_write" => {
+                let mut statements = self.reads(rng);
+                statements.extend(self.writes(rng));
+                Some((statements, true))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Groups of eleven digits with hyphens between them, as sysbench fills its texts.
+pub fn groups(rng: &mut impl Rng, count: usize) -> String {
+    let groups: Vec<String> = (0..count)
+        .map(|_| format!("{:011}", rng.random_range(0..100_000_000_000_u64)))
+        .collect();
+    groups.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_has_statements_whose_parameters_fit() {
+        let table = Table::new("db", 1, 10);
+        let mut rng = rand::rng();
+        for workload in WORKLOADS {
+            let (statements, transaction) = table.iteration(workload, &mut rng).expect("known");
+            assert_eq!(transaction, statements.len() > 1, "{workload}");
+            for (sql, values) in statements {
+                assert_eq!(sql.matches('?').count(), values.len(), "{sql}");
+            }
+        }
+        assert!(table.iteration("other", &mut rng).is_none());
+        assert_eq!(groups(&mut rng, 10).len(), 119);
+    }
+}
