@@ -359,7 +359,11 @@ fn parse_point(text: &str) -> Result<Point, String> {
             return Ok(Point::Time(micros));
         }
     }
-    if let Ok(gtid) = text.parse::<Gtid>() {
+    // A day alone looks like a GTID of MariaDB; who means that GTID writes 02026-11-21.
+    let day = text.len() == 10 && text.parse::<chrono::NaiveDate>().is_ok();
+    if let Ok(gtid) = text.parse::<Gtid>()
+        && !day
+    {
         return Ok(Point::Gtid(gtid));
     }
     if let Ok(place) = parse_place(text) {
