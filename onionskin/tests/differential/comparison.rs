@@ -196,6 +196,26 @@ const KEY_FLAGS: ColumnFlags = ColumnFlags::PRI_KEY_FLAG
     .union(ColumnFlags::MULTIPLE_KEY_FLAG)
     .union(ColumnFlags::PART_KEY_FLAG);
 
+/// The flags of which a statement of this kind cannot be certain. Which table of several is read first, and so which
+/// columns go through a temporary table, follows from statistics that are gathered in the background.
+fn uncertain_flags(label: &str) -> ColumnFlags {
+    let several = ["select join", "select exists", "select in subquery"].contains(&label);
+    let mut uncertain = KEY_FLAGS;
+    if several {
+        // GROUP_FLAG, called NUM_FLAG by clients, says that the column came out of such a table.
+        uncertain |= ColumnFlags::AUTO_INCREMENT_FLAG
+            | ColumnFlags::NUM_FLAG
+            | ColumnFlags::BINARY_FLAG
+            | ColumnFlags::NO_DEFAULT_VALUE_FLAG
+            | ColumnFlags::TIMESTAMP_FLAG
+            | ColumnFlags::ON_UPDATE_NOW_FLAG;
+    }
+    if label == "select join" {
+        uncertain |= ColumnFlags::NOT_NULL_FLAG;
+    }
+    uncertain
+}
+
 fn definitions(
     label: &str,
     plain: &[Definition],
@@ -226,7 +246,7 @@ fn definitions(
         if p.ty != q.ty {
             differ("column type", format!("{:?}", p.ty), format!("{:?}", q.ty));
         }
-        for (name, _) in ((p.flags ^ q.flags) - KEY_FLAGS).iter_names() {
+        for (name, _) in ((p.flags ^ q.flags) - uncertain_flags(label)).iter_names() {
             let state = |flags: ColumnFlags| {
                 if flags.iter_names().any(|(n, _)| n == name) {
                     "set"
