@@ -181,6 +181,7 @@ fn plan_one(flags: u8, sql: &[u8]) {
         strict: flags & 16 == 0,
         found_rows: flags & 32 != 0,
         default_collation: "utf8mb4_general_ci".into(),
+        scratch: flags & 64 != 0,
     };
     let mut template = Template::default();
     if template.read(sql, settings.lex).is_err() {

@@ -10,6 +10,7 @@
 //! | `bind` | values into cells and tokens, text or parameters |
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
+//! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
 //! | `define`, `show` | definitions of tables, and how they are shown |
@@ -31,6 +32,7 @@ mod open;
 mod prepared;
 mod row_delete;
 mod row_update;
+mod scratch;
 mod session;
 mod show;
 mod state;
@@ -38,7 +40,7 @@ mod upsert;
 
 use std::sync::Arc;
 
-pub use config::{Backend, BackendTls, Config};
+pub use config::{Backend, BackendTls, Config, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
 

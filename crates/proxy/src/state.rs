@@ -177,7 +177,7 @@ impl State {
     }
 
     /// What planning depends on.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self, scratch: bool) -> Settings {
         Settings {
             family: self.family,
             lex: self.lex_mode(),
@@ -185,12 +185,13 @@ impl State {
             strict: self.sql_mode.is_strict(),
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
+            scratch,
         }
     }
 
     /// Identifies everything that a cached plan depends on beside the schema.
     pub fn settings_key(&self) -> Vec<u8> {
-        let s = self.settings();
+        let s = self.settings(false);
         let flags = [
             u8::from(s.lex.ansi_quotes),
             u8::from(s.lex.no_backslash_escapes),
@@ -205,7 +206,7 @@ impl State {
 }
 
 /// The default collation's id, which result columns of strings are announced with.
-fn default_collation(charset: Charset, family: Family) -> u16 {
+pub(crate) fn default_collation(charset: Charset, family: Family) -> u16 {
     match (charset, family) {
         (Charset::Utf8mb4, Family::MariaDb) => 45,
         (Charset::Utf8mb4, Family::MySql) => 255,

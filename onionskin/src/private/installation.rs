@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
+    hash::{Hash, Hasher},
     io,
     os::unix::{
         ffi::OsStrExt,
@@ -36,12 +37,34 @@ pub struct Installation {
     folder: PathBuf,
     program: ServerProgram,
     user: Option<ServerUser>,
+    /// Of a scratch engine: where its temporary tables lie.
+    temporary: Option<PathBuf>,
     _lock: File,
 }
 
 impl Installation {
     /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
     pub fn open(folder: &Path, termination: &Termination) -> Result<Self, PrivateError> {
+        Self::open_as(folder, None, termination)
+    }
+
+    /// A scratch engine in the folder `scratch` of another server's: the same program, its temporary tables in memory.
+    pub fn open_scratch(beside: &Self, termination: &Termination) -> Result<Self, PrivateError> {
+        let folder = beside.folder.join("scratch");
+        let data = data_in(&folder);
+        if Family::of_data(&data).is_some_and(|family| family != beside.program.family) {
+            // nothing in it is worth keeping
+            fs::remove_dir_all(&data).map_err(at(&data))?;
+        }
+        Self::open_as(&folder, Some(&beside.program), termination)
+    }
+
+    /// `scratch` is the program of a scratch engine.
+    fn open_as(
+        folder: &Path,
+        scratch: Option<&ServerProgram>,
+        termination: &Termination,
+    ) -> Result<Self, PrivateError> {
         let first = fs::symlink_metadata(folder).is_err();
         DirBuilder::new()
             .recursive(true)
@@ -58,16 +81,23 @@ impl Installation {
             }
             return Err(PrivateError::SocketPath { socket, length });
         }
-        let program = ServerProgram::find(&data_in(&folder))?;
+        let program = match scratch {
+            Some(program) => program.clone(),
+            None => ServerProgram::find(&data_in(&folder))?,
+        };
         let user = ServerUser::choose(&folder, &server_in(&folder))?;
-        let installation = Self {
+        let mut installation = Self {
             _lock: lock(&folder)?,
             folder,
             program,
             user,
+            temporary: None,
         };
         installation.end_leftover()?;
         installation.make_folders()?;
+        if scratch.is_some() {
+            installation.temporary = Some(installation.make_temporary()?);
+        }
         match installation.initialise() {
             // The signal was for the tool as well, if it came from a terminal.
             Err(PrivateError::Initialise { .. }) if termination.requested() => {
@@ -101,6 +131,14 @@ impl Installation {
             .map_err(at(folder))
     }
 
+    /// What it is called in messages.
+    pub fn what(&self) -> &'static str {
+        match self.temporary {
+            Some(_) => "the scratch engine",
+            None => "the private server",
+        }
+    }
+
     /// What the server says goes here.
     pub fn log(&self) -> PathBuf {
         self.folder.join("server.log")
@@ -131,6 +169,9 @@ impl Installation {
 
     /// The server has ended.
     pub fn ended(&self) {
+        if let Some(temporary) = &self.temporary {
+            empty(temporary);
+        }
         let _ = fs::remove_file(self.pid_file());
     }
 
@@ -157,7 +198,10 @@ impl Installation {
             path("datadir", &self.data()),
             path("socket", &self.socket()),
             path("pid-file", &server.join("pid")),
-            path("tmpdir", &server.join("tmp")),
+            path(
+                "tmpdir",
+                self.temporary.as_deref().unwrap_or(&server.join("tmp")),
+            ),
             path("secure-file-priv", &server.join("files")),
             "--skip-networking".into(),
             "--character-set-server=utf8mb4".into(),
@@ -170,7 +214,75 @@ impl Installation {
             // There are no replicas, and every commit would wait for a second file.
             Family::MySql => options.extend(["--mysqlx=OFF".into(), "--skip-log-bin".into()]),
         }
+        if let Some(temporary) = &self.temporary {
+            options.extend(self.scratch_options(temporary));
+        }
         options
+    }
+
+    /// What keeps the values of a scratch engine in memory, and out of logs.
+    fn scratch_options(&self, temporary: &Path) -> Vec<String> {
+        let mut options: Vec<String> = [
+            "--skip-log-bin",
+            "--performance-schema=OFF",
+            "--general-log=OFF",
+            "--slow-query-log=OFF",
+            "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=64M",
+            "--max-allowed-packet=1G",
+        ]
+        .map(String::from)
+        .to_vec();
+        if self.program.family == Family::MySql {
+            // its temporary tables are InnoDB's, with files of their own, and undo in another
+            let tablespaces = temporary.join("innodb");
+            options.push(format!(
+                "--innodb-temp-tablespaces-dir={}",
+                tablespaces.display()
+            ));
+            options.push("--innodb-redo-log-capacity=16M".into());
+        }
+        options
+    }
+
+    /// The folder of temporary tables, in the memory of the machine where it has a file system for that. A server that was
+    /// killed may have left files there.
+    fn make_temporary(&self) -> Result<PathBuf, PrivateError> {
+        let mut hash = std::hash::DefaultHasher::new();
+        self.folder.hash(&mut hash);
+        let name = format!("onionskin-scratch-{:016x}", hash.finish());
+        let memory = Path::new("/dev/shm").join(name);
+        let made = self.make_own(&memory);
+        let folder = match made {
+            Ok(()) => memory,
+            Err(error) => {
+                tracing::warn!(
+                    "temporary tables of the scratch engine go to disk, not to memory: {error}"
+                );
+                let folder = server_in(&self.folder).join("tmp");
+                empty(&folder);
+                folder
+            }
+        };
+        if self.program.family == Family::MySql {
+            let tablespaces = folder.join("innodb");
+            self.make_own(&tablespaces).map_err(at(&tablespaces))?;
+        }
+        Ok(folder)
+    }
+
+    /// Makes an empty folder that belongs to the server's user, and to nobody else.
+    fn make_own(&self, folder: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        DirBuilder::new().mode(0o700).create(folder)?;
+        match &self.user {
+            Some(user) => lchown(folder, Some(user.uid), Some(user.gid)),
+            None => Ok(()),
+        }
     }
 
     /// The folders that the server writes to.
@@ -300,6 +412,31 @@ impl Installation {
             .split(|byte| *byte == 0)
             .any(|argument| argument == ours.as_bytes())
             .then_some(pid)
+    }
+}
+
+/// Removes what is in a folder, as far as possible.
+fn empty(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let _ = match entry.file_type().is_ok_and(|t| t.is_dir()) {
+            // the server wants it again when it is started again
+            true => {
+                empty(&path);
+                Ok(())
+            }
+            false => fs::remove_file(&path),
+        };
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take()
+            && temporary.starts_with("/dev/shm")
+        {
+            let _ = fs::remove_dir_all(temporary);
+        }
     }
 }
 
