@@ -33,7 +33,7 @@ pub use plan::{
     Action, ColumnUse, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan, Purpose,
     ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text, Upsert,
 };
-pub use planner::{Catalog, Known, Request, Settings};
+pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{Carried, Computed, Renamed, Scratch, ScratchColumn, ScratchRead};
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -23,6 +23,17 @@ use crate::plan::{ColumnUse, Grouping, Piece, Purpose, Slot, Source, Text, Upser
 use crate::scratch::Computed;
 use crate::template::{Literal, Template};
 
+/// When queries go to the scratch engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseScratch {
+    /// There is none.
+    Never,
+    /// What tiers 1 and 2 refuse.
+    IfNeeded,
+    /// Whatever can: tiers 1 and 2 have refused it when its values were bound.
+    Always,
+}
+
 /// What the session's state contributes to a plan.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -38,8 +49,8 @@ pub struct Settings {
     pub found_rows: bool,
     /// The collation of tables created in the current database without one of their own.
     pub default_collation: String,
-    /// A scratch engine is configured.
-    pub scratch: bool,
+    /// When the scratch engine is used.
+    pub scratch: UseScratch,
 }
 
 /// What is known of a table.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use onionskin_plan::{
     Action, Catalog, Compared, DdlPiece, Known, LexMode, Operand, Outcome, Output, Piece, Plan,
-    Request, Settings, SortBy, Source, Template, Test, Text, plan,
+    Request, Settings, SortBy, Source, Template, Test, Text, UseScratch, plan,
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
@@ -423,7 +423,7 @@ fn plans_are_as_written_down() {
         strict: true,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
-        scratch: false,
+        scratch: UseScratch::Never,
     };
     let mut columns = BTreeMap::new();
     columns.insert("secret".to_string(), vec!["eq".to_string()]);
@@ -438,7 +438,10 @@ fn plans_are_as_written_down() {
         let path = entry.unwrap().path();
         let old = std::fs::read_to_string(&path).unwrap();
         let settings = Settings {
-            scratch: path.file_stem().is_some_and(|s| s == "scratch"),
+            scratch: match path.file_stem().is_some_and(|s| s == "scratch") {
+                true => UseScratch::IfNeeded,
+                false => UseScratch::Never,
+            },
             ..settings.clone()
         };
         let mut new = String::new();

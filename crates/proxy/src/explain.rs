@@ -2,7 +2,7 @@
 
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
-    Settings, Template,
+    Settings, Template, UseScratch,
 };
 
 use crate::config::Config;
@@ -47,7 +47,10 @@ pub fn explain(
         strict: true,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
-        scratch: config.scratch.is_some(),
+        scratch: match config.scratch {
+            Some(_) => UseScratch::IfNeeded,
+            None => UseScratch::Never,
+        },
     };
     let mut known = Loaded::default();
     for _ in 0..8 {

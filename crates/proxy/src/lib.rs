@@ -40,6 +40,8 @@ mod upsert;
 
 use std::sync::Arc;
 
+use onionskin_plan::UseScratch;
+
 pub use config::{Backend, BackendTls, Config, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
@@ -53,6 +55,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// When statements go to the scratch engine.
+    pub(crate) fn use_scratch(&self) -> UseScratch {
+        match self.config.scratch {
+            Some(_) => UseScratch::IfNeeded,
+            None => UseScratch::Never,
+        }
+    }
+
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
             config,

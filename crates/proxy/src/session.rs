@@ -106,7 +106,7 @@ impl Session {
         let client = login.client;
         let state = State::read(&mut server, login.family, found_rows)?;
         let account = shared.accounts.get(&state.account);
-        let tier3 = shared.config.scratch.is_some();
+        let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));
         let mut session = Session {
             client,
@@ -200,7 +200,7 @@ impl Session {
         }
         if self.state.changed {
             self.state.changed = false;
-            let tier3 = self.shared.config.scratch.is_some();
+            let tier3 = self.shared.use_scratch();
             self.space = self
                 .account
                 .space(self.state.settings_key(), self.state.settings(tier3));
@@ -560,6 +560,17 @@ impl Session {
                 Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
                 _ => false,
             };
+            if let Err(Failure::Refused(refusal)) = &done
+                && attempts < 2
+                && self.scratch_may_do(&prepared, refusal)
+            {
+                attempts = 2;
+                self.server.drain()?;
+                if let Some(other) = self.scratch_plan(sql, &template)? {
+                    prepared = other;
+                    continue;
+                }
+            }
             if !retry || attempts > 0 {
                 break done;
             }

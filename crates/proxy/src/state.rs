@@ -3,7 +3,7 @@
 //! Nothing is guessed from `SET` statements: at login the proxy asks for the variables once and
 //! has the server track their changes (`session_track_system_variables`).
 
-use onionskin_plan::{LexMode, Settings};
+use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_value::{Charset, Family, SqlMode, TimeZone};
 use onionskin_wire::messages::{SessionChange, SessionChanges};
 
@@ -177,7 +177,7 @@ impl State {
     }
 
     /// What planning depends on.
-    pub fn settings(&self, scratch: bool) -> Settings {
+    pub fn settings(&self, scratch: UseScratch) -> Settings {
         Settings {
             family: self.family,
             lex: self.lex_mode(),
@@ -191,7 +191,7 @@ impl State {
 
     /// Identifies everything that a cached plan depends on beside the schema.
     pub fn settings_key(&self) -> Vec<u8> {
-        let s = self.settings(false);
+        let s = self.settings(UseScratch::Never);
         let flags = [
             u8::from(s.lex.ansi_quotes),
             u8::from(s.lex.no_backslash_escapes),

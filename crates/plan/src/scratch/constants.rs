@@ -11,7 +11,7 @@ use sqlparser::parser::Parser;
 
 use super::functions::is_carried;
 use crate::plan::{ColumnUse, Source};
-use crate::planner::Planner;
+use crate::planner::{Planner, UseScratch};
 
 /// A constant that has to be computed.
 #[derive(Clone, Debug)]
@@ -134,7 +134,8 @@ impl Planner<'_> {
         let sql = self.sql();
         let assigns = self.tokens.get(tokens.clone())?.iter().any(|t| t.is(b':'));
         let text = self.parse_text.get(range.clone())?;
-        if !self.request.settings.scratch || assigns || !is_constant(text, once) {
+        if self.request.settings.scratch == UseScratch::Never || assigns || !is_constant(text, once)
+        {
             return None;
         }
         for token in &self.tokens[tokens.clone()] {

@@ -38,6 +38,8 @@ struct Walk<'w, 'a> {
     planner: &'w mut Planner<'a>,
     /// Names of common table expressions.
     named: HashSet<String>,
+    /// Those of them that read base tables.
+    opens: HashSet<String>,
     found: Vec<Reference>,
     /// Queries around the present place.
     depth: usize,
@@ -56,9 +58,16 @@ struct Walk<'w, 'a> {
 pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Planned<Found> {
     let mut names = Names::default();
     let _ = query.visit(&mut names);
+    let opens: HashSet<String> = names
+        .reads
+        .iter()
+        .filter(|(_, tables)| tables.iter().any(|t| !names.named.contains(t)))
+        .map(|(name, _)| name.clone())
+        .collect();
     let mut walk = Walk {
         planner,
-        named: names.0,
+        named: names.named,
+        opens,
         found: Vec::new(),
         depth: 0,
         factors: 0,
@@ -82,20 +91,44 @@ pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Pla
 /// What a query refers to.
 pub(super) struct Found {
     pub references: Vec<Reference>,
-    /// A common table expression is referred to more than once.
+    /// A common table expression that reads base tables is referred to more than once.
     pub repeats: bool,
 }
 
-/// The names of all common table expressions.
+/// The names of all common table expressions, and of the tables that each reads.
 #[derive(Default)]
-struct Names(HashSet<String>);
+struct Names {
+    named: HashSet<String>,
+    reads: Vec<(String, Vec<String>)>,
+}
+
+/// The names of tables.
+struct Tables(Vec<String>);
+
+impl Visitor for Tables {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.0.push(match name.0.as_slice() {
+            [part] => part
+                .as_ident()
+                .map_or(String::new(), |i| i.value.to_lowercase()),
+            _ => String::new(),
+        });
+        ControlFlow::Continue(())
+    }
+}
 
 impl Visitor for Names {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
-            self.0.insert(cte.alias.name.value.to_lowercase());
+            let name = cte.alias.name.value.to_lowercase();
+            let mut tables = Tables(Vec::new());
+            let _ = cte.query.visit(&mut tables);
+            self.reads.push((name.clone(), tables.0));
+            self.named.insert(name);
         }
         ControlFlow::Continue(())
     }
@@ -307,7 +340,8 @@ impl Walk<'_, '_> {
             ),
             _ if is_named || (parts.len() == 1 && table.eq_ignore_ascii_case("dual")) => {
                 self.of_named += 1;
-                self.repeats |= is_named && !self.met.insert(table.to_lowercase());
+                let name = table.to_lowercase();
+                self.repeats |= self.opens.contains(&name) && !self.met.insert(name);
                 Ok(())
             }
             Known::Table(table) => {

@@ -22,7 +22,7 @@ use onionskin_schema::Table;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind, tokens};
 use crate::plan::{Action, Plan};
-use crate::planner::{Known, Planned, Planner, Request, refuse};
+use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
@@ -189,10 +189,14 @@ fn decide<'a>(
     if explain {
         return explained(request, &tokens, near);
     }
+    if request.settings.scratch == UseScratch::Always {
+        let refusal = Refusal::new(&errors::VALUE, "");
+        return on_scratch_engine(request, tokens, near, refusal);
+    }
     let mut planner = Planner::new(request, tokens.clone(), near.clone())?;
     match planned(&mut planner) {
         Ok(action) => Ok((action, Some(planner))),
-        Err(refusal) if request.settings.scratch && takes_over(&refusal) => {
+        Err(refusal) if request.settings.scratch != UseScratch::Never && takes_over(&refusal) => {
             on_scratch_engine(request, tokens, near, refusal)
         }
         Err(refusal) => Err(refusal),

@@ -14,7 +14,7 @@ use super::Decided;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece};
-use crate::planner::{Planned, Planner, Request, refuse};
+use crate::planner::{Planned, Planner, Request, UseScratch, refuse};
 use crate::query::Mode;
 
 /// Parses and plans the statements that read and write rows.
@@ -192,7 +192,10 @@ pub(super) fn explained<'a>(
         .parse_text
         .replace_range(..blank, &" ".repeat(blank));
     let action = match planned(&mut planner) {
-        Err(refusal) if request.settings.scratch && crate::scratch::takes_over(&refusal) => {
+        Err(refusal)
+            if request.settings.scratch != UseScratch::Never
+                && crate::scratch::takes_over(&refusal) =>
+        {
             planner = Planner::new(request, tokens[at..].to_vec(), planner.near)?;
             planner
                 .parse_text

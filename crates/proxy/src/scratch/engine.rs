@@ -58,11 +58,8 @@ pub(super) fn gone(about: impl Into<String>) -> Failure {
 pub(super) fn ours(failure: Failure) -> Failure {
     match failure {
         Failure::Backend(error) => gone(error.to_string()),
-        Failure::Server { code, message, .. } => {
-            // the text may quote a value
-            tracing::debug!(code, message = %String::from_utf8_lossy(&message), "the scratch engine");
-            gone(format!("error {code}"))
-        }
+        // the text may quote a value
+        Failure::Server { code, .. } => gone(format!("error {code}")),
         other => other,
     }
 }
@@ -164,7 +161,9 @@ impl Engine {
             let sql = format!("DROP TEMPORARY TABLE IF EXISTS {}", tables.join(", "));
             self.put(sql.as_bytes())?;
         }
-        self.server.flush().map_err(ours)
+        self.server.flush().map_err(ours)?;
+        self.server.connection.shrink_idle();
+        Ok(())
     }
 }
 

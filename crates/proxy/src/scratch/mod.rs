@@ -21,7 +21,10 @@ mod tables;
 
 use std::sync::Arc;
 
-use onionskin_plan::{Scratch, ScratchRead, errors, lex};
+use onionskin_plan::{
+    Action, Outcome as PlanOutcome, Refusal, Request, Scratch, ScratchRead,
+    Settings as PlanSettings, Template, UseScratch, errors, lex,
+};
 use onionskin_wire::Step;
 use onionskin_wire::messages::{Command, Param};
 
@@ -87,6 +90,74 @@ impl Session {
             let sql = renamed_text(sql, scratch, session.state.lex_mode())?;
             engine.definitions(&Shown::of(scratch, &session.state), &sql)
         })
+    }
+
+    /// Whether a query that was refused when its values were bound, or its rows finished, may run on the scratch engine.
+    pub fn scratch_may_do(&self, prepared: &Prepared, refusal: &Refusal) -> bool {
+        let reasons = [
+            &errors::VALUE,
+            &errors::NOT_UNDERSTOOD,
+            &errors::GROUPING,
+            &errors::CANDIDATES,
+            &errors::TIME_ZONE,
+            &errors::MEMORY,
+        ];
+        let query = match prepared.plan.action {
+            Action::Server { ref result, .. } => result.is_some(),
+            Action::Finish(_) => true,
+            _ => false,
+        };
+        query
+            && self.shared.config.scratch.is_some()
+            && !self.statements.wrote
+            && reasons.contains(&refusal.entry)
+    }
+
+    /// The plan of a query for the scratch engine, if it can run there.
+    pub fn scratch_plan(
+        &mut self,
+        sql: &[u8],
+        template: &Template,
+    ) -> Outcome<Option<Arc<Prepared>>> {
+        let generation = self.account.generation();
+        let settings = PlanSettings {
+            scratch: UseScratch::Always,
+            ..self.space.settings.clone()
+        };
+        let outcome = onionskin_plan::plan(&Request {
+            sql,
+            template,
+            settings: &settings,
+            catalog: self.account.as_ref(),
+            policy: &self.shared.config.policy,
+        });
+        let PlanOutcome::Plan(plan) = outcome else {
+            return Ok(None);
+        };
+        if !matches!(plan.action, Action::Scratch(_)) {
+            return Ok(None);
+        }
+        let shared = Arc::clone(&self.shared);
+        let prepared = self
+            .account
+            .prepare(*plan, &shared.config.keys, generation)?;
+        Ok(Some(prepared))
+    }
+
+    /// Executes a prepared statement by a plan of [`Self::scratch_plan`].
+    pub fn scratch_execution(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        params: &[Param],
+        long: &[Option<Vec<u8>>],
+    ) -> Outcome<()> {
+        match &prepared.plan.action {
+            Action::Scratch(scratch) => {
+                self.scratch_query(prepared, scratch, values, Some(Bound { params, long }))
+            }
+            _ => Err(Failure::refused(&errors::INTERNAL, "a plan of tier 3")),
+        }
     }
 
     /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.

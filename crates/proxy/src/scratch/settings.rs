@@ -34,8 +34,9 @@ pub(super) const VARIABLES: [&str; 29] = [
     "default_week_format",
     "max_sort_length",
     "sql_select_limit",
-    "sql_big_selects",
+    // setting it sets the next one
     "max_join_size",
+    "sql_big_selects",
     "block_encryption_mode",
     "default_regex_flags",
     "windowing_use_high_precision",
