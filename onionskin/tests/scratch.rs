@@ -19,6 +19,7 @@ on_both_servers!(
     bounds_are_errors,
     the_server_sees_nothing,
     constants_for_protected_columns,
+    tables_may_change,
     a_hundred_rows_take_milliseconds,
 );
 
@@ -523,4 +524,26 @@ fn a_hundred_rows_take_milliseconds(kind: Kind) {
     ));
     let limit = if long_run() { 5.0 } else { 50.0 };
     assert!(protected - plain < limit, "{protected} ms and {plain} ms");
+}
+
+fn tables_may_change(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let sql = "SELECT *, (SELECT UPPER(name) FROM user WHERE user.id = open.id) AS n FROM open ORDER BY id";
+    twins.compare(sql, &[]);
+    // past this proxy, and through another session of it
+    twins
+        .plain
+        .must("ALTER TABLE open ADD extra VARCHAR(9) DEFAULT 'new'");
+    let mut past = twins.behind.connect();
+    past.must("ALTER TABLE app.open ADD extra VARCHAR(9) DEFAULT 'new'");
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    twins.compare(sql, &[]);
+    twins.both("ALTER TABLE open DROP word");
+    twins.compare(sql, &[]);
+    twins.plain.must("ALTER TABLE open DROP extra");
+    past.must("ALTER TABLE app.open DROP extra");
+    twins.compare(sql, &[]);
+    twins.both("ALTER TABLE user ADD more INT DEFAULT 7");
+    twins.compare("SELECT *, CHAR_LENGTH(name) FROM user ORDER BY id", &[]);
+    twins.conclude(0);
 }
