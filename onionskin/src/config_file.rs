@@ -78,6 +78,7 @@ struct Content {
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
+    scratch_seconds: Option<std::num::NonZeroU32>,
 }
 
 /// `[scratch]`: the server on the trusted side that does what neither the server behind nor the proxy can.
@@ -142,6 +143,8 @@ pub struct ConfigFile {
     pub scratch_rows: Option<u64>,
     /// `scratch_memory`
     pub scratch_memory: Option<u64>,
+    /// `scratch_seconds`
+    pub scratch_seconds: Option<std::num::NonZeroU32>,
 }
 
 impl ConfigFile {
@@ -179,6 +182,7 @@ impl ConfigFile {
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
+            scratch_seconds: content.scratch_seconds,
         })
     }
 
@@ -192,6 +196,9 @@ impl ConfigFile {
         let mut engine = ScratchConfig::new(socket, user);
         engine.rows = self.scratch_rows.unwrap_or(engine.rows);
         engine.memory = self.scratch_memory.unwrap_or(engine.memory);
+        engine.seconds = self
+            .scratch_seconds
+            .map_or(engine.seconds, |s| u64::from(s.get()));
         Some(engine)
     }
 
@@ -229,6 +236,8 @@ suite   = "aes"
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000
 # scratch_memory = 268435456
+# Seconds that it may run there, where the session has no max_statement_time (MariaDB) or max_execution_time (MySQL).
+# scratch_seconds = 60
 
 # TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
 # encryption are content with it, clients that verify are not.

@@ -20,6 +20,9 @@ on_both_servers!(
     the_server_sees_nothing,
     constants_for_protected_columns,
     tables_may_change,
+    conditions_are_read_as_the_server_reads_them,
+    what_stands_before_a_table,
+    the_engine_is_quiet_and_bounded,
     a_hundred_rows_take_milliseconds,
 );
 
@@ -545,5 +548,140 @@ fn tables_may_change(kind: Kind) {
     twins.compare(sql, &[]);
     twins.both("ALTER TABLE user ADD more INT DEFAULT 7");
     twins.compare("SELECT *, CHAR_LENGTH(name) FROM user ORDER BY id", &[]);
+    twins.conclude(0);
+}
+
+fn conditions_are_read_as_the_server_reads_them(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        "SELECT UPPER(name) FROM user WHERE id = 1 XOR age = 45 AND id < 3 ORDER BY id",
+        "SELECT UPPER(name) FROM user WHERE id = 1 || age = 45 AND city = 'Bern' ORDER BY id",
+        "SELECT UPPER(name) FROM user WHERE id > 1 && age = 45 AND city = 'Bern' ORDER BY id",
+        "SELECT UPPER(name), word FROM user JOIN open USING (id) WHERE id = 2 AND word = 'bob'",
+        "SELECT UPPER(name) FROM user WHERE id = 1 AND city = 'Bern' AND id <> 5",
+        // a warning, or an error, for each row that the statement looks at
+        "SELECT UPPER(article), LOWER(article) FROM orders WHERE note = 5 ORDER BY id",
+        "SELECT UPPER(article) FROM orders WHERE total + 1 > 5 AND day > '2024-01-02' ORDER BY id",
+    ] {
+        twins.compare(sql, &[]);
+    }
+    twins.both_text("SET completion_type = 1");
+    twins.compare(
+        "SELECT COUNT(*) FROM user JOIN open ON UPPER(open.word) = UPPER(user.name)",
+        &[],
+    );
+    let changes = "UPDATE user SET age = age + 1 WHERE id = 1";
+    twins.both_text(changes);
+    let mut other = twins.proxy.connect_to("app");
+    other.must("SET innodb_lock_wait_timeout = 1");
+    other.must("UPDATE user SET city = 'free' WHERE id = 1");
+    twins.both_text("SET completion_type = 0");
+    let secret = "Zt5qWm8rPn";
+    let log = twins.behind.data_files();
+    for sql in [
+        "SELECT UPPER(name) FROM user WHERE ? <> '' AND LOWER(name) = LOWER(?)",
+        "SELECT UPPER(name) FROM user JOIN open ON open.id = user.id WHERE ? <> word + '' AND UPPER(email) = ?",
+    ] {
+        twins.protected.execute(sql, (secret, secret)).expect(sql);
+    }
+    let found = log.iter().any(|file| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        !find_all(&Pattern::of_text(secret), &bytes).is_empty()
+    });
+    assert!(!found, "a constant beside no column came to the server");
+    for sql in [
+        "SELECT UPPER(name) FROM user UNION TABLE information_schema.PROCESSLIST",
+        "WITH x AS (TABLE mysql.user) SELECT UPPER(name) FROM user, x",
+        "SELECT UPPER(name) FROM user WHERE id IN (TABLE app.open)",
+        "SELECT UPPER(name), (SELECT MAX(CHAR_LENGTH(name)) FROM user) FROM user",
+        "SELECT UPPER(name) FROM user WHERE id IN (WITH s AS (SELECT 1) SELECT * FROM s) OR id IN (SELECT * FROM s)",
+        "INSERT INTO user (city, name) VALUES (@a := 'x', @a)",
+        "INSERT INTO user (name, at) VALUES (UPPER('x'), NOW()), (NOW(), NULL), (@a := 1, NULL)",
+    ] {
+        let failure = twins.protected.run(sql).expect_err(sql);
+        assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
+    }
+    // characters that the client's set does not have
+    twins.both_text("SET NAMES latin1");
+    twins.both_text(
+        "INSERT INTO user (id, name, notes) VALUES (60, CONCAT(_utf8mb4 x'f09fa680', ''), UPPER(_utf8mb4 x'c3a9'))",
+    );
+    twins.both_text("SET NAMES utf8mb4");
+    twins.compare(
+        "SELECT HEX(name), HEX(notes), CHAR_LENGTH(name) FROM user WHERE id = 60",
+        &[],
+    );
+    // a system database
+    twins.both_text("USE information_schema");
+    twins.compare("SELECT UPPER(name) FROM app.user WHERE id = 1", &[]);
+    twins.both_text("USE app");
+    twins.conclude(0);
+}
+
+fn what_stands_before_a_table(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let sql =
+        "SELECT UPPER(name), word, n FROM user JOIN open ON open.id = user.id ORDER BY user.id";
+    twins.compare(sql, &[]);
+    // of the same columns, but other types
+    twins
+        .protected
+        .must("CREATE TEMPORARY TABLE open (id INT PRIMARY KEY, word VARCHAR(20) CHARACTER SET latin1, n DECIMAL(5,2) NOT NULL)");
+    twins
+        .protected
+        .must("INSERT INTO open VALUES (1, 'x', 1.25)");
+    let failure = twins.protected.run(sql).unwrap_err();
+    assert!(failure.message.starts_with("OS"), "{failure}");
+    twins.protected.must("DROP TEMPORARY TABLE open");
+    twins.compare(sql, &[]);
+    twins.conclude(0);
+}
+
+fn the_engine_is_quiet_and_bounded(kind: Kind) {
+    let Some(mut twins) = twins_with(
+        kind,
+        "CREATE TABLE t (id INT PRIMARY KEY, word VARCHAR(20) {})",
+        "scratch_seconds = 1",
+    ) else {
+        return;
+    };
+    for id in 0..40 {
+        twins.both(&format!("INSERT INTO t VALUES ({id}, 'word{id}')"));
+    }
+    let mut root = twins.scratch.connect();
+    root.must("SET GLOBAL general_log = 1");
+    let short = "SELECT REVERSE(word) FROM t WHERE id = 7";
+    twins.compare(short, &[]);
+    root.must("SET GLOBAL general_log = 0");
+    let logged = twins.scratch.data_files().iter().any(|file| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        file.extension().is_some_and(|e| e == "log")
+            && !find_all(&Pattern::of_text("REVERSE(word)"), &bytes).is_empty()
+    });
+    assert!(!logged, "the engine logs statements");
+    // a join that would take very long
+    let long = "SELECT COUNT(*) FROM t a, t b, t c, t d, t e, t f WHERE CONCAT(a.word, b.word, c.word, d.word, e.word, f.word) LIKE '%y%x'";
+    let failure = twins.protected.run(long).unwrap_err();
+    assert!(failure.message.starts_with("OS1209"), "{failure}");
+    twins.compare(short, &[]);
+    // connections that were ended meanwhile
+    let processes = root
+        .text("SELECT GROUP_CONCAT(id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'")
+        .unwrap();
+    for id in processes.split(',') {
+        let _ = root.run(&format!("KILL {id}"));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    twins.compare(short, &[]);
+    twins.both("INSERT INTO t VALUES (50, CONCAT('a', 'b'))");
+    twins.compare("SELECT UPPER(word) FROM t WHERE id = 50", &[]);
+    // a log that no session can leave
+    if kind == Kind::MySql {
+        root.must("SET GLOBAL slow_query_log = 1");
+        let mut other = twins.proxy.connect_to("app");
+        let failure = other.run(short).unwrap_err();
+        assert!(failure.message.starts_with("OS1208"), "{failure}");
+        root.must("SET GLOBAL slow_query_log = 0");
+    }
     twins.conclude(0);
 }

@@ -154,7 +154,7 @@ table! {
         "The scratch engine cannot be used.",
         "Start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
     SCRATCH_BOUND = "OS1209", 1038, "HY001",
-        "The statement needs more rows on the scratch engine than `scratch_rows` and `scratch_memory` allow.",
+        "The statement needs more rows, time or space on the scratch engine than `scratch_rows`, `scratch_memory`, `scratch_seconds` or its temporary files allow.",
         "Narrow it with conditions that the server can apply, or raise the bounds in the configuration.";
 }
 

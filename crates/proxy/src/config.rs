@@ -156,6 +156,8 @@ pub struct ScratchConfig {
     pub rows: u64,
     /// Bytes that one statement may bring there.
     pub memory: u64,
+    /// Seconds that one statement may run there, if the client's session has no bound of its own.
+    pub seconds: u64,
 }
 
 impl ScratchConfig {
@@ -163,6 +165,8 @@ impl ScratchConfig {
     pub const ROWS: u64 = 1_000_000;
     /// Bytes unless the configuration says otherwise.
     pub const MEMORY: u64 = 256 << 20;
+    /// Seconds unless the configuration says otherwise.
+    pub const SECONDS: u64 = 60;
 
     /// A scratch engine with the usual bounds.
     pub fn new(socket: PathBuf, user: impl Into<String>) -> Self {
@@ -171,6 +175,7 @@ impl ScratchConfig {
             user: user.into(),
             rows: Self::ROWS,
             memory: Self::MEMORY,
+            seconds: Self::SECONDS,
         }
     }
 }

@@ -10,8 +10,10 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
 use super::functions::is_carried;
+use crate::errors;
+use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, Source};
-use crate::planner::{Planner, UseScratch};
+use crate::planner::{Planned, Planner, UseScratch, refuse};
 
 /// A constant that has to be computed.
 #[derive(Clone, Debug)]
@@ -65,6 +67,22 @@ const OF_ROWS: [&str; 37] = [
 
 /// Functions that return something else every time.
 const FRESH: [&str; 3] = ["rand", "random_bytes", "uuid"];
+
+/// Functions of the time.
+const CLOCK: [&str; 12] = [
+    "curdate",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "curtime",
+    "localtime",
+    "localtimestamp",
+    "now",
+    "unix_timestamp",
+    "utc_date",
+    "utc_time",
+    "utc_timestamp",
+];
 
 struct Constant {
     once: bool,
@@ -142,12 +160,58 @@ impl Planner<'_> {
             if token.is_word(sql, "current_user") || token.is_word(sql, "current_role") {
                 return None;
             }
+            if token.kind == TokenKind::Variable && self.may_assign() {
+                return None;
+            }
         }
         self.computed.push(Computed {
             place: (range.start, range.end),
             column: column.clone(),
         });
         Some(Source::Null)
+    }
+
+    /// Whether a user variable may get another value while the statement runs, as far as its text tells.
+    fn may_assign(&self) -> bool {
+        // these are followed by parentheses, too
+        const NO_CALLS: [&str; 8] = ["values", "value", "in", "and", "or", "not", "when", "on"];
+        let (sql, tokens) = (self.sql(), &self.tokens);
+        let rows = |t: &Token| ["values", "value", "set"].iter().any(|w| t.is_word(sql, w));
+        // what stands before is a table and its columns
+        let start = tokens.iter().position(rows).unwrap_or(0);
+        tokens.windows(2).enumerate().any(|(at, pair)| {
+            let assigns = pair[0].is(b':') && pair[1].is(b'=');
+            let calls = at >= start
+                && pair[1].is(b'(')
+                && match pair[0].kind {
+                    TokenKind::Quoted => true,
+                    TokenKind::Word => {
+                        let name = String::from_utf8_lossy(pair[0].text(sql)).to_lowercase();
+                        !is_carried(&name) && !NO_CALLS.contains(&name.as_str())
+                    }
+                    _ => false,
+                };
+            assigns || calls
+        })
+    }
+
+    /// Refuses if the engine would tell the time for some values, and the server, a moment later, for others.
+    pub(crate) fn one_clock(&self, computed: &[Computed]) -> Planned<()> {
+        let sql = self.sql();
+        let is_inside = |t: &Token| {
+            let covers = |c: &Computed| c.place.0 <= t.start && t.end <= c.place.1;
+            computed.iter().any(covers)
+        };
+        let tells = |t: &&Token| CLOCK.iter().any(|w| t.is_word(sql, w));
+        let inside = self.tokens.iter().filter(tells).any(is_inside);
+        let outside = self.tokens.iter().filter(tells).any(|t| !is_inside(t));
+        match inside && outside {
+            true => refuse(
+                &errors::SCRATCH_FUNCTION,
+                "the time for protected columns and others in one statement",
+            ),
+            false => Ok(()),
+        }
     }
 }
 

@@ -7,14 +7,14 @@
 //! referred to more than once do the other references get names of their own ([`Renamed`]): MySQL cannot open a temporary
 //! table twice in one statement.
 //!
-//! `walk.rs` finds the references and what may be pushed to the server, `reads.rs` makes the statements, `functions.rs` lists
+//! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server.
 //!
 //! # What is read
 //!
 //! - Columns whose name stands anywhere in the statement; all of them beside `*` and NATURAL JOIN.
 //! - Rows of which the conditions hold that stand alone beside AND in the WHERE clause of the table's own select, if they
-//!   name columns of this table only and the server can decide them as tier 1 does. Not for tables that an outer join may
+//!   compare columns of this table with constants and the server can decide them as tier 1 does. Not for tables that an outer join may
 //!   fill with NULLs. The scratch engine decides these conditions once more: they only save work.
 //!
 //! # What is refused
@@ -24,6 +24,7 @@
 
 mod constants;
 mod functions;
+mod pushable;
 mod reads;
 mod walk;
 

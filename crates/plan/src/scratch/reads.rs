@@ -149,16 +149,19 @@ pub(super) fn reads(
         *number += 1;
         let mut name = table.name.clone();
         if *number > 1 {
+            if reference.names_column {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "a table that is used twice within a column without a name (give it one with AS)",
+                );
+            }
             if reference.alias.is_none() && has_long_names(planner) {
                 return refuse(
                     &errors::NOT_UNDERSTOOD,
                     "columns named with their database beside a table that is used twice",
                 );
             }
-            name = format!("onionskin${number}${}", table.name);
-            while name.len() > 60 {
-                name.pop();
-            }
+            name = format!("onionskin${}", reads.len() + 1);
             let mut text = format!("{}.{}", quoted(&table.database), quoted(&name));
             if reference.alias.is_none() {
                 text.push_str(" AS ");

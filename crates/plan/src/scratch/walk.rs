@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use sqlparser::ast::{
-    Expr, Function, FunctionArguments, JoinOperator, ObjectName, Query, Select, TableFactor,
-    TableWithJoins, Visit, Visitor,
+    Expr, Function, FunctionArguments, JoinOperator, ObjectName, Query, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
 };
 
 use super::functions::is_carried;
-use crate::candidates::goes_unnoticed;
+use super::pushable;
 use crate::errors::{self, Refusal};
+use crate::lex::Token;
 use crate::plan::Text;
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{Scope, Source};
@@ -32,6 +33,8 @@ pub(super) struct Reference {
     pub outermost: bool,
     /// An outer join may put NULLs in the place of its rows.
     optional: bool,
+    /// Its name stands in an item of a select list that has no name of its own: the text is the column's name.
+    pub names_column: bool,
 }
 
 struct Walk<'w, 'a> {
@@ -52,6 +55,12 @@ struct Walk<'w, 'a> {
     /// One of them was referred to again.
     repeats: bool,
     locks: bool,
+    /// The common table expressions of the queries around the present place.
+    visible: Vec<HashSet<String>>,
+    /// The FROM clause holds more than base tables, so that a bare name may be another's column.
+    opaque: bool,
+    /// First tokens of table names in items without names.
+    in_names: HashSet<usize>,
 }
 
 /// Finds the references to tables in a query; `locks`: it locks the rows that it reads.
@@ -75,6 +84,9 @@ pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Pla
         met: HashSet::new(),
         repeats: false,
         locks,
+        visible: Vec::new(),
+        opaque: false,
+        in_names: HashSet::new(),
     };
     if let ControlFlow::Break(refusal) = query.visit(&mut walk) {
         return Err(refusal);
@@ -149,12 +161,13 @@ impl Visitor for Walk<'_, '_> {
         let nested = self.depth > 1 && !query.locks.is_empty();
         flow(match nested {
             true => refuse(&errors::NOT_UNDERSTOOD, "rows locked by an inner query"),
-            false => Ok(()),
+            false => body(&query.body).and_then(|()| self.parts_of_with(query)),
         })
     }
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Refusal> {
         self.depth -= 1;
+        self.visible.pop();
         ControlFlow::Continue(())
     }
 
@@ -184,6 +197,30 @@ impl Visitor for Walk<'_, '_> {
     }
 }
 
+/// `TABLE t` names a table that the visitor does not see; other statements are none.
+fn body(expr: &SetExpr) -> Planned<()> {
+    match expr {
+        SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
+        SetExpr::SetOperation { left, right, .. } => {
+            body(left)?;
+            body(right)
+        }
+        _ => refuse(&errors::NOT_UNDERSTOOD, "TABLE, or a statement in a query"),
+    }
+}
+
+/// Names of tables, as they are written.
+struct Written(Vec<ObjectName>);
+
+impl Visitor for Written {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.0.push(name.clone());
+        ControlFlow::Continue(())
+    }
+}
+
 fn called(function: &Function) -> Planned<()> {
     let name = Planner::function_name(function);
     if name == "last_insert_id" {
@@ -204,11 +241,45 @@ fn called(function: &Function) -> Planned<()> {
 }
 
 impl Walk<'_, '_> {
+    /// The names that a query's WITH adds. A part that names a later one, or itself without RECURSIVE, means another table.
+    fn parts_of_with(&mut self, query: &Query) -> Planned<()> {
+        let parts = query.with.iter().flat_map(|w| &w.cte_tables);
+        let names: Vec<String> = parts
+            .clone()
+            .map(|c| c.alias.name.value.to_lowercase())
+            .collect();
+        let recursive = query.with.as_ref().is_some_and(|w| w.recursive);
+        for (n, part) in parts.enumerate() {
+            let mut tables = Tables(Vec::new());
+            let _ = part.query.visit(&mut tables);
+            let later = &names[n + usize::from(recursive)..];
+            if tables.0.iter().any(|t| later.contains(t)) {
+                return refuse(
+                    &errors::AMBIGUOUS,
+                    format!("{}, a part of WITH that names a later one", names[n]),
+                );
+            }
+        }
+        self.visible.push(names.into_iter().collect());
+        Ok(())
+    }
+
     fn select(&mut self, select: &Select) -> Planned<()> {
         if select.into.is_some() {
             return refuse(&errors::NOT_UNDERSTOOD, "INTO");
         }
+        for item in &select.projection {
+            if let SelectItem::UnnamedExpr(item) = item {
+                let mut written = Written(Vec::new());
+                let _ = item.visit(&mut written);
+                for name in &written.0 {
+                    let place = self.place(name)?;
+                    self.in_names.insert(place.start);
+                }
+            }
+        }
         let first = self.found.len();
+        self.opaque = false;
         for item in &select.from {
             self.item(item, false)?;
         }
@@ -219,13 +290,19 @@ impl Walk<'_, '_> {
         let start = self.planner.token_at(offset)?;
         let clauses = self.planner.clauses(start)?;
         let place = clauses.behind(clauses.filter);
+        if self.planner.reads_otherwise(place.clone()) {
+            return Ok(());
+        }
         let Ok(conjuncts) = self.planner.conjuncts(condition, place) else {
             return Ok(());
         };
+        let (tokens, sql) = (&self.planner.tokens, self.planner.sql());
+        let merges = |t: &Token| t.is_word(sql, "using") || t.is_word(sql, "natural");
+        self.opaque |= tokens.iter().any(merges);
         for (conjunct, place) in conjuncts {
             for at in first..self.found.len() {
                 if !self.found[at].optional
-                    && let Some(text) = self.pushed(conjunct, &place, at)
+                    && let Some(text) = self.pushed(conjunct, &place, first, at)
                 {
                     self.found[at].conditions.push(text);
                     break;
@@ -236,10 +313,13 @@ impl Walk<'_, '_> {
     }
 
     /// A condition for the server, if it is about this reference alone and the server can decide it.
-    fn pushed(&mut self, conjunct: &Expr, place: &Range<usize>, at: usize) -> Option<Text> {
-        if !is_pure(conjunct) {
-            return None;
-        }
+    fn pushed(
+        &mut self,
+        conjunct: &Expr,
+        place: &Range<usize>,
+        first: usize,
+        at: usize,
+    ) -> Option<Text> {
         let reference = &self.found[at];
         let table = Arc::clone(&reference.table);
         let mut scope = Scope::inside(None);
@@ -252,6 +332,15 @@ impl Walk<'_, '_> {
             table: Some(table),
             exports: None,
         });
+        // a bare name has to be this reference's, and nobody else's
+        let bare = |name: &str| {
+            let holders = self.found[first..].iter();
+            let has = |r: &&Reference| r.table.column(name).is_some();
+            !self.opaque && holders.filter(has).count() == 1
+        };
+        if !pushable::is_pushable(self.planner, conjunct, &scope, &bare) {
+            return None;
+        }
         self.planner.tried(|planner| {
             planner.scan(conjunct, &scope)?;
             planner.check_judged_in(place.clone())?;
@@ -310,7 +399,10 @@ impl Walk<'_, '_> {
                 refuse(&errors::NOT_UNDERSTOOD, "a part of FROM")
             }
             // others are walked through by themselves
-            _ => Ok(()),
+            _ => {
+                self.opaque = true;
+                Ok(())
+            }
         }
     }
 
@@ -332,7 +424,14 @@ impl Walk<'_, '_> {
             Some(database) => self.planner.request.catalog.table(database, table),
             None => Known::Absent,
         };
-        let is_named = parts.len() == 1 && self.named.contains(&table.to_lowercase());
+        let lower = table.to_lowercase();
+        let is_named = parts.len() == 1 && self.named.contains(&lower);
+        if is_named && !self.visible.iter().any(|names| names.contains(&lower)) {
+            return refuse(
+                &errors::AMBIGUOUS,
+                format!("{table}, a part of WITH somewhere else"),
+            );
+        }
         match known {
             Known::Table(_) if is_named => refuse(
                 &errors::AMBIGUOUS,
@@ -340,6 +439,7 @@ impl Walk<'_, '_> {
             ),
             _ if is_named || (parts.len() == 1 && table.eq_ignore_ascii_case("dual")) => {
                 self.of_named += 1;
+                self.opaque = true;
                 let name = table.to_lowercase();
                 self.repeats |= self.opens.contains(&name) && !self.met.insert(name);
                 Ok(())
@@ -353,7 +453,9 @@ impl Walk<'_, '_> {
                     let about = format!("{}.{} ({reason})", table.database, table.name);
                     return refuse(&errors::DAMAGED, about);
                 }
+                let names_column = self.in_names.contains(&place.start);
                 self.found.push(Reference {
+                    names_column,
                     table,
                     alias,
                     name: place,
@@ -383,22 +485,5 @@ impl Walk<'_, '_> {
             (Some(first), Some(last)) => Ok(*first..last + 1),
             _ => refuse(&errors::NOT_UNDERSTOOD, "a name"),
         }
-    }
-}
-
-/// Whether a condition can be decided twice, here and there: nobody notices the second time.
-fn is_pure(expr: &Expr) -> bool {
-    match expr {
-        Expr::Like {
-            expr,
-            pattern,
-            escape_char,
-            ..
-        } => {
-            goes_unnoticed(expr)
-                && goes_unnoticed(pattern)
-                && escape_char.iter().all(|e| goes_unnoticed(e))
-        }
-        other => goes_unnoticed(other),
     }
 }

@@ -21,10 +21,11 @@ use crate::query::Mode;
 pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
     let action = planned_as_it_stands(planner)?;
     let computed = std::mem::take(&mut planner.computed);
-    Ok(match computed.is_empty() {
-        true => action,
-        false => Action::Compute { computed },
-    })
+    if computed.is_empty() {
+        return Ok(action);
+    }
+    planner.one_clock(&computed)?;
+    Ok(Action::Compute { computed })
 }
 
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {

@@ -8,7 +8,7 @@ use onionskin_value::{Kind, SqlType};
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
-use super::engine::ours;
+use super::engine::{ours, wire};
 use super::settings::{self, one_row};
 use crate::bind::Values;
 use crate::error::{Failure, Outcome};
@@ -108,9 +108,10 @@ impl Session {
             renamed: Vec::new(),
             counts_all: false,
         };
-        let charset = self.state.client_charset;
-        let charset = charset
-            .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, "character_set_client"))?;
+        if self.state.client_charset.is_none() {
+            let about = "character_set_client";
+            return Err(Failure::refused(&errors::CHARACTER_SET, about));
+        }
         self.with_engine(&nothing, |session, engine| {
             let question = settings::question(&engine.variables, &nothing.variables);
             session.server.put_query(&question)?;
@@ -118,9 +119,7 @@ impl Session {
             let server = &mut session.server;
             let settings = settings::answer(server, engine, &session.state, &nothing.variables)?;
             engine.share(&settings)?;
-            // literals are written in the client's character set
-            let results = format!("SET SESSION character_set_results = {}", charset.name());
-            engine.put(results.as_bytes())?;
+            engine.put(b"SET SESSION character_set_results = utf8mb4")?;
             engine.settle()?;
             let mut literals = Vec::new();
             for (texts, computed) in texts.chunks(AT_ONCE).zip(computed.chunks(AT_ONCE)) {
@@ -133,11 +132,11 @@ impl Session {
                 }
                 engine.server.put_query(&query).map_err(ours)?;
                 engine.server.flush().map_err(ours)?;
-                let (definitions, cells) = one_row(&mut engine.server)?;
+                let (definitions, cells) = one_row(&mut engine.server).map_err(wire)?;
                 if cells.len() != computed.len() || definitions.len() != cells.len() {
                     return Err(Failure::refused(&errors::INTERNAL, "computed constants"));
                 }
-                if engine.server.warnings_at_end()? > 0 {
+                if engine.server.warnings_at_end().map_err(ours)? > 0 {
                     let about = "a constant expression with a warning";
                     return Err(Failure::refused(&errors::VALUE, about));
                 }
@@ -202,10 +201,13 @@ fn literal(
 
 fn string(definition: &ColumnDefinition, cell: &[u8], mode: LexMode) -> Vec<u8> {
     const BINARY: u16 = 63;
-    if definition.charset != BINARY {
+    let is_text = definition.charset != BINARY;
+    if is_text && cell.is_ascii() {
         return quoted_text(cell, mode);
     }
-    let mut text = b"x'".to_vec();
+    // the client's character set may not have the character
+    let introducer: &[u8] = if is_text { b"_utf8mb4 x'" } else { b"x'" };
+    let mut text = introducer.to_vec();
     for byte in cell {
         text.extend_from_slice(format!("{byte:02x}").as_bytes());
     }

@@ -20,8 +20,18 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 
 /// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
-const LOADING: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
-     SESSION time_zone = '+00:00', NAMES utf8mb4";
+///
+/// They hold opened values, which must not come into a log. The server's own, if it is not one of ours, may have any.
+fn loading(family: Family) -> String {
+    let own = match family {
+        Family::MariaDb => "SESSION max_statement_time = 0, SESSION slow_query_log = 0",
+        Family::MySql => "SESSION max_execution_time = 0",
+    };
+    format!(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', SESSION time_zone = '+00:00', \
+         SESSION sql_log_bin = 0, SESSION sql_log_off = 1, {own}, NAMES utf8mb4"
+    )
+}
 /// Capabilities that are of no use between the proxy and its scratch engine.
 const UNUSED: Capabilities = Capabilities::SSL
     .union(Capabilities::CONNECT_WITH_DB)
@@ -32,6 +42,12 @@ const UNUSED: Capabilities = Capabilities::SSL
     .union(Capabilities::INTERACTIVE)
     .union(Capabilities::MULTI_STATEMENTS)
     .union(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS);
+/// Databases of the server's own, which hold more than a session's temporary tables.
+const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+/// A statement took too long: MariaDB's number and MySQL's.
+const TIMEOUTS: [u16; 2] = [1969, 3024];
+/// No space for temporary tables.
+const FULL: [u16; 3] = [1021, 1114, 4200];
 /// The collation utf8mb4_general_ci.
 const UTF8MB4: u8 = 45;
 
@@ -47,6 +63,12 @@ pub(crate) struct Engine {
     /// Variables that both servers know.
     pub variables: Vec<&'static str>,
     pub system_time_zone: String,
+    /// What a statement may take where the client's session does not say.
+    pub seconds: u64,
+    /// The present statement's time is bounded by that.
+    bounded: bool,
+    /// See [`loading`].
+    loading: String,
 }
 
 /// The engine failed, not the statement.
@@ -58,10 +80,23 @@ pub(super) fn gone(about: impl Into<String>) -> Failure {
 pub(super) fn ours(failure: Failure) -> Failure {
     match failure {
         Failure::Backend(error) => gone(error.to_string()),
+        Failure::Server { code, .. } if FULL.contains(&code) => full(),
         // the text may quote a value
         Failure::Server { code, .. } => gone(format!("error {code}")),
         other => other,
     }
+}
+
+/// A broken connection is the engine's affair; its error is the statement's.
+pub(super) fn wire(failure: Failure) -> Failure {
+    match failure {
+        Failure::Backend(_) => ours(failure),
+        other => other,
+    }
+}
+
+fn full() -> Failure {
+    Failure::refused(&errors::SCRATCH_BOUND, "its temporary space")
 }
 
 impl Engine {
@@ -83,15 +118,63 @@ impl Engine {
             has_variables: false,
             variables: Vec::new(),
             system_time_zone: String::new(),
+            seconds: config.seconds,
+            bounded: false,
+            loading: loading(family),
         };
+        engine.quiet(config, family)?;
         let rows = engine
             .server
             .rows(b"SELECT @@system_time_zone")
             .map_err(ours)?;
         let cell = rows.into_iter().flatten().flatten().next();
         engine.system_time_zone = String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
-        engine.put(LOADING.as_bytes())?;
+        engine.put(engine.loading.clone().as_bytes())?;
+        engine.settle()?;
         Ok(engine)
+    }
+
+    /// Refuses a server that would write statements to a log all the same; bounds the session's temporary space where it can.
+    fn quiet(&mut self, config: &ScratchConfig, family: Family) -> Outcome<()> {
+        let mut first = |sql: &[u8]| -> Outcome<Option<Vec<u8>>> {
+            let rows = self.server.rows(sql).map_err(ours)?;
+            Ok(rows.into_iter().flatten().next().flatten())
+        };
+        match family {
+            // no session can leave this log
+            Family::MySql => {
+                if first(b"SELECT @@GLOBAL.slow_query_log")?.as_deref() != Some(b"0") {
+                    return Err(gone("its slow query log is on"));
+                }
+            }
+            Family::MariaDb => {
+                let space = "max_tmp_session_space_usage";
+                let question = format!("SHOW SESSION VARIABLES LIKE '{space}'");
+                if first(question.as_bytes())?.is_some() {
+                    // in blocks of 64 KiB
+                    let bytes = (config.memory.saturating_mul(16) >> 16).max(1) << 16;
+                    self.put(format!("SET SESSION {space} = {bytes}").as_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The session, which was not used for a while, if its connection still works and its last statements succeeded.
+    pub fn alive(mut self) -> Option<Self> {
+        (self.put(b"DO 0").is_ok() && self.settle().is_ok()).then_some(self)
+    }
+
+    /// The error that the engine answered with: the statement's own, or that of a bound.
+    pub fn failure(&self) -> Failure {
+        let failure = self.server.error();
+        match failure {
+            Failure::Server { code, .. } if self.bounded && TIMEOUTS.contains(&code) => {
+                Failure::refused(&errors::SCRATCH_BOUND, "`scratch_seconds`")
+            }
+            Failure::Server { code, .. } if FULL.contains(&code) => full(),
+            other => other,
+        }
     }
 
     /// Sends a statement without rows; its answer is read later.
@@ -128,6 +211,10 @@ impl Engine {
 
     /// Makes a database the current one.
     pub fn enter(&mut self, name: &str) -> Outcome<()> {
+        if SYSTEM.iter().any(|s| s.eq_ignore_ascii_case(name)) {
+            // nothing there is the statement's
+            return Ok(());
+        }
         self.need_database(name)?;
         if self.current.as_deref() != Some(name) {
             self.put(format!("USE {}", quoted(name)).as_bytes())?;
@@ -138,6 +225,7 @@ impl Engine {
 
     /// Makes the session like the client's.
     pub(super) fn share(&mut self, settings: &Settings) -> Outcome<()> {
+        self.bounded = settings.bounded;
         let mut statements = settings.statements.iter();
         statements.try_for_each(|statement| self.put(statement))
     }
@@ -149,14 +237,14 @@ impl Engine {
             self.server.put_command(&command).map_err(ours)?;
             self.pending += 1;
             self.current = None;
-            self.put(LOADING.as_bytes())?;
+            self.put(self.loading.clone().as_bytes())?;
         }
         Ok(())
     }
 
     /// Back to the state in which tables are loaded; the tables go.
     pub fn clean(&mut self, tables: &[String]) -> Outcome<()> {
-        self.put(LOADING.as_bytes())?;
+        self.put(self.loading.clone().as_bytes())?;
         if !tables.is_empty() {
             let sql = format!("DROP TEMPORARY TABLE IF EXISTS {}", tables.join(", "));
             self.put(sql.as_bytes())?;

@@ -166,7 +166,8 @@ impl Session {
         scratch: &Scratch,
         work: impl FnOnce(&mut Session, &mut Engine) -> Outcome<T>,
     ) -> Outcome<T> {
-        let mut engine = match self.engine.take() {
+        let kept = self.engine.take();
+        let mut engine = match kept.and_then(Engine::alive) {
             Some(engine) => engine,
             None => self.new_engine()?,
         };
@@ -194,6 +195,13 @@ impl Session {
         let config = config.ok_or_else(|| gone("none is configured"))?;
         let family = self.state.family;
         let mut engine = Engine::connect(config, family, self.server.capabilities)?;
+        let kind: &[u8] = b"SELECT SUBSTRING_INDEX(VERSION(), '.', 2), @@lower_case_table_names";
+        let mine = self.server.rows(kind)?;
+        if engine.server.rows(kind).map_err(engine::ours)? != mine {
+            return Err(gone(
+                "its version, or its lower_case_table_names, is not that of the server",
+            ));
+        }
         let here = settings::known(&mut self.server)?;
         engine.settle()?;
         let there = settings::known(&mut engine.server).map_err(engine::ours)?;
@@ -237,6 +245,9 @@ impl Session {
         let mut texts = Vec::with_capacity(scratch.reads.len());
         for read in &scratch.reads {
             texts.push(self.read_text(prepared, read, values, limit)?);
+            if tables::is_checked(read) {
+                texts.push(tables::question(read).into_bytes());
+            }
         }
         let question = settings::question(&engine.variables, &scratch.variables);
         self.server.put_query(&question)?;
@@ -252,7 +263,7 @@ impl Session {
             self.server.put_query(text)?;
         }
         if snapshot {
-            self.server.put_query(b"COMMIT")?;
+            self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
         }
         self.server.flush()?;
         let mut unread = 1 + usize::from(snapshot) * 3 + texts.len();
@@ -277,6 +288,13 @@ impl Session {
             for read in &scratch.reads {
                 unread -= 1;
                 self.read_table(engine, prepared, read, &mut brought)?;
+                if tables::is_checked(read) {
+                    unread -= 1;
+                    let columns = self.server.read_rows()?;
+                    if !tables::are_columns(read, &columns) {
+                        return Err(Failure::Stale);
+                    }
+                }
             }
             if snapshot {
                 unread -= 1;
@@ -365,6 +383,11 @@ impl Session {
                 }
                 _ => {}
             }
+        }
+        if self.server.warnings_at_end()? > 0 {
+            // once for each row that was read, not for each that the statement looks at
+            let about = "a condition with a warning";
+            return Err(Failure::refused(&errors::VALUE, about));
         }
         if !loader.sql.is_empty() {
             engine.put(&loader.sql)?;

@@ -131,6 +131,8 @@ impl Session {
         self.diagnostics.clear();
         self.diagnostics.row_count = Some(-1);
         self.diagnostics.found_rows = Some(rows);
+        // the server's are those of the reads
+        self.diagnostics.hides_servers = true;
         if warnings > 0 {
             let shown = engine.server.rows(b"SHOW WARNINGS").map_err(ours)?;
             self.diagnostics.keep(&shown, warnings);
@@ -152,7 +154,7 @@ impl Session {
         while !engine.server.tracker.is_complete() {
             let step = engine.server.step().map_err(ours)?;
             match step {
-                Step::Err => return Err(engine.server.error()),
+                Step::Err => return Err(engine.failure()),
                 Step::ColumnDef => {
                     let definition = shown.logical(engine.server.payload())?;
                     self.write(&definition)?;

@@ -76,6 +76,8 @@ pub(super) struct Settings {
     pub statements: Vec<Vec<u8>>,
     /// One statement after the other sees one state of the tables, within a transaction.
     pub repeatable: bool,
+    /// The session does not bound the time of its statements: the engine's bound is set.
+    pub bounded: bool,
 }
 
 /// Reads the answer to [`question`].
@@ -92,7 +94,7 @@ pub(super) fn answer(
         return Err(unclear());
     }
     let mut sql = b"SET ".to_vec();
-    let mut repeatable = false;
+    let (mut repeatable, mut bounded) = (false, false);
     for (name, cell) in engine.variables.iter().zip(&cells[1..]) {
         let text = cell.as_deref();
         if *name == "tx_isolation" || *name == "transaction_isolation" {
@@ -105,6 +107,17 @@ pub(super) fn answer(
         sql.extend_from_slice(b"SESSION ");
         sql.extend_from_slice(name.as_bytes());
         sql.extend_from_slice(b" = ");
+        let thousands = match *name {
+            "max_statement_time" => 1,
+            "max_execution_time" => 1000,
+            _ => 0,
+        };
+        if thousands > 0 && text.is_some_and(|t| t.iter().all(|b| b"0.".contains(b))) {
+            bounded = true;
+            let bound = engine.seconds.saturating_mul(thousands);
+            sql.extend_from_slice(bound.to_string().as_bytes());
+            continue;
+        }
         match text {
             None => sql.extend_from_slice(b"NULL"),
             Some(text) => {
@@ -136,6 +149,7 @@ pub(super) fn answer(
     Ok(Settings {
         statements,
         repeatable,
+        bounded,
     })
 }
 

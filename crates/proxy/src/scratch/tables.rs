@@ -1,10 +1,11 @@
 //! Temporary tables: their definitions, and rows as literals that mean the same in any session.
 
-use onionskin_plan::{Carried, ColumnUse, ScratchRead, errors};
+use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, errors};
 use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole};
 use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
 
 use crate::error::{Failure, Outcome};
+use crate::exchange::Rows;
 
 /// Bytes of an `INSERT`, about.
 const BATCH: usize = 512 << 10;
@@ -86,12 +87,50 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     )
 }
 
+/// Whether plain columns are read: whether they are those of the snapshot is asked behind the read. A temporary table of the
+/// client's may stand before the table, which then is not the one that the catalog knows.
+pub(super) fn is_checked(read: &ScratchRead) -> bool {
+    let plain = |c: &ScratchColumn| c.carried != Carried::Sealed;
+    read.columns.iter().any(plain)
+}
+
+/// The statement that tells the columns of the table as this session sees it.
+pub(super) fn question(read: &ScratchRead) -> String {
+    let (database, table) = (quoted(&read.table.database), quoted(&read.table.name));
+    format!("SHOW FULL COLUMNS FROM {database}.{table}")
+}
+
+/// Whether the answer to [`question`] has the columns that were read.
+pub(super) fn are_columns(read: &ScratchRead, rows: &Rows) -> bool {
+    let is_text = |cell: Option<&Option<Vec<u8>>>, text: &str| {
+        cell.and_then(Option::as_deref)
+            .is_some_and(|c| c.eq_ignore_ascii_case(text.as_bytes()))
+    };
+    let plain = read.columns.iter().filter(|c| c.carried != Carried::Sealed);
+    let mut columns = plain.map(|c| &read.table.columns[c.index]);
+    columns.all(|column| {
+        let Some(row) = rows.iter().find(|r| is_text(r.first(), &column.name)) else {
+            return false;
+        };
+        let text = column.sql_type.filter(|t| t.is_character());
+        let collation = text.and_then(|t| t.collation).map(|c| c.name());
+        is_text(row.get(1), &column.type_text)
+            && collation.is_none_or(|c| is_text(row.get(2), c))
+            && is_text(row.get(3), if column.nullable { "YES" } else { "NO" })
+    })
+}
+
 fn fits_key(columns: &[&Column]) -> bool {
     let mut bytes = 0;
     for column in columns {
         let Some(ty) = &column.sql_type else {
             return false;
         };
+        // their keys are of prefixes
+        let text = column.type_text.to_ascii_lowercase();
+        if text.contains("text") || text.contains("blob") {
+            return false;
+        }
         bytes += ty.payload_max() + 3;
     }
     bytes <= KEY
