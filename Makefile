@@ -50,6 +50,7 @@ performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/perfor
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
+	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=50000 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py

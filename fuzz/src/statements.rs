@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use onionskin_plan::lex::{LexError, Lexer, TokenKind, split};
-use onionskin_plan::{Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template};
+use onionskin_plan::{
+    Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template, UseScratch,
+};
 use onionskin_schema::{Capabilities, Column, KeyRole, PhysicalNames, Policy, Protection, Table};
 use onionskin_value::{Family, SqlType};
 
@@ -181,6 +183,10 @@ fn plan_one(flags: u8, sql: &[u8]) {
         strict: flags & 16 == 0,
         found_rows: flags & 32 != 0,
         default_collation: "utf8mb4_general_ci".into(),
+        scratch: match flags & 64 {
+            0 => UseScratch::Never,
+            _ => UseScratch::IfNeeded,
+        },
     };
     let mut template = Template::default();
     if template.read(sql, settings.lex).is_err() {

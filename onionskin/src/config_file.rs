@@ -9,7 +9,7 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::Backend;
+use onionskin_proxy::{Backend, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -75,6 +75,21 @@ struct Content {
     tls: Option<ClientTls>,
     backend_tls: Option<BackendTlsMode>,
     backend_ca: Option<PathBuf>,
+    scratch: Option<ScratchSection>,
+    scratch_rows: Option<u64>,
+    scratch_memory: Option<u64>,
+    scratch_seconds: Option<std::num::NonZeroU32>,
+}
+
+/// `[scratch]`: the server on the trusted side that does what neither the server behind nor the proxy can.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScratchSection {
+    /// Its Unix socket.
+    pub socket: PathBuf,
+    /// An account without a password, or one that is recognized by its system user.
+    #[serde(default = "default_scratch_user")]
+    pub user: String,
 }
 
 /// `[tls]`: what the proxy shows its clients. Paths are relative to the configuration file.
@@ -122,6 +137,14 @@ pub struct ConfigFile {
     pub backend_tls: Option<BackendTlsMode>,
     /// `backend_ca`
     pub backend_ca: Option<PathBuf>,
+    /// `[scratch]`
+    pub scratch: Option<ScratchSection>,
+    /// `scratch_rows`
+    pub scratch_rows: Option<u64>,
+    /// `scratch_memory`
+    pub scratch_memory: Option<u64>,
+    /// `scratch_seconds`
+    pub scratch_seconds: Option<std::num::NonZeroU32>,
 }
 
 impl ConfigFile {
@@ -156,7 +179,27 @@ impl ConfigFile {
             tls: content.tls,
             backend_tls: content.backend_tls,
             backend_ca: content.backend_ca,
+            scratch: content.scratch,
+            scratch_rows: content.scratch_rows,
+            scratch_memory: content.scratch_memory,
+            scratch_seconds: content.scratch_seconds,
         })
+    }
+
+    /// The scratch engine that is configured, or else the one at `private`, with the bounds.
+    pub fn scratch_engine(&self, private: Option<&Path>) -> Option<ScratchConfig> {
+        let (socket, user) = match (&self.scratch, private) {
+            (Some(section), _) => (self.folder().join(&section.socket), section.user.as_str()),
+            (None, Some(socket)) => (socket.to_owned(), "root"),
+            (None, None) => return None,
+        };
+        let mut engine = ScratchConfig::new(socket, user);
+        engine.rows = self.scratch_rows.unwrap_or(engine.rows);
+        engine.memory = self.scratch_memory.unwrap_or(engine.memory);
+        engine.seconds = self
+            .scratch_seconds
+            .map_or(engine.seconds, |s| u64::from(s.get()));
+        Some(engine)
     }
 
     /// The folder that relative paths in the file start from.
@@ -190,11 +233,25 @@ suite   = "aes"
 # backend_tls = "verify"
 # backend_ca  = "ca.pem"
 
+# Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
+# scratch_rows   = 1000000
+# scratch_memory = 268435456
+# Seconds that it may run there, where the session has no max_statement_time (MariaDB) or max_execution_time (MySQL).
+# scratch_seconds = 60
+
 # TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
 # encryption are content with it, clients that verify are not.
 # [tls]
 # cert = "server-cert.pem"
 # key  = "server-key.pem"
+
+# The scratch engine: a server of the same family and version as the one behind, on this side, reached over a Unix socket. It
+# runs the statements that need values in the clear: functions of protected columns, CASE, window functions, and so on; without
+# it they are refused. The account has no password, or is recognized by its system user. What it must be
+# configured with so that values stay in memory is in docs/scratch.md. serve --private starts one by itself.
+# [scratch]
+# socket = "/run/onionskin-scratch/mysql.sock"
+# user   = "root"
 
 # What is protected in tables that are created through the proxy. (In CREATE TABLE itself one can also write
 # ENCRYPTED FOR (eq, range) behind a column.) Patterns are "database.table"; * stands for any characters. Columns that
@@ -218,6 +275,10 @@ fn default_backend() -> Backend {
         Ok(backend) => backend,
         Err(_) => unreachable!("the default is an address"),
     }
+}
+
+fn default_scratch_user() -> String {
+    "root".into()
 }
 
 fn default_keys() -> String {

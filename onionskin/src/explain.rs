@@ -50,11 +50,12 @@ impl Explain {
             Some(given) => parse_backend(given)?,
             None => {
                 refuse_plain_connection(&file)?;
-                file.backend
+                file.backend.clone()
             }
         };
         let mut definitions = Definitions::connect(&backend, &self.user, &self.password_env)?;
         let family = definitions.family()?;
+        let scratch = file.scratch_engine(None);
         let config = Config {
             listen: file.listen,
             backend,
@@ -65,6 +66,7 @@ impl Explain {
             backend_tls: BackendTls::Never,
             trace: false,
             max_sessions: MAX_SESSIONS,
+            scratch,
         };
         let mut failed = None;
         let explained = explain(

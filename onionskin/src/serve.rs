@@ -71,11 +71,16 @@ impl Serve {
         let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
         let client_tls = tls::for_clients(&file)?;
 
+        let mut engine = None;
         let server = match &self.private {
             None => None,
             Some(folder) => {
-                let server =
-                    PrivateServer::start(Installation::open(folder, termination)?, termination)?;
+                let installation = Installation::open(folder, termination)?;
+                if file.scratch.is_none() {
+                    let scratch = Installation::open_scratch(&installation, termination)?;
+                    engine = Some(PrivateServer::start(scratch, termination)?);
+                }
+                let server = PrivateServer::start(installation, termination)?;
                 if !local && root_is_open(server.socket()) {
                     return Err(CommandError::OpenRoot { address });
                 }
@@ -97,6 +102,7 @@ impl Serve {
             Some(_) => BackendTls::Never,
             None => tls::for_server(&file, &backend)?,
         };
+        let scratch = file.scratch_engine(engine.as_ref().map(PrivateServer::socket));
         let proxy = Proxy::bind(Config {
             listen: address.clone(),
             backend,
@@ -107,13 +113,14 @@ impl Serve {
             backend_tls,
             trace: self.trace,
             max_sessions: MAX_SESSIONS,
+            scratch,
         })
         .map_err(|source| CommandError::Listen { address, source })?;
         let stopper = proxy.stopper();
         termination.on_signal(move || stopper.stop());
         tracing::info!("listening on {}", proxy.local_addr());
         let ended = proxy.run();
-        if let Some(server) = server {
+        for server in server.into_iter().chain(engine) {
             server.stop();
         }
         ended.map_err(|source| CommandError::System {

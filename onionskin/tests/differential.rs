@@ -15,6 +15,7 @@
 //! - `ONIONSKIN_CASE=n` runs a single case of the seed.
 //! - `ONIONSKIN_FINDINGS=n` is how many findings are made small and printed as scripts.
 //! - `ONIONSKIN_KNOWN=0` treats differences that are known (`differential/known.rs`) as the others.
+//! - `ONIONSKIN_SCRATCH=1` gives the proxy a scratch engine: what is refused otherwise is compared.
 //! - `ONIONSKIN_TEST_DIRECT=1` compares a plain server with a plain server, which checks the test itself.
 
 mod support;
@@ -111,7 +112,12 @@ fn equal_or_refused(kind: Kind) {
     let Some(behind) = Server::start(kind, ServerOptions::default()) else {
         return;
     };
-    let mut proxy = Proxy::start(&behind, "");
+    let scratch = std::env::var_os("ONIONSKIN_SCRATCH")
+        .and_then(|_| Server::start(kind, ServerOptions::default()));
+    let tables = scratch.as_ref().map_or(String::new(), |s| {
+        format!("[scratch]\nsocket = \"{}\"\n", s.socket().display())
+    });
+    let mut proxy = Proxy::start(&behind, &tables);
     let lane = Lane {
         plain: plain.port(),
         proxy: proxy.port(),

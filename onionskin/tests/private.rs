@@ -27,6 +27,9 @@ fn serves_from_nothing_and_keeps_what_was_stored(kind: Kind) {
         .text("CREATE TABLE d.t (id INT PRIMARY KEY, s VARCHAR(20) ENCRYPTED FOR (eq))")
         .unwrap();
     session.text("INSERT INTO d.t VALUES (1, 'kept')").unwrap();
+    // it brings a scratch engine as well
+    let computed = session.text("SELECT CONCAT(UPPER(s), id) FROM d.t");
+    assert_eq!(computed.unwrap(), "KEPT1");
     drop(session);
     home.terminate();
     assert!(!home.server_lives(), "the server ends with the proxy");

@@ -102,6 +102,12 @@ table! {
     CANDIDATES = "OS1024", 1235, "42000",
         "The order key of a long text covers its beginning only, and the proxy cannot finish this use of it.",
         "Use the range in the WHERE clause of a plain SELECT, UPDATE or DELETE, or shorten the column to what docs/formats.md names.";
+    SCRATCH_FUNCTION = "OS1025", 1235, "42000",
+        "The statement would run on the scratch engine, where this function or variable means something else, or nothing.",
+        "Ask for it in a statement of its own, or leave the protected columns out of this one.";
+    SCRATCH_TYPE = "OS1026", 1235, "42000",
+        "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
+        "Leave the column out of the statement.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";
@@ -144,6 +150,12 @@ table! {
     LOGIN = "OS1207", 1251, "08004",
         "The login cannot be relayed safely or at all.",
         "Use TLS on both sides or on neither, and a login method of MySQL 4.1 or later.";
+    SCRATCH_GONE = "OS1208", 1429, "HY000",
+        "The scratch engine cannot be used.",
+        "Start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
+    SCRATCH_BOUND = "OS1209", 1038, "HY001",
+        "The statement needs more rows, time or space on the scratch engine than `scratch_rows`, `scratch_memory`, `scratch_seconds` or its temporary files allow.",
+        "Narrow it with conditions that the server can apply, or raise the bounds in the configuration.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -14,7 +14,7 @@ use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use crate::errors;
 use crate::finishing::{Comparison, Test};
-use crate::lex::TokenKind;
+use crate::lex::{Token, TokenKind};
 use crate::plan::{Piece, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 
@@ -142,6 +142,9 @@ impl Planner<'_> {
     ) -> Planned<Vec<(&'e Expr, Range<usize>)>> {
         let mut operands = Vec::new();
         chain(expr, op, &mut operands);
+        if operands.len() > 1 && self.reads_otherwise(tokens.clone()) {
+            return refuse(&errors::NOT_UNDERSTOOD, "XOR, || or && beside AND or OR");
+        }
         let word = if *op == BinaryOperator::And {
             "and"
         } else {
@@ -156,6 +159,15 @@ impl Planner<'_> {
             return refuse(&errors::NOT_UNDERSTOOD, "a condition");
         }
         Ok(operands.into_iter().zip(places).collect())
+    }
+
+    /// Whether XOR, `||`, `&&` or `:=` stands among the tokens: the parser binds them tighter than AND, the server does
+    /// not, so that the tree is not the server's.
+    pub(crate) fn reads_otherwise(&self, tokens: Range<usize>) -> bool {
+        let (sql, tokens) = (self.sql(), &self.tokens[tokens]);
+        let pairs = [(b'|', b'|'), (b'&', b'&'), (b':', b'=')];
+        let is_pair = |t: &[Token]| pairs.iter().any(|(a, b)| t[0].is(*a) && t[1].is(*b));
+        tokens.iter().any(|t| t.is_word(sql, "xor")) || tokens.windows(2).any(is_pair)
     }
 
     /// Cuts tokens at AND or OR outside of parentheses, CASE and BETWEEN.

@@ -17,6 +17,7 @@ mod planner;
 mod predicate;
 mod query;
 mod scope;
+mod scratch;
 mod statement;
 pub mod template;
 mod write;
@@ -33,6 +34,7 @@ pub use plan::{
     Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
     Upsert,
 };
-pub use planner::{Catalog, Known, Request, Settings};
+pub use planner::{Catalog, Known, Request, Settings, UseScratch};
+pub use scratch::{Carried, Computed, Renamed, Scratch, ScratchColumn, ScratchRead};
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

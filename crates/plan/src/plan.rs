@@ -11,6 +11,7 @@ use onionskin_schema::{Column, Table};
 use crate::ddl::Ddl;
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
+use crate::scratch::{Computed, Scratch};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]
@@ -343,6 +344,14 @@ pub enum Action {
     Update(Box<RowUpdate>),
     /// Tier 2, a deletion.
     Delete(Box<RowDelete>),
+    /// Tier 3.
+    Scratch(Box<Scratch>),
+    /// Tier 3: constant expressions have to be computed; then the statement is planned with literals in their place. The places
+    /// are those of this very text.
+    Compute {
+        /// The expressions.
+        computed: Vec<Computed>,
+    },
     /// A definition of tables.
     Define(Box<Ddl>),
     /// Names of physical columns in the result become logical ones.
@@ -387,12 +396,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The tier, for `explain`: 1, 2, or 0 when untouched or refused.
+    /// The tier, for `explain`: 1, 2, 3, or 0 when untouched or refused.
     pub fn tier(&self) -> u8 {
         match &self.action {
             Action::Relay | Action::Refuse(_) => 0,
             Action::Server { .. } | Action::Define(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
+            Action::Scratch(_) | Action::Compute { .. } => 3,
         }
     }
 }

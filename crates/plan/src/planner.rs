@@ -20,7 +20,19 @@ use sqlparser::tokenizer::Span;
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::{ColumnUse, Grouping, Piece, Purpose, Slot, Source, Text, Upsert};
+use crate::scratch::Computed;
 use crate::template::{Literal, Template};
+
+/// When queries go to the scratch engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseScratch {
+    /// There is none.
+    Never,
+    /// What tiers 1 and 2 refuse.
+    IfNeeded,
+    /// Whatever can: tiers 1 and 2 have refused it when its values were bound.
+    Always,
+}
 
 /// What the session's state contributes to a plan.
 #[derive(Clone, Debug)]
@@ -37,6 +49,8 @@ pub struct Settings {
     pub found_rows: bool,
     /// The collation of tables created in the current database without one of their own.
     pub default_collation: String,
+    /// When the scratch engine is used.
+    pub scratch: UseScratch,
 }
 
 /// What is known of a table.
@@ -77,6 +91,7 @@ pub(crate) fn refuse<T>(entry: &'static errors::Entry, about: impl Into<String>)
 }
 
 /// A replacement of a range of the statement.
+#[derive(Clone)]
 struct Edit {
     range: Range<usize>,
     pieces: Text,
@@ -104,6 +119,8 @@ pub(crate) struct Planner<'a> {
     pub surplus_values: u64,
     /// See [`crate::plan::Plan::upsert`].
     pub upsert: Option<Upsert>,
+    /// Constants that the scratch engine has to compute first.
+    pub computed: Vec<Computed>,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -136,6 +153,7 @@ impl<'a> Planner<'a> {
             grouping: None,
             surplus_values: 0,
             upsert: None,
+            computed: Vec::new(),
             near,
         })
     }
@@ -362,9 +380,25 @@ impl<'a> Planner<'a> {
         self.render(0..end)
     }
 
+    /// Tries something; what it did to the statement is undone if it is refused.
+    pub fn tried<T>(&mut self, attempt: impl FnOnce(&mut Self) -> Planned<T>) -> Option<T> {
+        let (edits, pinned) = (self.edits.clone(), self.pinned.len());
+        let done = attempt(self).ok();
+        if done.is_none() {
+            self.edits = edits;
+            self.pinned.truncate(pinned);
+        }
+        done
+    }
+
     /// Refuses when a word that names a protected column was not judged by any rule.
     pub fn check_judged(&self) -> Planned<()> {
-        for token in &self.tokens {
+        self.check_judged_in(0..self.tokens.len())
+    }
+
+    /// The same for a range of tokens.
+    pub fn check_judged_in(&self, tokens: Range<usize>) -> Planned<()> {
+        for token in &self.tokens[tokens] {
             if self.judged.contains(&token.start)
                 || self.edits.iter().any(|e| e.range.contains(&token.start))
             {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use onionskin_plan::{
     Action, Catalog, Compared, DdlPiece, Known, LexMode, Operand, Outcome, Output, Piece, Plan,
-    Request, Settings, SortBy, Source, Template, Test, Text, plan,
+    Request, Settings, SortBy, Source, Template, Test, Text, UseScratch, plan,
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
@@ -321,6 +321,38 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             writeln!(out, "opens: {}", opens(&d.filter.fetch)).unwrap();
             writeln!(out, "filter: {}", test(&d.filter.test)).unwrap();
         }
+        Action::Compute { computed } => {
+            for c in computed {
+                let text = &sql[c.place.0..c.place.1];
+                writeln!(out, "3: computes {text} for {}", c.column.path()).unwrap();
+            }
+        }
+        Action::Scratch(s) => {
+            for read in &s.reads {
+                let columns: Vec<String> = read
+                    .columns
+                    .iter()
+                    .map(|c| {
+                        let name = &read.table.columns[c.index].name;
+                        format!("{name} {:?}", c.carried)
+                    })
+                    .collect();
+                let mut read_text = text(&read.text, &plan);
+                for (n, condition) in read.conditions.iter().enumerate() {
+                    read_text += if n == 0 { " WHERE (" } else { " AND (" };
+                    read_text += &text(condition, &plan);
+                    read_text += ")";
+                }
+                writeln!(out, "3: {}{}", read_text, read.lock).unwrap();
+                writeln!(out, "into {}: {}", read.name, columns.join(", ")).unwrap();
+            }
+            for r in &s.renamed {
+                writeln!(out, "tokens {:?} become {}", r.tokens, r.text).unwrap();
+            }
+            for v in &s.variables {
+                writeln!(out, "reads {}", String::from_utf8_lossy(v)).unwrap();
+            }
+        }
         Action::Define(d) => {
             let pieces: Vec<String> = d
                 .pieces
@@ -390,6 +422,7 @@ fn plans_are_as_written_down() {
         strict: true,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
+        scratch: UseScratch::Never,
     };
     let mut columns = BTreeMap::new();
     columns.insert("secret".to_string(), vec!["eq".to_string()]);
@@ -403,6 +436,13 @@ fn plans_are_as_written_down() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let old = std::fs::read_to_string(&path).unwrap();
+        let settings = Settings {
+            scratch: match path.file_stem().is_some_and(|s| s == "scratch") {
+                true => UseScratch::IfNeeded,
+                false => UseScratch::Never,
+            },
+            ..settings.clone()
+        };
         let mut new = String::new();
         for block in old.split("\n> ").map(|b| b.strip_prefix("> ").unwrap_or(b)) {
             let sql = block.lines().next().unwrap_or_default();

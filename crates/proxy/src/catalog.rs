@@ -15,7 +15,7 @@ use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
 use onionskin_crypt::ColumnId;
 use onionskin_keys::{KeySet, Suite};
-use onionskin_plan::{COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
+use onionskin_plan::{Action, COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
 use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
 use parking_lot::RwLock;
 
@@ -195,11 +195,13 @@ impl Account {
             .map(|column| cipher(keys, column))
             .collect::<Outcome<Vec<_>>>()?;
         let tables = self.tables.read();
+        // the scratch engine gets plain tables as they are known here
+        let all = matches!(plan.action, Action::Scratch(_));
         let entries = plan
             .names
             .iter()
             .filter_map(|n| tables.get(n))
-            .filter(|e| e.table.as_ref().is_some_and(|t| t.is_protected()))
+            .filter(|e| e.table.as_ref().is_some_and(|t| all || t.is_protected()))
             .cloned()
             .collect();
         drop(tables);

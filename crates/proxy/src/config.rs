@@ -141,6 +141,43 @@ pub struct Config {
     pub trace: bool,
     /// Clients at once.
     pub max_sessions: usize,
+    /// Tier 3; without it, statements that need it are refused.
+    pub scratch: Option<ScratchConfig>,
+}
+
+/// The scratch engine: a server of the back end's family on the trusted side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScratchConfig {
+    /// Its Unix socket.
+    pub socket: PathBuf,
+    /// An account without a password, or one that is recognized by its system user.
+    pub user: String,
+    /// Rows that one statement may bring there.
+    pub rows: u64,
+    /// Bytes that one statement may bring there.
+    pub memory: u64,
+    /// Seconds that one statement may run there, if the client's session has no bound of its own.
+    pub seconds: u64,
+}
+
+impl ScratchConfig {
+    /// Rows unless the configuration says otherwise.
+    pub const ROWS: u64 = 1_000_000;
+    /// Bytes unless the configuration says otherwise.
+    pub const MEMORY: u64 = 256 << 20;
+    /// Seconds unless the configuration says otherwise.
+    pub const SECONDS: u64 = 60;
+
+    /// A scratch engine with the usual bounds.
+    pub fn new(socket: PathBuf, user: impl Into<String>) -> Self {
+        ScratchConfig {
+            socket,
+            user: user.into(),
+            rows: Self::ROWS,
+            memory: Self::MEMORY,
+            seconds: Self::SECONDS,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use onionskin_keys::{KeySet, MetadataKey, Suite};
 use onionskin_plan::{
     Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Refusal, Request,
-    Settings, Template, errors,
+    Settings, Template, UseScratch, errors,
 };
 use onionskin_schema::alter::{self, Position};
 use onionskin_schema::{NewColumn, Policy, SchemaError, Table, physical_definitions};
@@ -216,6 +216,7 @@ pub fn physical_create_table(
         strict: true,
         found_rows: false,
         default_collation: default_collation.to_owned(),
+        scratch: UseScratch::Never,
     };
     let request = Request {
         sql: sql.as_bytes(),

@@ -2,7 +2,7 @@
 
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
-    Settings, Template,
+    Settings, Template, UseScratch,
 };
 
 use crate::config::Config;
@@ -10,11 +10,11 @@ use crate::config::Config;
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// 1 (server), 2 (finished by the proxy); 0 when relayed untouched or refused.
+    /// 1 (server), 2 (finished by the proxy), 3 (scratch engine); 0 when relayed untouched or refused.
     pub tier: u8,
     /// One line: what is done.
     pub what: String,
-    /// The text that the server gets, values as `<…>`.
+    /// The text that the server gets, values as `<…>`; of tier 3, a line for each table that is read.
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,
@@ -47,6 +47,10 @@ pub fn explain(
         strict: true,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
+        scratch: match config.scratch {
+            Some(_) => UseScratch::IfNeeded,
+            None => UseScratch::Never,
+        },
     };
     let mut known = Loaded::default();
     for _ in 0..8 {
@@ -110,6 +114,28 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "narrowed by the server, finished by the proxy".into(),
             show(&finish.text, plan, sql, template, &mut learns),
         ),
+        Action::Compute { .. } => (
+            "constants computed by the scratch engine, then done with literals in their place"
+                .into(),
+            String::new(),
+        ),
+        Action::Scratch(scratch) => {
+            let mut reads = String::new();
+            for read in &scratch.reads {
+                if !reads.is_empty() {
+                    reads.push('\n');
+                }
+                reads += &show(&read.text, plan, sql, template, &mut learns);
+                for (n, condition) in read.conditions.iter().enumerate() {
+                    reads += if n == 0 { " WHERE (" } else { " AND (" };
+                    reads += &show(condition, plan, sql, template, &mut learns);
+                    reads.push(')');
+                }
+                reads += read.lock;
+            }
+            let what = "read from the server, opened, and done by the scratch engine";
+            (what.into(), reads)
+        }
         Action::Update(update) => (
             "read under row locks, computed by the proxy, written where changed".into(),
             show(&update.select, plan, sql, template, &mut learns),

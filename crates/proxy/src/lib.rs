@@ -11,6 +11,7 @@
 //! | `sealing` | a payload's companions, for migrations as well |
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
+//! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
 //! | `define`, `show` | definitions of tables, and how they are shown |
@@ -32,6 +33,7 @@ mod open;
 mod prepared;
 mod row_delete;
 mod row_update;
+mod scratch;
 pub mod sealing;
 mod session;
 mod show;
@@ -40,8 +42,10 @@ mod upsert;
 
 use std::sync::Arc;
 
-pub use config::{Backend, BackendTls, Config};
 pub use define::physical_create_table;
+use onionskin_plan::UseScratch;
+
+pub use config::{Backend, BackendTls, Config, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
 
@@ -54,6 +58,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// When statements go to the scratch engine.
+    pub(crate) fn use_scratch(&self) -> UseScratch {
+        match self.config.scratch {
+            Some(_) => UseScratch::IfNeeded,
+            None => UseScratch::Never,
+        }
+    }
+
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
             config,

@@ -22,6 +22,7 @@ use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
+use crate::scratch::Bound;
 use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text};
 
 /// Ids that no server gives out.
@@ -150,7 +151,11 @@ impl Session {
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
-            Action::Update(_) | Action::Delete(_) | Action::Define(_) => None,
+            Action::Update(_)
+            | Action::Delete(_)
+            | Action::Define(_)
+            | Action::Scratch(_)
+            | Action::Compute { .. } => None,
             Action::Show { .. } => {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
             }
@@ -172,9 +177,13 @@ impl Session {
             cursor: None,
         };
         let Some(text) = text else {
+            let shown = match &prepared.plan.action {
+                Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
+                _ => Vec::new(),
+            };
             self.statements.next_own = self.statements.next_own.wrapping_add(1) & !OWN_IDS;
             let id = OWN_IDS | self.statements.next_own;
-            self.write_prepared(id, params, &[])?;
+            self.write_prepared(id, params, &shown)?;
             self.statements.open.insert(id, statement);
             return Ok(());
         };
@@ -401,7 +410,13 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            Action::Update(_) | Action::Delete(_) | Action::Define(_) => return Ok(()),
+            Action::Update(_)
+            | Action::Delete(_)
+            | Action::Define(_)
+            | Action::Scratch(_)
+            | Action::Compute { .. } => {
+                return Ok(());
+            }
             Action::Relay => {
                 let text = vec![Piece::Sql(statement.sql.clone())];
                 let (id, count, _) = self.prepare_at_server(statement, &text)?;
@@ -444,6 +459,15 @@ impl Session {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
+            Action::Compute { .. } => return self.compute_and_run(values),
+            Action::Scratch(scratch) => {
+                let long = &statement.long;
+                let bound = Bound {
+                    params: &params,
+                    long,
+                };
+                return self.scratch_query(&prepared, scratch, values, Some(bound));
+            }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
@@ -479,6 +503,12 @@ impl Session {
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
             return match failure {
+                Failure::Refused(refusal) if self.scratch_may_do(&prepared, &refusal) => match self
+                    .scratch_plan(&statement.sql, &statement.template)?
+                {
+                    Some(other) => self.scratch_execution(&other, values, &params, &statement.long),
+                    None => Err(refusal.into()),
+                },
                 Failure::Value(error) => self.not_looked_at(&prepared, values, 1, flags, error),
                 other => Err(other),
             };

@@ -120,7 +120,7 @@ impl Session {
         }
         if own || savepoint {
             let end: &[u8] = if own {
-                b"COMMIT"
+                b"COMMIT AND NO CHAIN NO RELEASE"
             } else {
                 b"RELEASE SAVEPOINT `onionskin$delete`"
             };

@@ -18,6 +18,7 @@ use crate::login::Login;
 use crate::open::{self, Opener};
 use crate::prepared::Statements;
 use crate::row_update::matched_rows;
+use crate::scratch::Engine;
 use crate::state::State;
 use crate::upsert::UniqueKeys;
 
@@ -37,6 +38,8 @@ pub(crate) struct Session {
     pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
+    /// The session at the scratch engine, once there is one.
+    pub engine: Option<Engine>,
     connection_id: u32,
 }
 
@@ -103,7 +106,8 @@ impl Session {
         let client = login.client;
         let state = State::read(&mut server, login.family, found_rows)?;
         let account = shared.accounts.get(&state.account);
-        let space = account.space(state.settings_key(), state.settings());
+        let tier3 = shared.use_scratch();
+        let space = account.space(state.settings_key(), state.settings(tier3));
         let mut session = Session {
             client,
             client_capabilities: login.client_capabilities,
@@ -118,6 +122,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
+            engine: None,
             connection_id: login.connection_id,
         };
         session.state.changed = false;
@@ -195,9 +200,10 @@ impl Session {
         }
         if self.state.changed {
             self.state.changed = false;
+            let tier3 = self.shared.use_scratch();
             self.space = self
                 .account
-                .space(self.state.settings_key(), self.state.settings());
+                .space(self.state.settings_key(), self.state.settings(tier3));
         }
     }
 
@@ -207,6 +213,7 @@ impl Session {
         self.diagnostics.clear();
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;
+        self.engine = None;
         self.refresh_state()
     }
 
@@ -376,7 +383,8 @@ impl Session {
                     self.check_settings(&plan)?;
                     let keys = Arc::clone(&self.shared);
                     let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
-                    if !refused && !prepared.plan.defines {
+                    let once = matches!(prepared.plan.action, Action::Compute { .. });
+                    if !refused && !once && !prepared.plan.defines {
                         self.space.put(&self.template.key, &prepared);
                     }
                     return Ok(prepared);
@@ -578,6 +586,17 @@ impl Session {
                 Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
                 _ => false,
             };
+            if let Err(Failure::Refused(refusal)) = &done
+                && attempts < 2
+                && self.scratch_may_do(&prepared, refusal)
+            {
+                attempts = 2;
+                self.server.drain()?;
+                if let Some(other) = self.scratch_plan(sql, &template)? {
+                    prepared = other;
+                    continue;
+                }
+            }
             if !retry || attempts > 0 {
                 break done;
             }
@@ -647,6 +666,10 @@ impl Session {
                 }
             }
             Action::Finish(finish) => self.finish_query(planned, finish),
+            Action::Compute { .. } => self.compute_and_run(planned.values()),
+            Action::Scratch(scratch) => {
+                self.scratch_query(prepared, scratch, planned.values(), None)
+            }
             Action::Update(update) => {
                 let values = planned.values();
                 self.row_update(prepared, update, values)

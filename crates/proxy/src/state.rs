@@ -3,7 +3,7 @@
 //! Nothing is guessed from `SET` statements: at login the proxy asks for the variables once and
 //! has the server track their changes (`session_track_system_variables`).
 
-use onionskin_plan::{LexMode, Settings};
+use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_value::{Charset, Family, SqlMode, TimeZone};
 use onionskin_wire::messages::{SessionChange, SessionChanges};
 
@@ -177,7 +177,7 @@ impl State {
     }
 
     /// What planning depends on.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self, scratch: UseScratch) -> Settings {
         Settings {
             family: self.family,
             lex: self.lex_mode(),
@@ -185,12 +185,13 @@ impl State {
             strict: self.sql_mode.is_strict(),
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
+            scratch,
         }
     }
 
     /// Identifies everything that a cached plan depends on beside the schema.
     pub fn settings_key(&self) -> Vec<u8> {
-        let s = self.settings();
+        let s = self.settings(UseScratch::Never);
         let flags = [
             u8::from(s.lex.ansi_quotes),
             u8::from(s.lex.no_backslash_escapes),
@@ -205,7 +206,7 @@ impl State {
 }
 
 /// The default collation's id, which result columns of strings are announced with.
-fn default_collation(charset: Charset, family: Family) -> u16 {
+pub(crate) fn default_collation(charset: Charset, family: Family) -> u16 {
     match (charset, family) {
         (Charset::Utf8mb4, Family::MariaDb) => 45,
         (Charset::Utf8mb4, Family::MySql) => 255,

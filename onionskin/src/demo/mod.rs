@@ -20,7 +20,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
 
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
-use onionskin_proxy::{Backend, BackendTls, Config, Proxy};
+use onionskin_proxy::{Backend, BackendTls, Config, Proxy, ScratchConfig};
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -57,11 +57,11 @@ impl Demo {
         let mut screen = Screen::default();
 
         screen.chapter("A database server of its own, and the proxy before it");
-        let server = PrivateServer::start(
-            Installation::open(&folder.path().join("server"), &termination)?,
-            &termination,
-        )?;
-        let proxy = bind(folder.path(), &server)?;
+        let installation = Installation::open(&folder.path().join("server"), &termination)?;
+        let scratch = Installation::open_scratch(&installation, &termination)?;
+        let server = PrivateServer::start(installation, &termination)?;
+        let engine = PrivateServer::start(scratch, &termination)?;
+        let proxy = bind(folder.path(), &server, &engine)?;
         let address = proxy.local_addr();
         let stopper = proxy.stopper();
         let stopper_on_signal = stopper.clone();
@@ -80,6 +80,7 @@ impl Demo {
         let data = server.data().to_owned();
         // Everything that it still has in memory goes to its files.
         server.stop();
+        engine.stop();
         shown?;
         match proxy_ended {
             Ok(Ok(())) => {}
@@ -118,7 +119,11 @@ fn temporary_folder() -> Result<tempfile::TempDir, CommandError> {
     Ok(folder)
 }
 
-fn bind(folder: &Path, server: &PrivateServer) -> Result<Proxy, CommandError> {
+fn bind(
+    folder: &Path,
+    server: &PrivateServer,
+    engine: &PrivateServer,
+) -> Result<Proxy, CommandError> {
     let keys = folder.join(home::KEYS);
     KeySet::create_file(&keys, None, &mut rand::rng())?;
     // Any port that is free.
@@ -133,6 +138,7 @@ fn bind(folder: &Path, server: &PrivateServer) -> Result<Proxy, CommandError> {
         backend_tls: BackendTls::Never,
         trace: false,
         max_sessions: MAX_SESSIONS,
+        scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
     })
     .map_err(|source| CommandError::Listen {
         address: listen,

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
+    hash::{Hash, Hasher},
     io,
     os::unix::{
         ffi::OsStrExt,
@@ -31,6 +32,16 @@ const SOCKET_PATH_MAX: usize = 107;
 /// How long a server of an earlier run may take to write its buffers and end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Which server is wanted.
+pub(super) enum Wanted {
+    /// Any, or that of the data.
+    Any,
+    /// One of this family.
+    Family(Family),
+    /// A scratch engine, by this program.
+    Scratch(ServerProgram),
+}
+
 /// A private server that is ready to be started. Holds the folder's lock.
 pub struct Installation {
     pub(super) folder: PathBuf,
@@ -38,18 +49,32 @@ pub struct Installation {
     pub(super) user: Option<ServerUser>,
     /// Behind our own options.
     pub(super) more_options: Vec<String>,
+    /// Of a scratch engine: where its temporary tables lie.
+    temporary: Option<PathBuf>,
     _lock: File,
 }
 
 impl Installation {
     /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
     pub fn open(folder: &Path, termination: &Termination) -> Result<Self, PrivateError> {
-        Self::open_as(None, folder, termination)
+        Self::open_as(Wanted::Any, folder, termination)
     }
 
-    /// The same with a server of this family, if one is wanted.
+    /// A scratch engine in the folder `scratch` of another server's: the same program, its temporary tables in memory.
+    pub fn open_scratch(beside: &Self, termination: &Termination) -> Result<Self, PrivateError> {
+        let folder = beside.folder.join("scratch");
+        let data = data_in(&folder);
+        if Family::of_data(&data).is_some_and(|family| family != beside.program.family) {
+            // nothing in it is worth keeping
+            fs::remove_dir_all(&data).map_err(at(&data))?;
+        }
+        let wanted = Wanted::Scratch(beside.program.clone());
+        Self::open_as(wanted, &folder, termination)
+    }
+
+    /// The same for what is wanted.
     pub(super) fn open_as(
-        family: Option<Family>,
+        wanted: Wanted,
         folder: &Path,
         termination: &Termination,
     ) -> Result<Self, PrivateError> {
@@ -69,20 +94,26 @@ impl Installation {
             }
             return Err(PrivateError::SocketPath { socket, length });
         }
-        let program = match family {
-            Some(family) => ServerProgram::of_family(family)?,
-            None => ServerProgram::find(&data_in(&folder))?,
+        let is_scratch = matches!(wanted, Wanted::Scratch(_));
+        let program = match wanted {
+            Wanted::Any => ServerProgram::find(&data_in(&folder))?,
+            Wanted::Family(family) => ServerProgram::of_family(family)?,
+            Wanted::Scratch(program) => program,
         };
         let user = ServerUser::choose(&folder, &server_in(&folder))?;
-        let installation = Self {
+        let mut installation = Self {
             _lock: lock(&folder)?,
             folder,
             program,
             user,
             more_options: Vec::new(),
+            temporary: None,
         };
         installation.end_leftover()?;
         installation.make_folders()?;
+        if is_scratch {
+            installation.temporary = Some(installation.make_temporary()?);
+        }
         match installation.initialise() {
             // The signal was for the tool as well, if it came from a terminal.
             Err(PrivateError::Initialise { .. }) if termination.requested() => {
@@ -116,6 +147,14 @@ impl Installation {
             .map_err(at(folder))
     }
 
+    /// What it is called in messages.
+    pub fn what(&self) -> &'static str {
+        match self.temporary {
+            Some(_) => "the scratch engine",
+            None => "the private server",
+        }
+    }
+
     /// What the server says goes here.
     pub fn log(&self) -> PathBuf {
         self.folder.join("server.log")
@@ -146,6 +185,9 @@ impl Installation {
 
     /// The server has ended.
     pub fn ended(&self) {
+        if let Some(temporary) = &self.temporary {
+            empty(temporary);
+        }
         let _ = fs::remove_file(self.pid_file());
     }
 
@@ -172,7 +214,10 @@ impl Installation {
             path("datadir", &self.data()),
             path("socket", &self.socket()),
             path("pid-file", &server.join("pid")),
-            path("tmpdir", &server.join("tmp")),
+            path(
+                "tmpdir",
+                self.temporary.as_deref().unwrap_or(&server.join("tmp")),
+            ),
             path("secure-file-priv", &server.join("files")),
             "--skip-networking".into(),
             "--character-set-server=utf8mb4".into(),
@@ -186,7 +231,75 @@ impl Installation {
             Family::MySql => options.extend(["--mysqlx=OFF".into(), "--skip-log-bin".into()]),
         }
         options.extend_from_slice(&self.more_options);
+        if let Some(temporary) = &self.temporary {
+            options.extend(self.scratch_options(temporary));
+        }
         options
+    }
+
+    /// What keeps the values of a scratch engine in memory, and out of logs.
+    fn scratch_options(&self, temporary: &Path) -> Vec<String> {
+        let mut options: Vec<String> = [
+            "--skip-log-bin",
+            "--performance-schema=OFF",
+            "--general-log=OFF",
+            "--slow-query-log=OFF",
+            "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=64M",
+            "--max-allowed-packet=1G",
+        ]
+        .map(String::from)
+        .to_vec();
+        if self.program.family == Family::MySql {
+            // its temporary tables are InnoDB's, with files of their own, and undo in another
+            let tablespaces = temporary.join("innodb");
+            options.push(format!(
+                "--innodb-temp-tablespaces-dir={}",
+                tablespaces.display()
+            ));
+            options.push("--innodb-redo-log-capacity=16M".into());
+        }
+        options
+    }
+
+    /// The folder of temporary tables, in the memory of the machine where it has a file system for that. A server that was
+    /// killed may have left files there.
+    fn make_temporary(&self) -> Result<PathBuf, PrivateError> {
+        let mut hash = std::hash::DefaultHasher::new();
+        self.folder.hash(&mut hash);
+        let name = format!("onionskin-scratch-{:016x}", hash.finish());
+        let memory = Path::new("/dev/shm").join(name);
+        let made = self.make_own(&memory);
+        let folder = match made {
+            Ok(()) => memory,
+            Err(error) => {
+                tracing::warn!(
+                    "temporary tables of the scratch engine go to disk, not to memory: {error}"
+                );
+                let folder = server_in(&self.folder).join("tmp");
+                empty(&folder);
+                folder
+            }
+        };
+        if self.program.family == Family::MySql {
+            let tablespaces = folder.join("innodb");
+            self.make_own(&tablespaces).map_err(at(&tablespaces))?;
+        }
+        Ok(folder)
+    }
+
+    /// Makes an empty folder that belongs to the server's user, and to nobody else.
+    fn make_own(&self, folder: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        DirBuilder::new().mode(0o700).create(folder)?;
+        match &self.user {
+            Some(user) => lchown(folder, Some(user.uid), Some(user.gid)),
+            None => Ok(()),
+        }
     }
 
     /// The folders that the server writes to.
@@ -316,6 +429,31 @@ impl Installation {
             .split(|byte| *byte == 0)
             .any(|argument| argument == ours.as_bytes())
             .then_some(pid)
+    }
+}
+
+/// Removes what is in a folder, as far as possible.
+fn empty(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let _ = match entry.file_type().is_ok_and(|t| t.is_dir()) {
+            // the server wants it again when it is started again
+            true => {
+                empty(&path);
+                Ok(())
+            }
+            false => fs::remove_file(&path),
+        };
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take()
+            && temporary.starts_with("/dev/shm")
+        {
+            let _ = fs::remove_dir_all(temporary);
+        }
     }
 }
 

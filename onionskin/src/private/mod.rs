@@ -9,6 +9,7 @@
 //!   server/                0700, belongs to the server's user
 //!     data/ files/ tmp/    files/ is the only place where SQL can write files
 //!     mysql.sock
+//!   scratch/               the same once more: the scratch engine (tier 3), whose temporary tables lie in /dev/shm
 //! ```
 //!
 //! | file | what it does |

@@ -210,7 +210,8 @@ impl Supervisor {
             }
             if !answered && asked.is_none() && answers(&self.installation.socket()) {
                 answered = true;
-                tracing::info!("the private server runs with process id {}", child.id());
+                let what = self.installation.what();
+                tracing::info!("{what} runs with process id {}", child.id());
                 self.shared.state.lock().phase = Phase::Ready;
                 self.shared.changed.notify_all();
             }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Family, Installation, PrivateError, PrivateServer, ServerProgram,
-    installation::{at, data_in, server_in},
+    installation::{Wanted, at, data_in, server_in},
 };
 use crate::termination::Termination;
 
@@ -40,7 +40,7 @@ impl Trial {
                 .map_err(at(&server))?;
             fs::rename(data, data_in(folder)).map_err(at(data))?;
         }
-        let mut installation = Installation::open_as(Some(family), folder, termination)?;
+        let mut installation = Installation::open_as(Wanted::Family(family), folder, termination)?;
         let more = &mut installation.more_options;
         more.push("--event-scheduler=OFF".into());
         more.push(match family {

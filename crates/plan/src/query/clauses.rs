@@ -7,27 +7,27 @@ use crate::lex::TokenKind;
 use crate::planner::{Planned, Planner, refuse};
 
 /// The places of a select's clauses, as token indexes.
-pub(super) struct Clauses {
+pub(crate) struct Clauses {
     /// Ranges of tokens, one for each item.
-    pub(super) items: Vec<Range<usize>>,
+    pub(crate) items: Vec<Range<usize>>,
     /// Where `DISTINCT` stands.
-    pub(super) distinct: Option<usize>,
+    pub(crate) distinct: Option<usize>,
     /// The first token of the select list.
-    pub(super) list: usize,
+    pub(crate) list: usize,
     /// One past the select list.
-    pub(super) list_end: usize,
-    pub(super) filter: Option<usize>,
-    pub(super) group: Option<usize>,
-    pub(super) having: Option<usize>,
-    pub(super) order: Option<usize>,
-    pub(super) limit: Option<usize>,
-    pub(super) lock: Option<usize>,
-    pub(super) end: usize,
+    pub(crate) list_end: usize,
+    pub(crate) filter: Option<usize>,
+    pub(crate) group: Option<usize>,
+    pub(crate) having: Option<usize>,
+    pub(crate) order: Option<usize>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) lock: Option<usize>,
+    pub(crate) end: usize,
 }
 
 impl Planner<'_> {
     /// Finds the clauses of the select whose first token is `start`.
-    pub(super) fn clauses(&self, start: usize) -> Planned<Clauses> {
+    pub(crate) fn clauses(&self, start: usize) -> Planned<Clauses> {
         const MODIFIERS: [&str; 10] = [
             "all",
             "distinct",
@@ -136,12 +136,12 @@ impl Planner<'_> {
     }
 
     /// The token ranges of the keys of `ORDER BY`.
-    pub(super) fn order_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
+    pub(crate) fn order_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
         self.keys_behind(clauses, clauses.order, count, "ORDER BY")
     }
 
     /// The token ranges of the keys of `GROUP BY`.
-    pub(super) fn group_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
+    pub(crate) fn group_keys(&self, clauses: &Clauses, count: usize) -> Planned<Vec<Range<usize>>> {
         self.keys_behind(clauses, clauses.group, count, "GROUP BY")
     }
 
@@ -166,7 +166,7 @@ impl Planner<'_> {
 
 impl Clauses {
     /// One past the clause that begins at this token.
-    pub(super) fn end_of(&self, at: usize) -> usize {
+    pub(crate) fn end_of(&self, at: usize) -> usize {
         [
             self.filter,
             self.group,
@@ -184,7 +184,7 @@ impl Clauses {
     }
 
     /// The tokens behind a clause's word.
-    pub(super) fn behind(&self, at: Option<usize>) -> Range<usize> {
+    pub(crate) fn behind(&self, at: Option<usize>) -> Range<usize> {
         at.map_or(0..0, |at| at + 1..self.end_of(at))
     }
 }

@@ -22,12 +22,13 @@ use onionskin_schema::Table;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind, tokens};
 use crate::plan::{Action, Plan};
-use crate::planner::{Known, Planned, Planner, Request, refuse};
+use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
+use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 use self::dynamic::dynamic;
 use self::near::{candidates, string_as_name};
-use self::rows::{explained, planned};
+use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{
     defines, first_words, is_describe, mentions, only_names, relayed_by_table_name, word_is,
@@ -188,7 +189,32 @@ fn decide<'a>(
     if explain {
         return explained(request, &tokens, near);
     }
+    if request.settings.scratch == UseScratch::Always {
+        let refusal = Refusal::new(&errors::VALUE, "");
+        return on_scratch_engine(request, tokens, near, refusal);
+    }
+    let mut planner = Planner::new(request, tokens.clone(), near.clone())?;
+    match planned(&mut planner) {
+        Ok(action) => Ok((action, Some(planner))),
+        Err(refusal) if request.settings.scratch != UseScratch::Never && takes_over(&refusal) => {
+            on_scratch_engine(request, tokens, near, refusal)
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// What tiers 1 and 2 have refused, on tier 3. Its own refusals are the more helpful ones where it knows the kind of statement.
+fn on_scratch_engine<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+    refusal: Refusal,
+) -> Planned<Decided<'a>> {
     let mut planner = Planner::new(request, tokens, near)?;
-    let action = planned(&mut planner)?;
-    Ok((action, Some(planner)))
+    match on_scratch(&mut planner) {
+        Ok(Some(action)) => Ok((action, Some(planner))),
+        Ok(None) => Err(refusal),
+        Err(other) if other.entry == &errors::NOT_UNDERSTOOD => Err(refusal),
+        Err(other) => Err(other),
+    }
 }

@@ -14,11 +14,21 @@ use super::Decided;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece};
-use crate::planner::{Planned, Planner, Request, refuse};
+use crate::planner::{Planned, Planner, Request, UseScratch, refuse};
 use crate::query::Mode;
 
 /// Parses and plans the statements that read and write rows.
 pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
+    let action = planned_as_it_stands(planner)?;
+    let computed = std::mem::take(&mut planner.computed);
+    if computed.is_empty() {
+        return Ok(action);
+    }
+    planner.one_clock(&computed)?;
+    Ok(Action::Compute { computed })
+}
+
+fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
     match parse(&planner.parse_text)? {
@@ -42,6 +52,16 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
     }
 }
 
+/// Plans a query for the scratch engine. `None`: it is no query.
+pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
+    let shares = blank_share_lock(planner);
+    blank_gaps(planner);
+    match parse(&planner.parse_text)? {
+        Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
 fn blank_modifiers(planner: &mut Planner) {
     const MODIFIERS: [&str; 3] = ["ignore", "low_priority", "quick"];
@@ -62,8 +82,41 @@ fn blank_modifiers(planner: &mut Planner) {
     }
 }
 
-/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`.
-fn blank_share_lock(planner: &mut Planner) {
+/// What the parser does not know and what means nothing to tier 3, which only looks for names: `a MOD b`, and units of two
+/// parts such as `YEAR_MONTH`.
+fn blank_gaps(planner: &mut Planner) {
+    const UNITS: [&str; 11] = [
+        "day_hour",
+        "day_microsecond",
+        "day_minute",
+        "day_second",
+        "hour_microsecond",
+        "hour_minute",
+        "hour_second",
+        "minute_microsecond",
+        "minute_second",
+        "second_microsecond",
+        "year_month",
+    ];
+    let sql = planner.sql();
+    let mut replaced = Vec::new();
+    for (i, token) in planner.tokens.iter().enumerate() {
+        let is_call = planner.tokens.get(i + 1).is_some_and(|t| t.is(b'('));
+        let word = match () {
+            () if token.is_word(sql, "mod") && !is_call => "%",
+            () if UNITS.iter().any(|u| token.is_word(sql, u)) => "year",
+            () => continue,
+        };
+        let width = token.end - token.start;
+        replaced.push((token.start..token.end, format!("{word:width$}")));
+    }
+    for (range, word) in replaced {
+        planner.parse_text.replace_range(range, &word);
+    }
+}
+
+/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it stands there.
+fn blank_share_lock(planner: &mut Planner) -> bool {
     let sql = planner.sql();
     let end = planner
         .tokens
@@ -72,14 +125,16 @@ fn blank_share_lock(planner: &mut Planner) {
         .map_or(0, |i| i + 1);
     let words = ["lock", "in", "share", "mode"];
     let Some(from) = end.checked_sub(words.len()) else {
-        return;
+        return false;
     };
     let last = &planner.tokens[from..end];
-    if last.iter().zip(words).all(|(t, w)| t.is_word(sql, w)) {
+    let found = last.iter().zip(words).all(|(t, w)| t.is_word(sql, w));
+    if found {
         let range = last[0].start..last[3].end;
         let blank = " ".repeat(range.len());
         planner.parse_text.replace_range(range, &blank);
     }
+    found
 }
 
 pub(super) fn parse(text: &str) -> Planned<Statement> {
@@ -137,13 +192,29 @@ pub(super) fn explained<'a>(
     planner
         .parse_text
         .replace_range(..blank, &" ".repeat(blank));
-    let action = planned(&mut planner)?;
+    let action = match planned(&mut planner) {
+        Err(refusal)
+            if request.settings.scratch != UseScratch::Never
+                && crate::scratch::takes_over(&refusal) =>
+        {
+            planner = Planner::new(request, tokens[at..].to_vec(), planner.near)?;
+            planner
+                .parse_text
+                .replace_range(..blank, &" ".repeat(blank));
+            match on_scratch(&mut planner) {
+                Ok(Some(action)) => action,
+                _ => return Err(refusal),
+            }
+        }
+        planned => planned?,
+    };
     let mut text = vec![Piece::Sql(sql[..blank].to_vec())];
     match action {
         Action::Server { text: inner, .. } => text.extend(inner),
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
+        Action::Scratch(scratch) => text.extend(scratch.explained()),
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))

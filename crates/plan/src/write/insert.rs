@@ -345,6 +345,7 @@ impl Planner<'_> {
                 Target::Protected(column) => {
                     let source = self
                         .cell_source(cell, base)
+                        .or_else(|| self.computed(cell, column, true))
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
                     let c = column.column();
@@ -394,6 +395,7 @@ impl Planner<'_> {
                 let value = self.value_tokens(tokens)?;
                 let source = self
                     .cell_source(&value, 0)
+                    .or_else(|| self.computed(&value, column, true))
                     .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                 let text = self.assign_text(column, source, false);
                 let range = self.bytes_of(tokens);

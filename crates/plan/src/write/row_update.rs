@@ -28,6 +28,9 @@ impl Planner<'_> {
                 other => out.push(other),
             }
         }
+        if self.reads_otherwise(0..self.tokens.len()) {
+            return false;
+        }
         let mut parts = Vec::new();
         conjuncts(condition, &mut parts);
         let mut keys = column.table.primary_key().peekable();

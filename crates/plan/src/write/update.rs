@@ -223,7 +223,10 @@ impl Planner<'_> {
                 return Ok(NewValue::Arithmetic { operator, operand });
             }
         }
-        refuse(&errors::NOT_CONSTANT, column.path())
+        match self.computed(&value_tokens, column, false) {
+            Some(source) => Ok(NewValue::Constant(source)),
+            None => refuse(&errors::NOT_CONSTANT, column.path()),
+        }
     }
 }
 

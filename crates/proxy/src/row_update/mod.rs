@@ -194,7 +194,7 @@ impl Session {
         if rows.is_empty() {
             self.check_plain(prepared, update, values)?;
             if own {
-                self.server.put_query(b"COMMIT")?;
+                self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
                 self.server.flush()?;
                 self.server.read_ok()?;
             }
@@ -215,7 +215,7 @@ impl Session {
                 let alone = last == 0 && update.plain.is_empty();
                 let commit = own && alone;
                 if commit {
-                    self.server.put_query(b"COMMIT")?;
+                    self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
                 }
                 self.server.flush()?;
                 let done = self.server.read_ok();
@@ -246,7 +246,7 @@ impl Session {
                 }
             }
             if own && (last > 0 || !update.plain.is_empty()) {
-                self.server.put_query(b"COMMIT")?;
+                self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
                 self.server.flush()?;
                 self.server.read_ok()?;
             }
@@ -297,7 +297,7 @@ impl Session {
     pub(crate) fn undo(&mut self, failure: Failure, own: bool) -> Outcome<Failure> {
         if own && !failure.is_fatal() {
             self.server.drain()?;
-            self.server.put_query(b"ROLLBACK")?;
+            self.server.put_query(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
             self.server.flush()?;
             self.server.read_ok()?;
         }

@@ -1,0 +1,175 @@
+//! Tier 3: what neither tokens nor the proxy can do runs as it stands on the *scratch engine*, a server on the trusted side.
+//!
+//! The plan says what the scratch engine needs for that. Each reference to a base table becomes a [`ScratchRead`]: a
+//! statement for the server behind, which returns the rows and columns that the statement can touch, and a temporary
+//! table of the scratch session under the same database and name. The statement's text is not changed, so
+//! that the names of result columns, which servers take from the text, are those of a plain server. Only where a table is
+//! referred to more than once do the other references get names of their own ([`Renamed`]): MySQL cannot open a temporary
+//! table twice in one statement.
+//!
+//! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
+//! the functions that return the same on another server.
+//!
+//! # What is read
+//!
+//! - Columns whose name stands anywhere in the statement; all of them beside `*` and NATURAL JOIN.
+//! - Rows of which the conditions hold that stand alone beside AND in the WHERE clause of the table's own select, if they
+//!   compare columns of this table with constants and the server can decide them as tier 1 does. Not for tables that an outer join may
+//!   fill with NULLs. The scratch engine decides these conditions once more: they only save work.
+//!
+//! # What is refused
+//!
+//! Tables that are not known (temporary ones among them), system tables, assignments to variables, functions that act, that
+//! tell about the session or that belong to the server, index hints, partitions, `INTO`.
+
+mod constants;
+mod functions;
+mod pushable;
+mod reads;
+mod walk;
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use onionskin_value::Family;
+use sqlparser::ast::{LockType, Query};
+
+use crate::errors::{self, Refusal};
+use crate::plan::{Action, ResultItem, Text};
+use crate::planner::{Planned, Planner, TextBuilder, refuse};
+
+use self::walk::walk;
+
+pub use self::constants::Computed;
+
+/// A statement for the scratch engine, and the tables that it needs there.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// One for each reference to a table.
+    pub reads: Vec<ScratchRead>,
+    /// The user variables that the statement reads, as it writes them: `@x`.
+    pub variables: Vec<Vec<u8>>,
+    /// References with a name of their own, in the order of the statement.
+    pub renamed: Vec<Renamed>,
+    /// `SQL_CALC_FOUND_ROWS`
+    pub counts_all: bool,
+}
+
+impl Scratch {
+    /// What `EXPLAIN` asks the server: how it finds the rows of each table.
+    pub(crate) fn explained(&self) -> Text {
+        let mut text = TextBuilder::default();
+        for (n, read) in self.reads.iter().enumerate() {
+            if n > 0 {
+                text.sql(b" UNION ALL ");
+            }
+            text.sql(b"(SELECT 1 FROM ");
+            text.sql(read.source.as_bytes());
+            for (n, condition) in read.conditions.iter().enumerate() {
+                text.sql(if n == 0 { b" WHERE (" } else { b" AND (" });
+                condition.iter().for_each(|piece| text.piece(piece.clone()));
+                text.sql(b")");
+            }
+            text.sql(b")");
+        }
+        text.finish()
+    }
+}
+
+/// A table of the statement: how its rows are read, and where they go.
+#[derive(Clone, Debug)]
+pub struct ScratchRead {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The temporary table's name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ScratchColumn>,
+    /// What the server's result consists of, column by column.
+    pub fetch: Vec<ResultItem>,
+    /// The table with its alias, as the server knows it.
+    pub source: String,
+    /// `SELECT … FROM …`
+    pub text: Text,
+    /// What the rows have to fulfil. A condition whose constants cannot be bound may be left out.
+    pub conditions: Vec<Text>,
+    /// The clause behind it that locks the rows, or nothing.
+    pub lock: &'static str,
+}
+
+/// A column of a temporary table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScratchColumn {
+    /// Its place among the table's columns.
+    pub index: usize,
+    /// In which form it comes from the server.
+    pub carried: Carried,
+}
+
+/// The form in which the server is asked for a column, so that the value arrives exactly, whatever the session's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// The sealed cell.
+    Sealed,
+    /// A number in digits.
+    Number,
+    /// The bytes of a string in hexadecimal digits, in the column's own character set.
+    Hex,
+    /// A text of digits and punctuation: a date, a time, an address.
+    Quoted,
+    /// Seconds since 1970 in UTC: a TIMESTAMP.
+    Epoch,
+}
+
+/// A reference to a table that is written otherwise for the scratch engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The tokens of the table's name: the first, and one past the last.
+    pub tokens: (usize, usize),
+    /// What stands there instead.
+    pub text: String,
+}
+
+/// Whether a refusal is for want of tiers 1 and 2. What is unsafe or damaged is so on any tier.
+pub(crate) fn takes_over(refusal: &Refusal) -> bool {
+    let never = [
+        &errors::DAMAGED,
+        &errors::EXECUTABLE_COMMENT,
+        &errors::DYNAMIC,
+        &errors::TRACKING,
+        &errors::CHARACTER_SET,
+        &errors::INTERNAL,
+    ];
+    !never.contains(&refusal.entry)
+}
+
+/// Plans a query for the scratch engine. `shares` says that it ends with `LOCK IN SHARE MODE`.
+pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Action> {
+    let lock = match query.locks.as_slice() {
+        [] if shares => " LOCK IN SHARE MODE",
+        [] => "",
+        [lock] if lock.of.is_none() && lock.nonblock.is_none() => match lock.lock_type {
+            LockType::Share => " LOCK IN SHARE MODE",
+            LockType::Update => " FOR UPDATE",
+        },
+        _ => return refuse(&errors::NOT_UNDERSTOOD, "a clause that locks rows"),
+    };
+    let variables = reads::variables(planner)?;
+    let found = walk(planner, query, !lock.is_empty())?;
+    if found.repeats && planner.request.settings.family == Family::MySql {
+        // it makes a copy of the part, which opens the temporary table once more
+        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+    }
+    let (reads, renamed) = reads::reads(planner, found.references, lock)?;
+    let sql = planner.sql();
+    let counts_all = planner
+        .tokens
+        .iter()
+        .any(|t| t.is_word(sql, "sql_calc_found_rows"));
+    Ok(Action::Scratch(Box::new(Scratch {
+        reads,
+        variables,
+        renamed,
+        counts_all,
+    })))
+}

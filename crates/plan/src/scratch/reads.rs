@@ -1,0 +1,235 @@
+//! The statements that fetch what the scratch engine needs.
+
+use std::collections::{HashMap, HashSet};
+
+use onionskin_schema::{KeyRole, Table};
+
+use super::walk::Reference;
+use super::{Carried, Renamed, ScratchColumn, ScratchRead};
+use crate::errors;
+use crate::lex::{Token, TokenKind};
+use crate::plan::{ColumnUse, OpenFrom, ResultItem};
+use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
+
+/// The user variables that the statement reads. Assignments and variables of the system are refused.
+pub(super) fn variables(planner: &Planner<'_>) -> Planned<Vec<Vec<u8>>> {
+    let sql = planner.sql();
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for (i, token) in planner.tokens.iter().enumerate() {
+        let behind = planner.tokens.get(i + 1);
+        if token.is(b':') && behind.is_some_and(|t| t.is(b'=')) {
+            return refuse(&errors::SCRATCH_FUNCTION, ":=");
+        }
+        for word in ["current_user", "current_role"] {
+            if token.is_word(sql, word) {
+                return refuse(&errors::SCRATCH_FUNCTION, word);
+            }
+        }
+        if token.kind != TokenKind::Variable {
+            continue;
+        }
+        let text = token.text(sql);
+        if text.starts_with(b"@@") {
+            return refuse(&errors::SCRATCH_FUNCTION, "a variable of the system");
+        }
+        if !found.iter().any(|v| v == text) {
+            found.push(text.to_vec());
+        }
+    }
+    Ok(found)
+}
+
+/// Which columns a statement names.
+struct Named {
+    words: HashSet<String>,
+    all: bool,
+}
+
+impl Named {
+    fn of(planner: &Planner<'_>) -> Self {
+        let words = planner
+            .tokens
+            .iter()
+            .filter_map(|t| planner.name_of(t))
+            .map(|n| n.to_lowercase())
+            .collect::<HashSet<_>>();
+        let stars = (0..planner.tokens.len()).any(|at| is_wildcard(planner, at));
+        Named {
+            all: stars || words.contains("natural"),
+            words,
+        }
+    }
+
+    fn columns(&self, table: &Table) -> Vec<usize> {
+        let named = |name: &str| self.all || self.words.contains(&name.to_lowercase());
+        let columns = &table.columns;
+        let mut wanted: Vec<bool> = columns.iter().map(|c| named(&c.name)).collect();
+        let in_key = |i: usize| columns[i].key == KeyRole::Primary;
+        // a key that is read in part is no key
+        if (0..columns.len()).any(|i| in_key(i) && wanted[i]) {
+            for (i, wanted) in wanted.iter_mut().enumerate() {
+                *wanted |= in_key(i);
+            }
+        }
+        (0..columns.len()).filter(|&i| wanted[i]).collect()
+    }
+}
+
+/// Whether a star stands for columns. It multiplies behind an operand, and counts in `COUNT(*)`.
+fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
+    const BEFORE_LIST: [&str; 11] = [
+        "select",
+        "all",
+        "distinct",
+        "distinctrow",
+        "high_priority",
+        "straight_join",
+        "sql_small_result",
+        "sql_big_result",
+        "sql_buffer_result",
+        "sql_no_cache",
+        "sql_calc_found_rows",
+    ];
+    let sql = planner.sql();
+    if !planner.tokens[at].is(b'*') {
+        return false;
+    }
+    let Some(before) = at.checked_sub(1).and_then(|i| planner.tokens.get(i)) else {
+        return true;
+    };
+    match before.kind {
+        TokenKind::Word => BEFORE_LIST.iter().any(|w| before.is_word(sql, w)),
+        TokenKind::Quoted | TokenKind::Literal(_) | TokenKind::Variable => false,
+        _ => !before.is(b')') && !before.is(b'('),
+    }
+}
+
+/// In which form a column is asked for, and its text; `None` for types whose values cannot be carried exactly.
+fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
+    let column = &table.columns[index];
+    if let Some(sealed) = column.enc_name() {
+        return Some((Carried::Sealed, quoted(sealed)));
+    }
+    let name = quoted(&column.name);
+    let text = column.type_text.to_ascii_lowercase();
+    let word: &str = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    Some(match word {
+        "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" | "decimal"
+        | "numeric" | "double" | "year" => (Carried::Number, name),
+        // a FLOAT is shown in six digits
+        "float" => (Carried::Number, format!("({name} + 0e0)")),
+        "bit" => (Carried::Number, format!("({name} + 0)")),
+        "date" | "datetime" | "time" | "uuid" | "inet4" | "inet6" => (Carried::Quoted, name),
+        "timestamp" => (Carried::Epoch, format!("UNIX_TIMESTAMP({name})")),
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set"
+        | "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
+            if column.sql_type.is_some() =>
+        {
+            (Carried::Hex, format!("HEX({name})"))
+        }
+        "json" => (Carried::Hex, format!("HEX({name})")),
+        _ => return None,
+    })
+}
+
+/// A read for each reference; references behind the first to the same table are renamed.
+pub(super) fn reads(
+    planner: &mut Planner<'_>,
+    found: Vec<Reference>,
+    lock: &'static str,
+) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
+    let named = Named::of(planner);
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    let mut reads = Vec::new();
+    let mut renamed = Vec::new();
+    for reference in found {
+        let table = reference.table;
+        let key = (table.database.to_lowercase(), table.name.to_lowercase());
+        let number = seen.entry(key).or_insert(0);
+        *number += 1;
+        let mut name = table.name.clone();
+        if *number > 1 {
+            if reference.names_column {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "a table that is used twice within a column without a name (give it one with AS)",
+                );
+            }
+            if reference.alias.is_none() && has_long_names(planner) {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "columns named with their database beside a table that is used twice",
+                );
+            }
+            name = format!("onionskin${}", reads.len() + 1);
+            let mut text = format!("{}.{}", quoted(&table.database), quoted(&name));
+            if reference.alias.is_none() {
+                text.push_str(" AS ");
+                text.push_str(&quoted(&table.name));
+            }
+            renamed.push(Renamed {
+                tokens: (reference.name.start, reference.name.end),
+                text,
+            });
+        }
+        let mut text = TextBuilder::default();
+        text.sql(b"SELECT ");
+        let mut columns = Vec::new();
+        let mut fetch = Vec::new();
+        for index in named.columns(&table) {
+            let Some((carried, sql)) = carried(&table, index) else {
+                let column = &table.columns[index];
+                let about = format!("{}.{}.{}", table.database, table.name, column.name);
+                return refuse(&errors::SCRATCH_TYPE, about);
+            };
+            let open = (carried == Carried::Sealed).then(|| {
+                let used = ColumnUse {
+                    table: table.clone(),
+                    index,
+                };
+                (planner.column_index(&used), OpenFrom::Sealed)
+            });
+            fetch.push(ResultItem {
+                open,
+                ..ResultItem::plain()
+            });
+            if !columns.is_empty() {
+                text.sql(b", ");
+            }
+            text.sql(sql.as_bytes());
+            columns.push(ScratchColumn { index, carried });
+        }
+        if columns.is_empty() {
+            // rows are counted
+            text.sql(b"1");
+            fetch.push(ResultItem::plain());
+        }
+        let mut source = format!("{}.{}", quoted(&table.database), quoted(&table.name));
+        if let Some(alias) = &reference.alias {
+            source.push_str(" AS ");
+            source.push_str(&quoted(alias));
+        }
+        text.sql(b" FROM ");
+        text.sql(source.as_bytes());
+        reads.push(ScratchRead {
+            table,
+            name,
+            columns,
+            fetch,
+            source,
+            text: text.finish(),
+            conditions: reference.conditions,
+            lock: if reference.outermost { lock } else { "" },
+        });
+    }
+    Ok((reads, renamed))
+}
+
+/// Whether a name of three parts stands in the statement.
+fn has_long_names(planner: &Planner<'_>) -> bool {
+    let is_name = |t: &Token| matches!(t.kind, TokenKind::Word | TokenKind::Quoted);
+    planner
+        .tokens
+        .windows(4)
+        .any(|w| is_name(&w[0]) && w[1].is(b'.') && is_name(&w[2]) && w[3].is(b'.'))
+}

@@ -1,0 +1,489 @@
+//! One way through the syntax tree: every reference to a table, every call, every condition that may be pushed to the server.
+
+use std::collections::HashSet;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use sqlparser::ast::{
+    Expr, Function, FunctionArguments, JoinOperator, ObjectName, Query, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+};
+
+use super::functions::is_carried;
+use super::pushable;
+use crate::errors::{self, Refusal};
+use crate::lex::Token;
+use crate::plan::Text;
+use crate::planner::{Known, Planned, Planner, refuse};
+use crate::scope::{Scope, Source};
+
+/// Databases of the server's own.
+const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+
+/// A reference to a base table.
+pub(super) struct Reference {
+    pub table: Arc<Table>,
+    pub alias: Option<String>,
+    /// The tokens of the name.
+    pub name: Range<usize>,
+    /// Conditions for the server.
+    pub conditions: Vec<Text>,
+    /// It stands in the FROM clause of the outermost select.
+    pub outermost: bool,
+    /// An outer join may put NULLs in the place of its rows.
+    optional: bool,
+    /// Its name stands in an item of a select list that has no name of its own: the text is the column's name.
+    pub names_column: bool,
+}
+
+struct Walk<'w, 'a> {
+    planner: &'w mut Planner<'a>,
+    /// Names of common table expressions.
+    named: HashSet<String>,
+    /// Those of them that read base tables.
+    opens: HashSet<String>,
+    found: Vec<Reference>,
+    /// Queries around the present place.
+    depth: usize,
+    /// Table names that were met, for a check.
+    factors: usize,
+    /// Those of them that name common table expressions, or nothing.
+    of_named: usize,
+    /// The common table expressions that were referred to.
+    met: HashSet<String>,
+    /// One of them was referred to again.
+    repeats: bool,
+    locks: bool,
+    /// The common table expressions of the queries around the present place.
+    visible: Vec<HashSet<String>>,
+    /// The FROM clause holds more than base tables, so that a bare name may be another's column.
+    opaque: bool,
+    /// First tokens of table names in items without names.
+    in_names: HashSet<usize>,
+}
+
+/// Finds the references to tables in a query; `locks`: it locks the rows that it reads.
+pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Planned<Found> {
+    let mut names = Names::default();
+    let _ = query.visit(&mut names);
+    let opens: HashSet<String> = names
+        .reads
+        .iter()
+        .filter(|(_, tables)| tables.iter().any(|t| !names.named.contains(t)))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let mut walk = Walk {
+        planner,
+        named: names.named,
+        opens,
+        found: Vec::new(),
+        depth: 0,
+        factors: 0,
+        of_named: 0,
+        met: HashSet::new(),
+        repeats: false,
+        locks,
+        visible: Vec::new(),
+        opaque: false,
+        in_names: HashSet::new(),
+    };
+    if let ControlFlow::Break(refusal) = query.visit(&mut walk) {
+        return Err(refusal);
+    }
+    if walk.factors != walk.found.len() + walk.of_named {
+        return refuse(&errors::NOT_UNDERSTOOD, "a table in an unusual place");
+    }
+    Ok(Found {
+        references: walk.found,
+        repeats: walk.repeats,
+    })
+}
+
+/// What a query refers to.
+pub(super) struct Found {
+    pub references: Vec<Reference>,
+    /// A common table expression that reads base tables is referred to more than once.
+    pub repeats: bool,
+}
+
+/// The names of all common table expressions, and of the tables that each reads.
+#[derive(Default)]
+struct Names {
+    named: HashSet<String>,
+    reads: Vec<(String, Vec<String>)>,
+}
+
+/// The names of tables.
+struct Tables(Vec<String>);
+
+impl Visitor for Tables {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.0.push(match name.0.as_slice() {
+            [part] => part
+                .as_ident()
+                .map_or(String::new(), |i| i.value.to_lowercase()),
+            _ => String::new(),
+        });
+        ControlFlow::Continue(())
+    }
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
+            let name = cte.alias.name.value.to_lowercase();
+            let mut tables = Tables(Vec::new());
+            let _ = cte.query.visit(&mut tables);
+            self.reads.push((name.clone(), tables.0));
+            self.named.insert(name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn flow(done: Planned<()>) -> ControlFlow<Refusal> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(refusal) => ControlFlow::Break(refusal),
+    }
+}
+
+impl Visitor for Walk<'_, '_> {
+    type Break = Refusal;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
+        self.depth += 1;
+        let nested = self.depth > 1 && !query.locks.is_empty();
+        flow(match nested {
+            true => refuse(&errors::NOT_UNDERSTOOD, "rows locked by an inner query"),
+            false => body(&query.body).and_then(|()| self.parts_of_with(query)),
+        })
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Refusal> {
+        self.depth -= 1;
+        self.visible.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Refusal> {
+        flow(self.select(select))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Refusal> {
+        flow(match factor {
+            TableFactor::Table { .. } => {
+                self.factors += 1;
+                Ok(())
+            }
+            TableFactor::Derived { .. }
+            | TableFactor::NestedJoin { .. }
+            | TableFactor::JsonTable { .. } => Ok(()),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "a part of FROM"),
+        })
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
+        flow(match expr {
+            Expr::Function(function) => called(function),
+            Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
+            _ => Ok(()),
+        })
+    }
+}
+
+/// `TABLE t` names a table that the visitor does not see; other statements are none.
+fn body(expr: &SetExpr) -> Planned<()> {
+    match expr {
+        SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
+        SetExpr::SetOperation { left, right, .. } => {
+            body(left)?;
+            body(right)
+        }
+        _ => refuse(&errors::NOT_UNDERSTOOD, "TABLE, or a statement in a query"),
+    }
+}
+
+/// Names of tables, as they are written.
+struct Written(Vec<ObjectName>);
+
+impl Visitor for Written {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.0.push(name.clone());
+        ControlFlow::Continue(())
+    }
+}
+
+fn called(function: &Function) -> Planned<()> {
+    let name = Planner::function_name(function);
+    if name == "last_insert_id" {
+        // with an argument it sets what later calls return
+        let bare = match &function.args {
+            FunctionArguments::None => true,
+            FunctionArguments::List(list) => list.args.is_empty(),
+            FunctionArguments::Subquery(_) => false,
+        };
+        if bare {
+            return Ok(());
+        }
+    }
+    if function.name.0.len() == 1 && is_carried(&name) {
+        return Ok(());
+    }
+    refuse(&errors::SCRATCH_FUNCTION, format!("{name}()"))
+}
+
+impl Walk<'_, '_> {
+    /// The names that a query's WITH adds. A part that names a later one, or itself without RECURSIVE, means another table.
+    fn parts_of_with(&mut self, query: &Query) -> Planned<()> {
+        let parts = query.with.iter().flat_map(|w| &w.cte_tables);
+        let names: Vec<String> = parts
+            .clone()
+            .map(|c| c.alias.name.value.to_lowercase())
+            .collect();
+        let recursive = query.with.as_ref().is_some_and(|w| w.recursive);
+        for (n, part) in parts.enumerate() {
+            let mut tables = Tables(Vec::new());
+            let _ = part.query.visit(&mut tables);
+            let later = &names[n + usize::from(recursive)..];
+            if tables.0.iter().any(|t| later.contains(t)) {
+                return refuse(
+                    &errors::AMBIGUOUS,
+                    format!("{}, a part of WITH that names a later one", names[n]),
+                );
+            }
+        }
+        self.visible.push(names.into_iter().collect());
+        Ok(())
+    }
+
+    fn select(&mut self, select: &Select) -> Planned<()> {
+        if select.into.is_some() {
+            return refuse(&errors::NOT_UNDERSTOOD, "INTO");
+        }
+        for item in &select.projection {
+            if let SelectItem::UnnamedExpr(item) = item {
+                let mut written = Written(Vec::new());
+                let _ = item.visit(&mut written);
+                for name in &written.0 {
+                    let place = self.place(name)?;
+                    self.in_names.insert(place.start);
+                }
+            }
+        }
+        let first = self.found.len();
+        self.opaque = false;
+        for item in &select.from {
+            self.item(item, false)?;
+        }
+        let Some(condition) = &select.selection else {
+            return Ok(());
+        };
+        let offset = self.planner.offset(select.select_token.0.span);
+        let start = self.planner.token_at(offset)?;
+        let clauses = self.planner.clauses(start)?;
+        let place = clauses.behind(clauses.filter);
+        if self.planner.reads_otherwise(place.clone()) {
+            return Ok(());
+        }
+        let Ok(conjuncts) = self.planner.conjuncts(condition, place) else {
+            return Ok(());
+        };
+        let (tokens, sql) = (&self.planner.tokens, self.planner.sql());
+        let merges = |t: &Token| t.is_word(sql, "using") || t.is_word(sql, "natural");
+        self.opaque |= tokens.iter().any(merges);
+        for (conjunct, place) in conjuncts {
+            for at in first..self.found.len() {
+                if !self.found[at].optional
+                    && let Some(text) = self.pushed(conjunct, &place, first, at)
+                {
+                    self.found[at].conditions.push(text);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A condition for the server, if it is about this reference alone and the server can decide it.
+    fn pushed(
+        &mut self,
+        conjunct: &Expr,
+        place: &Range<usize>,
+        first: usize,
+        at: usize,
+    ) -> Option<Text> {
+        let reference = &self.found[at];
+        let table = Arc::clone(&reference.table);
+        let mut scope = Scope::inside(None);
+        scope.sources.push(Source {
+            name: reference.alias.clone().unwrap_or(table.name.clone()),
+            database: match reference.alias {
+                Some(_) => None,
+                None => Some(table.database.clone()),
+            },
+            table: Some(table),
+            exports: None,
+        });
+        // a bare name has to be this reference's, and nobody else's
+        let bare = |name: &str| {
+            let holders = self.found[first..].iter();
+            let has = |r: &&Reference| r.table.column(name).is_some();
+            !self.opaque && holders.filter(has).count() == 1
+        };
+        if !pushable::is_pushable(self.planner, conjunct, &scope, &bare) {
+            return None;
+        }
+        self.planner.tried(|planner| {
+            planner.scan(conjunct, &scope)?;
+            planner.check_judged_in(place.clone())?;
+            let range = planner.bytes_of(place);
+            planner.take_text(range)
+        })
+    }
+
+    fn item(&mut self, item: &TableWithJoins, optional: bool) -> Planned<()> {
+        let is_right = |o: &JoinOperator| {
+            matches!(
+                o,
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+            )
+        };
+        let is_left = |o: &JoinOperator| {
+            matches!(
+                o,
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) | JoinOperator::FullOuter(_)
+            )
+        };
+        let right_behind = |n: usize| item.joins[n..].iter().any(|j| is_right(&j.join_operator));
+        self.factor(&item.relation, optional || right_behind(0))?;
+        for (n, join) in item.joins.iter().enumerate() {
+            let optional = optional || is_left(&join.join_operator) || right_behind(n + 1);
+            self.factor(&join.relation, optional)?;
+        }
+        Ok(())
+    }
+
+    fn factor(&mut self, factor: &TableFactor, optional: bool) -> Planned<()> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                with_hints,
+                version: None,
+                with_ordinality: false,
+                partitions,
+                json_path: None,
+                sample: None,
+                index_hints,
+            } if with_hints.is_empty() => {
+                if !partitions.is_empty() || !index_hints.is_empty() {
+                    return refuse(&errors::NOT_UNDERSTOOD, "an index hint or PARTITION");
+                }
+                let alias = alias.as_ref().map(|a| a.name.value.clone());
+                self.reference(name, alias, optional)
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.item(table_with_joins, optional),
+            TableFactor::Table { .. } | TableFactor::NestedJoin { .. } => {
+                refuse(&errors::NOT_UNDERSTOOD, "a part of FROM")
+            }
+            // others are walked through by themselves
+            _ => {
+                self.opaque = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn reference(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<String>,
+        optional: bool,
+    ) -> Planned<()> {
+        let place = self.place(name)?;
+        let parts = self.planner.judge_name(name)?;
+        let current = self.planner.request.settings.database.clone();
+        let (database, table) = match parts.as_slice() {
+            [table] => (current, table),
+            [database, table] => (Some(database.clone()), table),
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "a table's name"),
+        };
+        let known = match &database {
+            Some(database) => self.planner.request.catalog.table(database, table),
+            None => Known::Absent,
+        };
+        let lower = table.to_lowercase();
+        let is_named = parts.len() == 1 && self.named.contains(&lower);
+        if is_named && !self.visible.iter().any(|names| names.contains(&lower)) {
+            return refuse(
+                &errors::AMBIGUOUS,
+                format!("{table}, a part of WITH somewhere else"),
+            );
+        }
+        match known {
+            Known::Table(_) if is_named => refuse(
+                &errors::AMBIGUOUS,
+                format!("{table}, a table and a part of WITH"),
+            ),
+            _ if is_named || (parts.len() == 1 && table.eq_ignore_ascii_case("dual")) => {
+                self.of_named += 1;
+                self.opaque = true;
+                let name = table.to_lowercase();
+                self.repeats |= self.opens.contains(&name) && !self.met.insert(name);
+                Ok(())
+            }
+            Known::Table(table) => {
+                let system = |s: &str| table.database.eq_ignore_ascii_case(s);
+                if SYSTEM.iter().any(|s| system(s)) {
+                    return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+                }
+                if let Some(reason) = &table.damaged {
+                    let about = format!("{}.{} ({reason})", table.database, table.name);
+                    return refuse(&errors::DAMAGED, about);
+                }
+                let names_column = self.in_names.contains(&place.start);
+                self.found.push(Reference {
+                    names_column,
+                    table,
+                    alias,
+                    name: place,
+                    conditions: Vec::new(),
+                    outermost: self.depth == 1 && self.locks,
+                    optional,
+                });
+                Ok(())
+            }
+            _ => refuse(
+                &errors::NOT_UNDERSTOOD,
+                format!("table {table}, which is not known"),
+            ),
+        }
+    }
+
+    /// The tokens of a name.
+    fn place(&self, name: &ObjectName) -> Planned<Range<usize>> {
+        let mut tokens = Vec::new();
+        for part in &name.0 {
+            let Some(ident) = part.as_ident() else {
+                return refuse(&errors::NOT_UNDERSTOOD, "a name");
+            };
+            tokens.push(self.planner.token_at(self.planner.offset(ident.span))?);
+        }
+        match (tokens.first(), tokens.last()) {
+            (Some(first), Some(last)) => Ok(*first..last + 1),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "a name"),
+        }
+    }
+}

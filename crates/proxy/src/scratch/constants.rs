@@ -1,0 +1,229 @@
+//! Constant expressions meant for protected columns: computed by the scratch engine, put into the statement as literals.
+
+use onionskin_plan::{
+    Action, Computed, LexMode, LiteralKind, Outcome as PlanOutcome, Request, Scratch, Template,
+    errors, lex,
+};
+use onionskin_value::{Kind, SqlType};
+use onionskin_wire::ColumnType;
+use onionskin_wire::messages::ColumnDefinition;
+
+use super::engine::{ours, wire};
+use super::settings::{self, one_row};
+use crate::bind::Values;
+use crate::error::{Failure, Outcome};
+use crate::session::Session;
+
+/// Columns of one SELECT.
+const AT_ONCE: usize = 500;
+
+impl Session {
+    /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a prepared one.
+    pub fn compute_and_run(&mut self, values: Values) -> Outcome<()> {
+        let sql = self.without_parameters(values)?;
+        let sql = self.with_computed(&sql)?;
+        let mode = self.space.settings.lex;
+        self.template
+            .read(&sql, mode)
+            .map_err(|_| Failure::refused(&errors::INTERNAL, "a computed literal"))?;
+        if matches!(self.plan(&sql)?.plan.action, Action::Compute { .. }) {
+            return Err(Failure::refused(&errors::INTERNAL, "a computed literal"));
+        }
+        self.statement(&sql, false)
+    }
+
+    /// The statement with its parameters as literals.
+    fn without_parameters(&self, values: Values) -> Outcome<Vec<u8>> {
+        let mut sql = Vec::with_capacity(values.sql.len());
+        let mut at = 0;
+        for (index, literal) in values.literals.iter().enumerate() {
+            if literal.kind == LiteralKind::Parameter {
+                sql.extend_from_slice(&values.sql[at..literal.start]);
+                values.put_literal(index, &self.state, &mut sql)?;
+                at = literal.end;
+            }
+        }
+        sql.extend_from_slice(&values.sql[at..]);
+        Ok(sql)
+    }
+
+    /// The statement with literals in the place of its constant expressions.
+    fn with_computed(&mut self, sql: &[u8]) -> Outcome<Vec<u8>> {
+        let bad = || Failure::refused(&errors::INTERNAL, "a constant's place");
+        let mode = self.space.settings.lex;
+        // rows that look alike have expressions of their own
+        let mut template = Template::default();
+        template.read_unfolded(sql, mode).map_err(|_| bad())?;
+        let outcome = onionskin_plan::plan(&Request {
+            sql,
+            template: &template,
+            settings: &self.space.settings,
+            catalog: self.account.as_ref(),
+            policy: &self.shared.config.policy,
+        });
+        let PlanOutcome::Plan(plan) = outcome else {
+            return Err(Failure::Stale);
+        };
+        let mut computed = match plan.action {
+            Action::Compute { computed } => computed,
+            Action::Refuse(refusal) => return Err(refusal.into()),
+            _ => return Err(Failure::Stale),
+        };
+        computed.sort_by_key(|c| c.place);
+        computed.dedup_by_key(|c| c.place);
+        let literals = self.literals(sql, &computed, mode)?;
+        let mut out = Vec::with_capacity(sql.len() + 64);
+        let mut at = 0;
+        for (c, literal) in computed.iter().zip(literals) {
+            out.extend_from_slice(sql.get(at..c.place.0).ok_or_else(bad)?);
+            out.extend_from_slice(&literal);
+            at = c.place.1;
+        }
+        out.extend_from_slice(sql.get(at..).ok_or_else(bad)?);
+        Ok(out)
+    }
+
+    /// Computes the expressions.
+    fn literals(
+        &mut self,
+        sql: &[u8],
+        computed: &[Computed],
+        mode: LexMode,
+    ) -> Outcome<Vec<Vec<u8>>> {
+        let mut variables: Vec<Vec<u8>> = Vec::new();
+        let mut texts = Vec::new();
+        for c in computed {
+            let text = sql.get(c.place.0..c.place.1).unwrap_or_default();
+            let tokens = lex::tokens(text, mode)
+                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, c.column.path()))?;
+            let named = tokens.iter().filter(|t| t.kind == lex::TokenKind::Variable);
+            variables.extend(named.map(|t| t.text(text).to_vec()));
+            texts.push(text);
+        }
+        variables.sort();
+        variables.dedup();
+        let nothing = Scratch {
+            reads: Vec::new(),
+            variables,
+            renamed: Vec::new(),
+            counts_all: false,
+        };
+        if self.state.client_charset.is_none() {
+            let about = "character_set_client";
+            return Err(Failure::refused(&errors::CHARACTER_SET, about));
+        }
+        self.with_engine(&nothing, |session, engine| {
+            let question = settings::question(&engine.variables, &nothing.variables);
+            session.server.put_query(&question)?;
+            session.server.flush()?;
+            let server = &mut session.server;
+            let settings = settings::answer(server, engine, &session.state, &nothing.variables)?;
+            engine.share(&settings)?;
+            engine.put(b"SET SESSION character_set_results = utf8mb4")?;
+            engine.settle()?;
+            let mut literals = Vec::new();
+            for (texts, computed) in texts.chunks(AT_ONCE).zip(computed.chunks(AT_ONCE)) {
+                let mut query = b"SELECT ".to_vec();
+                for (n, text) in texts.iter().enumerate() {
+                    if n > 0 {
+                        query.extend_from_slice(b", ");
+                    }
+                    query.extend_from_slice(text);
+                }
+                engine.server.put_query(&query).map_err(ours)?;
+                engine.server.flush().map_err(ours)?;
+                let (definitions, cells) = one_row(&mut engine.server).map_err(wire)?;
+                if cells.len() != computed.len() || definitions.len() != cells.len() {
+                    return Err(Failure::refused(&errors::INTERNAL, "computed constants"));
+                }
+                if engine.server.warnings_at_end().map_err(ours)? > 0 {
+                    let about = "a constant expression with a warning";
+                    return Err(Failure::refused(&errors::VALUE, about));
+                }
+                for ((definition, cell), c) in definitions.iter().zip(&cells).zip(computed) {
+                    literals.push(literal(definition, cell.as_deref(), c, mode)?);
+                }
+            }
+            Ok(literals)
+        })
+    }
+}
+
+/// A computed value as a literal that stands for it in this column.
+fn literal(
+    definition: &[u8],
+    cell: Option<&[u8]>,
+    computed: &Computed,
+    mode: LexMode,
+) -> Outcome<Vec<u8>> {
+    let definition = ColumnDefinition::decode(definition).map_err(|e| ours(Failure::Backend(e)))?;
+    let unfit = || Failure::refused(&errors::VALUE, computed.column.path());
+    let Some(cell) = cell else {
+        return Ok(b"NULL".to_vec());
+    };
+    let target: SqlType = computed.column.column().sql_type.ok_or_else(unfit)?;
+    let is_time = definition.column_type == ColumnType::TIME;
+    Ok(match definition.column_type {
+        ColumnType::TINY
+        | ColumnType::SHORT
+        | ColumnType::INT24
+        | ColumnType::LONG
+        | ColumnType::LONGLONG
+        | ColumnType::NEWDECIMAL => cell.to_vec(),
+        ColumnType::DOUBLE => {
+            let mut text = cell.to_vec();
+            if !text.contains(&b'e') {
+                text.extend_from_slice(b"e0");
+            }
+            text
+        }
+        ColumnType::DATE | ColumnType::DATETIME | ColumnType::TIMESTAMP | ColumnType::TIME => {
+            // as a number it would be another, and a time has a date only as a time
+            let fits = match is_time {
+                true => matches!(target.kind, Kind::Time { .. }) || target.is_character(),
+                false => target.is_temporal() || target.is_character(),
+            };
+            if !fits {
+                return Err(unfit());
+            }
+            quoted_text(cell, mode)
+        }
+        ColumnType::VAR_STRING | ColumnType::STRING | ColumnType::VARCHAR => {
+            string(&definition, cell, mode)
+        }
+        ColumnType::BLOB
+        | ColumnType::TINY_BLOB
+        | ColumnType::MEDIUM_BLOB
+        | ColumnType::LONG_BLOB => string(&definition, cell, mode),
+        _ => return Err(unfit()),
+    })
+}
+
+fn string(definition: &ColumnDefinition, cell: &[u8], mode: LexMode) -> Vec<u8> {
+    const BINARY: u16 = 63;
+    let is_text = definition.charset != BINARY;
+    if is_text && cell.is_ascii() {
+        return quoted_text(cell, mode);
+    }
+    // the client's character set may not have the character
+    let introducer: &[u8] = if is_text { b"_utf8mb4 x'" } else { b"x'" };
+    let mut text = introducer.to_vec();
+    for byte in cell {
+        text.extend_from_slice(format!("{byte:02x}").as_bytes());
+    }
+    text.push(b'\'');
+    text
+}
+
+fn quoted_text(cell: &[u8], mode: LexMode) -> Vec<u8> {
+    let mut text = vec![b'\''];
+    for &byte in cell {
+        match byte {
+            b'\'' => text.extend_from_slice(b"''"),
+            b'\\' if !mode.no_backslash_escapes => text.extend_from_slice(b"\\\\"),
+            _ => text.push(byte),
+        }
+    }
+    text.push(b'\'');
+    text
+}

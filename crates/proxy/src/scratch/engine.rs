@@ -1,0 +1,319 @@
+//! A session at the scratch engine: made when a statement first needs it, kept as long as the client's session, cleaned
+//! behind every statement.
+
+use std::collections::HashSet;
+use std::os::unix::net::UnixStream;
+
+use onionskin_plan::errors;
+use onionskin_value::Family;
+use onionskin_wire::messages::{
+    AuthMoreData, AuthSwitchRequest, Command, ErrPacket, HandshakeResponse41, InitialHandshake,
+};
+use onionskin_wire::{
+    Capabilities, Connection, MariaDbCapabilities, Transport, WireError, WireResult,
+};
+
+use super::settings::Settings;
+use super::tables::quoted;
+use crate::config::ScratchConfig;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+
+/// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
+///
+/// They hold opened values, which must not come into a log. The server's own, if it is not one of ours, may have any.
+fn loading(family: Family) -> String {
+    let own = match family {
+        Family::MariaDb => "SESSION max_statement_time = 0, SESSION slow_query_log = 0",
+        Family::MySql => "SESSION max_execution_time = 0",
+    };
+    format!(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', SESSION time_zone = '+00:00', \
+         SESSION sql_log_bin = 0, SESSION sql_log_off = 1, {own}, NAMES utf8mb4"
+    )
+}
+/// Capabilities that are of no use between the proxy and its scratch engine.
+const UNUSED: Capabilities = Capabilities::SSL
+    .union(Capabilities::CONNECT_WITH_DB)
+    .union(Capabilities::CONNECT_ATTRS)
+    .union(Capabilities::SESSION_TRACK)
+    .union(Capabilities::LOCAL_FILES)
+    .union(Capabilities::IGNORE_SPACE)
+    .union(Capabilities::INTERACTIVE)
+    .union(Capabilities::MULTI_STATEMENTS)
+    .union(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS);
+/// Databases of the server's own, which hold more than a session's temporary tables.
+const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+/// A statement took too long: MariaDB's number and MySQL's.
+const TIMEOUTS: [u16; 2] = [1969, 3024];
+/// No space for temporary tables.
+const FULL: [u16; 3] = [1021, 1114, 4200];
+/// The collation utf8mb4_general_ci.
+const UTF8MB4: u8 = 45;
+
+/// A session at the scratch engine.
+pub(crate) struct Engine {
+    pub server: Server,
+    /// Answers that were not read yet, all of statements without rows.
+    pending: usize,
+    databases: HashSet<String>,
+    current: Option<String>,
+    /// User variables were set.
+    has_variables: bool,
+    /// Variables that both servers know.
+    pub variables: Vec<&'static str>,
+    pub system_time_zone: String,
+    /// What a statement may take where the client's session does not say.
+    pub seconds: u64,
+    /// The present statement's time is bounded by that.
+    bounded: bool,
+    /// See [`loading`].
+    loading: String,
+}
+
+/// The engine failed, not the statement.
+pub(super) fn gone(about: impl Into<String>) -> Failure {
+    Failure::refused(&errors::SCRATCH_GONE, about)
+}
+
+/// An error on the engine's connection is none of the session's.
+pub(super) fn ours(failure: Failure) -> Failure {
+    match failure {
+        Failure::Backend(error) => gone(error.to_string()),
+        Failure::Server { code, .. } if FULL.contains(&code) => full(),
+        // the text may quote a value
+        Failure::Server { code, .. } => gone(format!("error {code}")),
+        other => other,
+    }
+}
+
+/// A broken connection is the engine's affair; its error is the statement's.
+pub(super) fn wire(failure: Failure) -> Failure {
+    match failure {
+        Failure::Backend(_) => ours(failure),
+        other => other,
+    }
+}
+
+fn full() -> Failure {
+    Failure::refused(&errors::SCRATCH_BOUND, "its temporary space")
+}
+
+impl Engine {
+    /// Connects and logs in. `capabilities` are those of the session at the server: results have the same form.
+    pub fn connect(
+        config: &ScratchConfig,
+        family: Family,
+        capabilities: Capabilities,
+    ) -> Outcome<Engine> {
+        let stream = UnixStream::connect(&config.socket)
+            .map_err(|e| gone(format!("{} ({e})", config.socket.display())))?;
+        let connection = Connection::new(Transport::Unix(stream));
+        let (connection, capabilities) = login(connection, &config.user, family, capabilities)?;
+        let mut engine = Engine {
+            server: Server::new(connection, capabilities),
+            pending: 0,
+            databases: HashSet::new(),
+            current: None,
+            has_variables: false,
+            variables: Vec::new(),
+            system_time_zone: String::new(),
+            seconds: config.seconds,
+            bounded: false,
+            loading: loading(family),
+        };
+        engine.quiet(config, family)?;
+        let rows = engine
+            .server
+            .rows(b"SELECT @@system_time_zone")
+            .map_err(ours)?;
+        let cell = rows.into_iter().flatten().flatten().next();
+        engine.system_time_zone = String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
+        engine.put(engine.loading.clone().as_bytes())?;
+        engine.settle()?;
+        Ok(engine)
+    }
+
+    /// Refuses a server that would write statements to a log all the same; bounds the session's temporary space where it can.
+    fn quiet(&mut self, config: &ScratchConfig, family: Family) -> Outcome<()> {
+        let mut first = |sql: &[u8]| -> Outcome<Option<Vec<u8>>> {
+            let rows = self.server.rows(sql).map_err(ours)?;
+            Ok(rows.into_iter().flatten().next().flatten())
+        };
+        match family {
+            // no session can leave this log
+            Family::MySql => {
+                if first(b"SELECT @@GLOBAL.slow_query_log")?.as_deref() != Some(b"0") {
+                    return Err(gone("its slow query log is on"));
+                }
+            }
+            Family::MariaDb => {
+                let space = "max_tmp_session_space_usage";
+                let question = format!("SHOW SESSION VARIABLES LIKE '{space}'");
+                if first(question.as_bytes())?.is_some() {
+                    // in blocks of 64 KiB
+                    let bytes = (config.memory.saturating_mul(16) >> 16).max(1) << 16;
+                    self.put(format!("SET SESSION {space} = {bytes}").as_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The session, which was not used for a while, if its connection still works and its last statements succeeded.
+    pub fn alive(mut self) -> Option<Self> {
+        (self.put(b"DO 0").is_ok() && self.settle().is_ok()).then_some(self)
+    }
+
+    /// The error that the engine answered with: the statement's own, or that of a bound.
+    pub fn failure(&self) -> Failure {
+        let failure = self.server.error();
+        match failure {
+            Failure::Server { code, .. } if self.bounded && TIMEOUTS.contains(&code) => {
+                Failure::refused(&errors::SCRATCH_BOUND, "`scratch_seconds`")
+            }
+            Failure::Server { code, .. } if FULL.contains(&code) => full(),
+            other => other,
+        }
+    }
+
+    /// Sends a statement without rows; its answer is read later.
+    pub fn put(&mut self, sql: &[u8]) -> Outcome<()> {
+        self.server.put_query(sql).map_err(ours)?;
+        self.pending += 1;
+        // the engine must be able to write its answers
+        if self.pending > 64 {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the answers of all statements without rows.
+    pub fn settle(&mut self) -> Outcome<()> {
+        self.server.flush().map_err(ours)?;
+        while self.pending > 0 {
+            self.pending -= 1;
+            self.server.read_ok().map_err(ours)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a database is there.
+    pub fn need_database(&mut self, name: &str) -> Outcome<()> {
+        if self.databases.contains(name) {
+            return Ok(());
+        }
+        let sql = format!("CREATE DATABASE IF NOT EXISTS {}", quoted(name));
+        self.put(sql.as_bytes())?;
+        self.databases.insert(name.to_string());
+        Ok(())
+    }
+
+    /// Makes a database the current one.
+    pub fn enter(&mut self, name: &str) -> Outcome<()> {
+        if SYSTEM.iter().any(|s| s.eq_ignore_ascii_case(name)) {
+            // nothing there is the statement's
+            return Ok(());
+        }
+        self.need_database(name)?;
+        if self.current.as_deref() != Some(name) {
+            self.put(format!("USE {}", quoted(name)).as_bytes())?;
+            self.current = Some(name.to_string());
+        }
+        Ok(())
+    }
+
+    /// Makes the session like the client's.
+    pub(super) fn share(&mut self, settings: &Settings) -> Outcome<()> {
+        self.bounded = settings.bounded;
+        let mut statements = settings.statements.iter();
+        statements.try_for_each(|statement| self.put(statement))
+    }
+
+    /// Begins the session again if user variables were set in it; some are about to be.
+    pub fn forget_variables(&mut self) -> Outcome<()> {
+        if std::mem::replace(&mut self.has_variables, true) {
+            let command = [Command::ResetConnection.to_byte()];
+            self.server.put_command(&command).map_err(ours)?;
+            self.pending += 1;
+            self.current = None;
+            self.put(self.loading.clone().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Back to the state in which tables are loaded; the tables go.
+    pub fn clean(&mut self, tables: &[String]) -> Outcome<()> {
+        self.put(self.loading.clone().as_bytes())?;
+        if !tables.is_empty() {
+            let sql = format!("DROP TEMPORARY TABLE IF EXISTS {}", tables.join(", "));
+            self.put(sql.as_bytes())?;
+        }
+        self.server.flush().map_err(ours)?;
+        self.server.connection.shrink_idle();
+        Ok(())
+    }
+}
+
+/// Logs in with an account that has no password.
+fn login(
+    mut connection: Connection,
+    user: &str,
+    family: Family,
+    session: Capabilities,
+) -> Outcome<(Connection, Capabilities)> {
+    let broken = |e: WireError| gone(e.to_string());
+    let greeting = connection.read_payload().map_err(broken)?.to_vec();
+    if !InitialHandshake::is_handshake(&greeting) {
+        return Err(gone(refused(&greeting)));
+    }
+    let greeting = InitialHandshake::decode(&greeting).map_err(broken)?;
+    if greeting.is_mariadb() != (family == Family::MariaDb) {
+        return Err(gone("it is of the other family"));
+    }
+    let eof = Capabilities::DEPRECATE_EOF;
+    if session.contains(eof) && !greeting.capabilities.contains(eof) {
+        return Err(gone("it is too old"));
+    }
+    // a MariaDB server does not offer the lowest bit, which says that its own capabilities are not used
+    let offered = greeting.capabilities | Capabilities::LONG_PASSWORD;
+    let capabilities = session & (offered - UNUSED);
+    let answer = HandshakeResponse41 {
+        capabilities,
+        mariadb_capabilities: MariaDbCapabilities::empty(),
+        max_packet_size: 1 << 30,
+        charset: UTF8MB4,
+        username: user.as_bytes().to_vec(),
+        auth_response: Vec::new(),
+        database: None,
+        auth_plugin: Some(greeting.auth_plugin),
+        connect_attrs: None,
+    };
+    let mut out = Vec::new();
+    answer.encode(&mut out).map_err(broken)?;
+    send(&mut connection, &out).map_err(broken)?;
+    loop {
+        let packet = connection.read_payload().map_err(broken)?.to_vec();
+        match packet.first() {
+            Some(0x00) => return Ok((connection, capabilities)),
+            Some(&AuthSwitchRequest::HEADER) => {
+                send(&mut connection, &[]).map_err(broken)?;
+            }
+            Some(&AuthMoreData::HEADER) if packet.get(1) == Some(&3) => {}
+            Some(0xff) => return Err(gone(refused(&packet))),
+            _ => return Err(gone("its account has a password")),
+        }
+    }
+}
+
+fn refused(packet: &[u8]) -> String {
+    match ErrPacket::decode(packet) {
+        Ok(error) => String::from_utf8_lossy(&error.message).into_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn send(connection: &mut Connection, payload: &[u8]) -> WireResult<()> {
+    connection.write_payload(payload)?;
+    connection.flush()
+}

@@ -1,0 +1,430 @@
+//! Tier 3: rows are read from the server, opened, and taken to the scratch engine, where the statement runs as it stands.
+//!
+//! The server sees the reads of the plan and nothing of the statement: its text goes to the scratch engine only. The reads run
+//! in the client's own session, with its rights, its transaction and its locks; where several tables are read outside
+//! of a transaction, they are read in one of their own, from one snapshot. The rows never lie in the proxy as a whole:
+//! they become `INSERT` statements of half a megabyte as they come.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `constants` | constant expressions meant for protected columns |
+//! | `engine` | the session at the scratch engine |
+//! | `settings` | what of the client's session it must share |
+//! | `tables` | temporary tables, rows as literals |
+//! | `result` | the result on its way to the client |
+
+mod constants;
+mod engine;
+mod result;
+mod settings;
+mod tables;
+
+use std::sync::Arc;
+
+use onionskin_plan::{
+    Action, Outcome as PlanOutcome, Refusal, Request, Scratch, ScratchRead,
+    Settings as PlanSettings, Template, UseScratch, errors, lex,
+};
+use onionskin_wire::Step;
+use onionskin_wire::messages::{Command, Param};
+
+use self::engine::gone;
+use self::result::Shown;
+use self::settings::Settings;
+use self::tables::{Loader, definition, full_name};
+use crate::bind::{Binder, Values};
+use crate::catalog::Prepared;
+use crate::config::ScratchConfig;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::session::Session;
+
+pub(crate) use self::engine::Engine;
+
+/// The parameters of a prepared statement's execution.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound<'a> {
+    pub params: &'a [Param<'a>],
+    /// Those that came as long data.
+    pub long: &'a [Option<Vec<u8>>],
+}
+
+/// What was brought to the scratch engine.
+#[derive(Default)]
+struct Brought {
+    rows: u64,
+    bytes: u64,
+}
+
+impl Session {
+    /// Runs a statement on the scratch engine and writes its result; `bound` where it is a prepared one.
+    pub fn scratch_query(
+        &mut self,
+        prepared: &Prepared,
+        scratch: &Scratch,
+        values: Values,
+        bound: Option<Bound>,
+    ) -> Outcome<()> {
+        self.with_engine(scratch, |session, engine| {
+            let settings = session.read_tables(engine, prepared, scratch, values)?;
+            engine.share(&settings)?;
+            let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
+            session.scratch_result(engine, scratch, &sql, bound)
+        })
+    }
+
+    /// The columns of a statement's result, for the answer to its preparation.
+    pub fn scratch_definitions(&mut self, scratch: &Scratch, sql: &[u8]) -> Outcome<Vec<Vec<u8>>> {
+        self.with_engine(scratch, |session, engine| {
+            let question = settings::question(&engine.variables, &scratch.variables);
+            session.server.put_query(&question)?;
+            session.server.flush()?;
+            let settings = settings::answer(
+                &mut session.server,
+                engine,
+                &session.state,
+                &scratch.variables,
+            )?;
+            session.make_tables(engine, scratch)?;
+            engine.share(&settings)?;
+            let sql = renamed_text(sql, scratch, session.state.lex_mode())?;
+            engine.definitions(&Shown::of(scratch, &session.state), &sql)
+        })
+    }
+
+    /// Whether a query that was refused when its values were bound, or its rows finished, may run on the scratch engine.
+    pub fn scratch_may_do(&self, prepared: &Prepared, refusal: &Refusal) -> bool {
+        let reasons = [
+            &errors::VALUE,
+            &errors::NOT_UNDERSTOOD,
+            &errors::GROUPING,
+            &errors::CANDIDATES,
+            &errors::TIME_ZONE,
+            &errors::MEMORY,
+        ];
+        let query = match prepared.plan.action {
+            Action::Server { ref result, .. } => result.is_some(),
+            Action::Finish(_) => true,
+            _ => false,
+        };
+        query
+            && self.shared.config.scratch.is_some()
+            && !self.statements.wrote
+            && reasons.contains(&refusal.entry)
+    }
+
+    /// The plan of a query for the scratch engine, if it can run there.
+    pub fn scratch_plan(
+        &mut self,
+        sql: &[u8],
+        template: &Template,
+    ) -> Outcome<Option<Arc<Prepared>>> {
+        let generation = self.account.generation();
+        let settings = PlanSettings {
+            scratch: UseScratch::Always,
+            ..self.space.settings.clone()
+        };
+        let outcome = onionskin_plan::plan(&Request {
+            sql,
+            template,
+            settings: &settings,
+            catalog: self.account.as_ref(),
+            policy: &self.shared.config.policy,
+        });
+        let PlanOutcome::Plan(plan) = outcome else {
+            return Ok(None);
+        };
+        if !matches!(plan.action, Action::Scratch(_)) {
+            return Ok(None);
+        }
+        let shared = Arc::clone(&self.shared);
+        let prepared = self
+            .account
+            .prepare(*plan, &shared.config.keys, generation)?;
+        Ok(Some(prepared))
+    }
+
+    /// Executes a prepared statement by a plan of [`Self::scratch_plan`].
+    pub fn scratch_execution(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        params: &[Param],
+        long: &[Option<Vec<u8>>],
+    ) -> Outcome<()> {
+        match &prepared.plan.action {
+            Action::Scratch(scratch) => {
+                self.scratch_query(prepared, scratch, values, Some(Bound { params, long }))
+            }
+            _ => Err(Failure::refused(&errors::INTERNAL, "a plan of tier 3")),
+        }
+    }
+
+    /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.
+    fn with_engine<T>(
+        &mut self,
+        scratch: &Scratch,
+        work: impl FnOnce(&mut Session, &mut Engine) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let kept = self.engine.take();
+        let mut engine = match kept.and_then(Engine::alive) {
+            Some(engine) => engine,
+            None => self.new_engine()?,
+        };
+        if !scratch.variables.is_empty() {
+            // one that was never set is not the same as one that is NULL
+            engine.forget_variables()?;
+        }
+        // the server has run other statements, or none, since the client's
+        self.statements.interfered = true;
+        let done = work(self, &mut engine);
+        // an error of the statement leaves the engine as it was; of any other, nobody knows
+        let usable = matches!(done, Ok(_) | Err(Failure::Server { .. }));
+        if usable {
+            let tables: Vec<String> = scratch.reads.iter().map(full_name).collect();
+            if engine.clean(&tables).is_ok() {
+                self.engine = Some(engine);
+            }
+        }
+        done
+    }
+
+    fn new_engine(&mut self) -> Outcome<Engine> {
+        let shared = Arc::clone(&self.shared);
+        let config = shared.config.scratch.as_ref();
+        let config = config.ok_or_else(|| gone("none is configured"))?;
+        let family = self.state.family;
+        let mut engine = Engine::connect(config, family, self.server.capabilities)?;
+        let kind: &[u8] = b"SELECT SUBSTRING_INDEX(VERSION(), '.', 2), @@lower_case_table_names";
+        let mine = self.server.rows(kind)?;
+        if engine.server.rows(kind).map_err(engine::ours)? != mine {
+            return Err(gone(
+                "its version, or its lower_case_table_names, is not that of the server",
+            ));
+        }
+        let here = settings::known(&mut self.server)?;
+        engine.settle()?;
+        let there = settings::known(&mut engine.server).map_err(engine::ours)?;
+        engine.variables = here
+            .into_iter()
+            .filter(|v| there.contains(v) || *v == "tx_isolation" || *v == "transaction_isolation")
+            .collect();
+        Ok(engine)
+    }
+
+    fn bounds(&self) -> Outcome<&ScratchConfig> {
+        let config = self.shared.config.scratch.as_ref();
+        config.ok_or_else(|| gone("none is configured"))
+    }
+
+    /// Makes the tables, empty.
+    fn make_tables(&self, engine: &mut Engine, scratch: &Scratch) -> Outcome<()> {
+        for read in &scratch.reads {
+            engine.need_database(&read.table.database)?;
+            engine.put(definition(read, self.state.family).as_bytes())?;
+        }
+        if let Some(database) = &self.state.database {
+            engine.enter(database)?;
+        }
+        engine.server.flush().map_err(engine::ours)
+    }
+
+    /// Brings the rows to the scratch engine. Returns the session's settings.
+    fn read_tables(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        scratch: &Scratch,
+        values: Values,
+    ) -> Outcome<Settings> {
+        let several = scratch.reads.len() > 1;
+        let inside = self.server.in_transaction();
+        let snapshot = several && !inside && !self.locked_tables;
+        let locks = scratch.reads.iter().any(|r| !r.lock.is_empty());
+        let limit = self.bounds()?.rows.saturating_add(1);
+        let mut texts = Vec::with_capacity(scratch.reads.len());
+        for read in &scratch.reads {
+            texts.push(self.read_text(prepared, read, values, limit)?);
+            if tables::is_checked(read) {
+                texts.push(tables::question(read).into_bytes());
+            }
+        }
+        let question = settings::question(&engine.variables, &scratch.variables);
+        self.server.put_query(&question)?;
+        if snapshot {
+            self.server
+                .put_query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+            self.server.put_query(match locks {
+                true => b"START TRANSACTION WITH CONSISTENT SNAPSHOT".as_slice(),
+                false => b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+            })?;
+        }
+        for text in &texts {
+            self.server.put_query(text)?;
+        }
+        if snapshot {
+            self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
+        }
+        self.server.flush()?;
+        let mut unread = 1 + usize::from(snapshot) * 3 + texts.len();
+        let done = (|| {
+            self.make_tables(engine, scratch)?;
+            unread -= 1;
+            let settings =
+                settings::answer(&mut self.server, engine, &self.state, &scratch.variables)?;
+            if several && inside && !settings.repeatable && !self.locked_tables {
+                return Err(Failure::refused(
+                    &errors::SCRATCH_FUNCTION,
+                    "several tables in a transaction below REPEATABLE READ",
+                ));
+            }
+            if snapshot {
+                for _ in 0..2 {
+                    unread -= 1;
+                    self.server.read_ok()?;
+                }
+            }
+            let mut brought = Brought::default();
+            for read in &scratch.reads {
+                unread -= 1;
+                self.read_table(engine, prepared, read, &mut brought)?;
+                if tables::is_checked(read) {
+                    unread -= 1;
+                    let columns = self.server.read_rows()?;
+                    if !tables::are_columns(read, &columns) {
+                        return Err(Failure::Stale);
+                    }
+                }
+            }
+            if snapshot {
+                unread -= 1;
+                self.server.read_ok()?;
+            }
+            Ok(settings)
+        })();
+        if done.is_err() {
+            // what was sent is answered, whatever came of it
+            self.server.drain()?;
+            for _ in 0..unread {
+                self.server.begin(Command::Query)?;
+                self.server.drain()?;
+            }
+        }
+        done
+    }
+
+    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch engine.
+    fn read_text(
+        &mut self,
+        prepared: &Prepared,
+        read: &ScratchRead,
+        values: Values,
+        limit: u64,
+    ) -> Outcome<Vec<u8>> {
+        let mut sql = Vec::new();
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.text(&read.text, 1, &mut sql)?;
+        let mut narrowed = false;
+        for condition in &read.conditions {
+            let before = sql.len();
+            sql.extend_from_slice(if narrowed { b" AND (" } else { b" WHERE (" });
+            match binder.text(condition, 1, &mut sql) {
+                Ok(()) => {
+                    sql.push(b')');
+                    narrowed = true;
+                }
+                Err(Failure::Refused(_) | Failure::Value(_)) => sql.truncate(before),
+                Err(other) => return Err(other),
+            }
+        }
+        sql.extend_from_slice(format!(" LIMIT {limit}{}", read.lock).as_bytes());
+        Ok(sql)
+    }
+
+    /// Reads one table and loads it.
+    fn read_table(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        read: &ScratchRead,
+        brought: &mut Brought,
+    ) -> Outcome<()> {
+        let shared = Arc::clone(&self.shared);
+        let (rows, memory) = {
+            let config = self.bounds()?;
+            (config.rows, config.memory)
+        };
+        self.server.begin(Command::Query)?;
+        let mut definitions = Vec::new();
+        let mut opener = None;
+        let mut loader = Loader::new(read, self.state.family);
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Err => return Err(self.server.error()),
+                Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
+                Step::Row => {
+                    if opener.is_none() {
+                        opener = Some(self.opener(prepared, read, &definitions)?);
+                    }
+                    let Some(opener) = &mut opener else { continue };
+                    brought.rows += 1;
+                    loader.begin_row();
+                    let packet = self.server.connection.last_payload();
+                    opener.cells(packet, &shared.config.keys, |n, cell| loader.cell(n, cell))?;
+                    brought.bytes += std::mem::take(&mut loader.bytes);
+                    if brought.rows > rows || brought.bytes > memory {
+                        let about = format!("{}.{}", read.table.database, read.table.name);
+                        return Err(Failure::refused(&errors::SCRATCH_BOUND, about));
+                    }
+                    if loader.end_row() {
+                        engine.put(&std::mem::take(&mut loader.sql))?;
+                        engine.server.flush().map_err(engine::ours)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.server.warnings_at_end()? > 0 {
+            // once for each row that was read, not for each that the statement looks at
+            let about = "a condition with a warning";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        if !loader.sql.is_empty() {
+            engine.put(&loader.sql)?;
+        }
+        Ok(())
+    }
+
+    fn opener(
+        &self,
+        prepared: &Prepared,
+        read: &ScratchRead,
+        definitions: &[Vec<u8>],
+    ) -> Outcome<open::Opener> {
+        open::definitions_of(prepared, &read.fetch, definitions, &self.state, false, true)
+            .map(|(_, opener)| opener)
+    }
+}
+
+/// The statement, with the references that have names of their own.
+fn renamed_text(sql: &[u8], scratch: &Scratch, mode: lex::LexMode) -> Outcome<Vec<u8>> {
+    if scratch.renamed.is_empty() {
+        return Ok(sql.to_vec());
+    }
+    let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+    let tokens = lex::tokens(sql, mode).map_err(|_| bad())?;
+    let mut out = Vec::with_capacity(sql.len() + 64);
+    let mut at = 0;
+    let mut renamed: Vec<_> = scratch.renamed.iter().collect();
+    renamed.sort_by_key(|r| r.tokens);
+    for r in renamed {
+        let (Some(first), Some(last)) = (tokens.get(r.tokens.0), tokens.get(r.tokens.1 - 1)) else {
+            return Err(bad());
+        };
+        out.extend_from_slice(sql.get(at..first.start).ok_or_else(bad)?);
+        out.extend_from_slice(r.text.as_bytes());
+        at = last.end;
+    }
+    out.extend_from_slice(sql.get(at..).ok_or_else(bad)?);
+    Ok(out)
+}

@@ -1,0 +1,272 @@
+//! The settings of the client's session, on the scratch engine.
+//!
+//! They are read from the server with every statement, in the same round trip as the rows: `@@timestamp` among them, so that
+//! NOW() is the server's. User variables follow with their type, character set and collation.
+
+use onionskin_plan::errors;
+use onionskin_value::TimeZone;
+use onionskin_wire::messages::ColumnDefinition;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::TextRow;
+use onionskin_wire::{ColumnFlags, ColumnType, Step};
+
+use super::engine::{Engine, gone};
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+use crate::state::State;
+
+/// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
+pub(super) const VARIABLES: [&str; 29] = [
+    "sql_mode",
+    "time_zone",
+    "timestamp",
+    "character_set_client",
+    "character_set_results",
+    "collation_connection",
+    "character_set_collations",
+    "default_collation_for_utf8mb4",
+    "old_mode",
+    "last_insert_id",
+    "sql_auto_is_null",
+    "div_precision_increment",
+    "group_concat_max_len",
+    "lc_time_names",
+    "default_week_format",
+    "max_sort_length",
+    "sql_select_limit",
+    // setting it sets the next one
+    "max_join_size",
+    "sql_big_selects",
+    "block_encryption_mode",
+    "default_regex_flags",
+    "windowing_use_high_precision",
+    "cte_max_recursion_depth",
+    "max_recursive_iterations",
+    "max_statement_time",
+    "max_execution_time",
+    "note_verbosity",
+    "sql_notes",
+    "tx_isolation",
+];
+
+/// The text of the statement that reads them: each variable, then three columns for each user variable.
+pub(super) fn question(variables: &[&str], users: &[Vec<u8>]) -> Vec<u8> {
+    let mut sql = b"SELECT 1".to_vec();
+    for name in variables {
+        sql.extend_from_slice(b", @@");
+        sql.extend_from_slice(name.as_bytes());
+    }
+    for name in users {
+        for (before, behind) in [("", ""), ("HEX(", ")"), ("COLLATION(", ")")] {
+            sql.extend_from_slice(b", ");
+            sql.extend_from_slice(before.as_bytes());
+            sql.extend_from_slice(name);
+            sql.extend_from_slice(behind.as_bytes());
+        }
+    }
+    sql
+}
+
+/// The cells of a row.
+type Cells = Vec<Option<Vec<u8>>>;
+
+/// What the server answered.
+pub(super) struct Settings {
+    /// Statements that make the scratch session alike.
+    pub statements: Vec<Vec<u8>>,
+    /// One statement after the other sees one state of the tables, within a transaction.
+    pub repeatable: bool,
+    /// The session does not bound the time of its statements: the engine's bound is set.
+    pub bounded: bool,
+}
+
+/// Reads the answer to [`question`].
+pub(super) fn answer(
+    server: &mut Server,
+    engine: &Engine,
+    state: &State,
+    users: &[Vec<u8>],
+) -> Outcome<Settings> {
+    let unclear = || Failure::refused(&errors::INTERNAL, "the session's settings");
+    let (definitions, cells) = one_row(server)?;
+    let count = engine.variables.len();
+    if cells.len() != 1 + count + 3 * users.len() || definitions.len() != cells.len() {
+        return Err(unclear());
+    }
+    let mut sql = b"SET ".to_vec();
+    let (mut repeatable, mut bounded) = (false, false);
+    for (name, cell) in engine.variables.iter().zip(&cells[1..]) {
+        let text = cell.as_deref();
+        if *name == "tx_isolation" || *name == "transaction_isolation" {
+            repeatable = matches!(text, Some(b"REPEATABLE-READ" | b"SERIALIZABLE"));
+            continue;
+        }
+        if sql.len() > 4 {
+            sql.extend_from_slice(b", ");
+        }
+        sql.extend_from_slice(b"SESSION ");
+        sql.extend_from_slice(name.as_bytes());
+        sql.extend_from_slice(b" = ");
+        let thousands = match *name {
+            "max_statement_time" => 1,
+            "max_execution_time" => 1000,
+            _ => 0,
+        };
+        if thousands > 0 && text.is_some_and(|t| t.iter().all(|b| b"0.".contains(b))) {
+            bounded = true;
+            let bound = engine.seconds.saturating_mul(thousands);
+            sql.extend_from_slice(bound.to_string().as_bytes());
+            continue;
+        }
+        match text {
+            None => sql.extend_from_slice(b"NULL"),
+            Some(text) => {
+                let zone = (*name == "time_zone" && text == b"SYSTEM")
+                    .then(|| system_zone(engine, state))
+                    .transpose()?
+                    .flatten();
+                put_value(zone.as_deref().map_or(text, str::as_bytes), &mut sql)?;
+            }
+        }
+    }
+    let mut statements = vec![sql];
+    for (n, name) in users.iter().enumerate() {
+        let at = 1 + count + 3 * n;
+        let definition = ColumnDefinition::decode(&definitions[at]).map_err(Failure::Backend)?;
+        let mut sql = b"SET ".to_vec();
+        sql.extend_from_slice(name);
+        sql.extend_from_slice(b" = ");
+        let cell = |i: usize| cells[at + i].as_deref();
+        match (cell(0), cell(1), cell(2)) {
+            (Some(value), Some(hex), Some(collation)) => {
+                put_user(&definition, value, hex, collation, &mut sql)?;
+            }
+            _ if was_never_set(&definition) => continue,
+            _ => sql.extend_from_slice(b"NULL"),
+        }
+        statements.push(sql);
+    }
+    Ok(Settings {
+        statements,
+        repeatable,
+        bounded,
+    })
+}
+
+/// A result of one row: its definitions and its cells.
+pub(super) fn one_row(server: &mut Server) -> Outcome<(Vec<Vec<u8>>, Cells)> {
+    let mut definitions = Vec::new();
+    let mut cells = Vec::new();
+    server.begin(Command::Query)?;
+    while !server.tracker.is_complete() {
+        match server.step()? {
+            Step::Err => return Err(server.error()),
+            Step::ColumnDef => definitions.push(server.payload().to_vec()),
+            Step::Row => {
+                cells = TextRow::new(server.payload())
+                    .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(Failure::Backend)?;
+            }
+            _ => {}
+        }
+    }
+    Ok((definitions, cells))
+}
+
+/// A variable that was never set is announced otherwise than one that was set to NULL.
+fn was_never_set(definition: &ColumnDefinition) -> bool {
+    const UNLIMITED: u32 = 1 << 24;
+    definition.column_type == ColumnType::VAR_STRING || definition.length == UNLIMITED
+}
+
+/// The zone that the server calls SYSTEM, if the scratch engine calls another one so.
+fn system_zone(engine: &Engine, state: &State) -> Outcome<Option<String>> {
+    if engine.system_time_zone == state.system_time_zone {
+        return Ok(None);
+    }
+    match TimeZone::parse("SYSTEM", &state.system_time_zone) {
+        TimeZone::UTC => Ok(Some("+00:00".into())),
+        _ => Err(gone("its system's time zone is not that of the server's")),
+    }
+}
+
+/// A number, or a text without anything that would have to be escaped.
+fn put_value(text: &[u8], out: &mut Vec<u8>) -> Outcome<()> {
+    let number = !text.is_empty()
+        && text.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+        && text.iter().filter(|b| **b == b'.').count() <= 1;
+    if number {
+        out.extend_from_slice(text);
+        return Ok(());
+    }
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_,-+:/ .=".contains(b);
+    if !text.iter().all(plain) {
+        return Err(Failure::refused(&errors::SCRATCH_FUNCTION, "a setting"));
+    }
+    out.push(b'\'');
+    out.extend_from_slice(text);
+    out.push(b'\'');
+    Ok(())
+}
+
+/// The value of a user variable as an expression of the same type.
+fn put_user(
+    definition: &ColumnDefinition,
+    value: &[u8],
+    hex: &[u8],
+    collation: &[u8],
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    let name_like = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let unsigned = definition.flags.contains(ColumnFlags::UNSIGNED);
+    let kind = definition.column_type;
+    if kind == ColumnType::LONGLONG && unsigned {
+        out.extend_from_slice(b"CAST(");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b" AS UNSIGNED)");
+    } else if kind == ColumnType::LONGLONG || kind == ColumnType::NEWDECIMAL {
+        out.extend_from_slice(value);
+    } else if kind == ColumnType::DOUBLE {
+        out.extend_from_slice(value);
+        if !value.contains(&b'e') {
+            out.extend_from_slice(b"e0");
+        }
+    } else if collation == b"binary" {
+        out.extend_from_slice(b"x'");
+        out.extend_from_slice(hex);
+        out.push(b'\'');
+    } else {
+        let charset = collation.split(|b| *b == b'_').next().unwrap_or_default();
+        if !collation.iter().all(name_like) || charset.is_empty() {
+            return Err(Failure::refused(&errors::SCRATCH_FUNCTION, "a variable"));
+        }
+        out.push(b'_');
+        out.extend_from_slice(charset);
+        out.extend_from_slice(b" x'");
+        out.extend_from_slice(hex);
+        out.extend_from_slice(b"' COLLATE ");
+        out.extend_from_slice(collation);
+    }
+    Ok(())
+}
+
+/// The variables of [`VARIABLES`] that a server knows, as its own names.
+pub(super) fn known(server: &mut Server) -> Outcome<Vec<&'static str>> {
+    let mut sql =
+        String::from("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation'");
+    for name in VARIABLES {
+        sql.push_str(&format!(", '{name}'"));
+    }
+    sql.push(')');
+    let rows = server.rows(sql.as_bytes())?;
+    let has = |name: &str| {
+        rows.iter()
+            .any(|r| r.first().and_then(Option::as_deref) == Some(name.as_bytes()))
+    };
+    let mut known: Vec<&'static str> = VARIABLES.into_iter().filter(|v| has(v)).collect();
+    if !known.contains(&"tx_isolation") && has("transaction_isolation") {
+        known.push("transaction_isolation");
+    }
+    Ok(known)
+}

@@ -1,0 +1,370 @@
+//! Temporary tables: their definitions, and rows as literals that mean the same in any session.
+
+use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, errors};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole};
+use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
+
+use crate::error::{Failure, Outcome};
+use crate::exchange::Rows;
+
+/// Bytes of an `INSERT`, about.
+const BATCH: usize = 512 << 10;
+/// Bytes of the longest key that the engines of both families take.
+const KEY: u64 = 2000;
+
+/// Quotes a name.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The temporary table's full name.
+pub(super) fn full_name(read: &ScratchRead) -> String {
+    format!("{}.{}", quoted(&read.table.database), quoted(&read.name))
+}
+
+/// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
+pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
+    let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
+    let mut parts = Vec::new();
+    let primary: Vec<&Column> = columns().filter(|c| c.key == KeyRole::Primary).collect();
+    let primary_fits = !primary.is_empty() && fits_key(&primary);
+    let mut counter = false;
+    for column in columns() {
+        let mut text = format!("{} {}", quoted(&column.name), column_type(column, family));
+        if !column.nullable {
+            text.push_str(" NOT NULL");
+        } else {
+            text.push_str(" NULL");
+        }
+        let first_of_key = match column.key {
+            KeyRole::Primary => {
+                primary_fits && primary.first().is_some_and(|c| std::ptr::eq(*c, column))
+            }
+            KeyRole::Unique | KeyRole::Multiple => fits_key(&[column]),
+            KeyRole::None => false,
+        };
+        if column.auto_increment && first_of_key && !counter {
+            counter = true;
+            text.push_str(" AUTO_INCREMENT");
+        } else if let Some(default) = default(column, family) {
+            text.push_str(" DEFAULT ");
+            text.push_str(&default);
+        }
+        if column.on_update {
+            let fsp = column.sql_type.map_or(0, |t| match t.kind {
+                Kind::DateTime { fsp } | Kind::Timestamp { fsp } => fsp,
+                _ => 0,
+            });
+            text.push_str(&format!(" ON UPDATE CURRENT_TIMESTAMP({fsp})"));
+        }
+        if column.invisible {
+            text.push_str(" INVISIBLE");
+        }
+        parts.push(text);
+    }
+    if primary_fits {
+        let names: Vec<String> = primary.iter().map(|c| quoted(&c.name)).collect();
+        parts.push(format!("PRIMARY KEY ({})", names.join(", ")));
+    }
+    for column in columns().filter(|c| fits_key(&[c])) {
+        match column.key {
+            KeyRole::Unique => parts.push(format!("UNIQUE KEY ({})", quoted(&column.name))),
+            KeyRole::Multiple => parts.push(format!("KEY ({})", quoted(&column.name))),
+            _ => {}
+        }
+    }
+    if parts.is_empty() {
+        parts.push("`onionskin$row` TINYINT NOT NULL".into());
+    }
+    let engine = match family {
+        Family::MariaDb => "ENGINE=Aria TRANSACTIONAL=0",
+        Family::MySql => "ENGINE=InnoDB",
+    };
+    format!(
+        "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT CHARSET=utf8mb4",
+        full_name(read),
+        parts.join(", ")
+    )
+}
+
+/// Whether plain columns are read: whether they are those of the snapshot is asked behind the read. A temporary table of the
+/// client's may stand before the table, which then is not the one that the catalog knows.
+pub(super) fn is_checked(read: &ScratchRead) -> bool {
+    let plain = |c: &ScratchColumn| c.carried != Carried::Sealed;
+    read.columns.iter().any(plain)
+}
+
+/// The statement that tells the columns of the table as this session sees it.
+pub(super) fn question(read: &ScratchRead) -> String {
+    let (database, table) = (quoted(&read.table.database), quoted(&read.table.name));
+    format!("SHOW FULL COLUMNS FROM {database}.{table}")
+}
+
+/// Whether the answer to [`question`] has the columns that were read.
+pub(super) fn are_columns(read: &ScratchRead, rows: &Rows) -> bool {
+    let is_text = |cell: Option<&Option<Vec<u8>>>, text: &str| {
+        cell.and_then(Option::as_deref)
+            .is_some_and(|c| c.eq_ignore_ascii_case(text.as_bytes()))
+    };
+    let plain = read.columns.iter().filter(|c| c.carried != Carried::Sealed);
+    let mut columns = plain.map(|c| &read.table.columns[c.index]);
+    columns.all(|column| {
+        let Some(row) = rows.iter().find(|r| is_text(r.first(), &column.name)) else {
+            return false;
+        };
+        let text = column.sql_type.filter(|t| t.is_character());
+        let collation = text.and_then(|t| t.collation).map(|c| c.name());
+        is_text(row.get(1), &column.type_text)
+            && collation.is_none_or(|c| is_text(row.get(2), c))
+            && is_text(row.get(3), if column.nullable { "YES" } else { "NO" })
+    })
+}
+
+fn fits_key(columns: &[&Column]) -> bool {
+    let mut bytes = 0;
+    for column in columns {
+        let Some(ty) = &column.sql_type else {
+            return false;
+        };
+        // their keys are of prefixes
+        let text = column.type_text.to_ascii_lowercase();
+        if text.contains("text") || text.contains("blob") {
+            return false;
+        }
+        bytes += ty.payload_max() + 3;
+    }
+    bytes <= KEY
+}
+
+fn column_type(column: &Column, family: Family) -> String {
+    let mut text = match (&column.protection, &column.sql_type) {
+        (Some(_), Some(ty)) => ty.to_sql(family),
+        _ => column.type_text.clone(),
+    };
+    if let Some(collation) = column.sql_type.and_then(|t| t.collation) {
+        text.push_str(&format!(
+            " CHARACTER SET {} COLLATE {}",
+            collation.charset().name(),
+            collation.name()
+        ));
+    }
+    text
+}
+
+/// A default tells clients, by a flag, that the column has one.
+fn default(column: &Column, family: Family) -> Option<String> {
+    if column.nullable || column.generated {
+        return None;
+    }
+    let large = column
+        .sql_type
+        .is_some_and(|t| (t.is_character() || t.is_binary()) && t.payload_max() >= 0xFF)
+        && column.type_text.to_ascii_lowercase().contains(['b', 't'])
+        && ["text", "blob"]
+            .iter()
+            .any(|w| column.type_text.to_ascii_lowercase().contains(w));
+    let literal = |bytes: &[u8]| {
+        let value = match column.sql_type.is_some_and(|t| t.is_binary()) {
+            true => format!("x'{}'", hex(bytes)),
+            false => format!("_utf8mb4 x'{}'", hex(bytes)),
+        };
+        match large {
+            true => format!("({value})"),
+            false => value,
+        }
+    };
+    match column.default.as_ref()? {
+        Default::Literal(DefaultLiteral::Null) => None,
+        Default::Literal(DefaultLiteral::Value(bytes)) => Some(literal(bytes)),
+        // MariaDB's words are SQL, MySQL's are a value
+        Default::Server(text) if family == Family::MariaDb => Some(text.clone()),
+        Default::Server(text) => {
+            let lower = text.to_ascii_lowercase();
+            if lower.starts_with("current_timestamp") || lower.starts_with("b'") {
+                return Some(text.clone());
+            }
+            Some(literal(text.as_bytes()))
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+/// Makes `INSERT` statements of rows.
+pub(super) struct Loader<'r> {
+    read: &'r ScratchRead,
+    family: Family,
+    head: Vec<u8>,
+    /// The statement so far.
+    pub sql: Vec<u8>,
+    utc: TimeZone,
+    scratch: Vec<u8>,
+    /// Bytes of all rows so far.
+    pub bytes: u64,
+}
+
+impl<'r> Loader<'r> {
+    pub fn new(read: &'r ScratchRead, family: Family) -> Self {
+        let names: Vec<String> = read
+            .columns
+            .iter()
+            .map(|c| quoted(&read.table.columns[c.index].name))
+            .collect();
+        let names = match names.is_empty() {
+            true => "`onionskin$row`".into(),
+            false => names.join(", "),
+        };
+        let head = format!("INSERT INTO {} ({names}) VALUES ", full_name(read));
+        Loader {
+            read,
+            family,
+            head: head.into_bytes(),
+            sql: Vec::new(),
+            utc: TimeZone::parse("+00:00", ""),
+            scratch: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub fn begin_row(&mut self) {
+        match self.sql.is_empty() {
+            true => self.sql.extend_from_slice(&self.head),
+            false => self.sql.push(b','),
+        }
+        self.sql.push(b'(');
+    }
+
+    /// Whether the statement is long enough to be sent.
+    pub fn end_row(&mut self) -> bool {
+        self.sql.push(b')');
+        self.sql.len() >= BATCH
+    }
+
+    /// Adds a cell: an opened payload where the column is sealed, the server's text elsewhere.
+    pub fn cell(&mut self, n: usize, cell: Option<&[u8]>) -> Outcome<()> {
+        if n > 0 {
+            self.sql.push(b',');
+        }
+        let Some(column) = self.read.columns.get(n) else {
+            self.sql.push(b'1');
+            return Ok(());
+        };
+        let Some(cell) = cell else {
+            self.sql.extend_from_slice(b"NULL");
+            return Ok(());
+        };
+        let used = ColumnUse {
+            table: self.read.table.clone(),
+            index: column.index,
+        };
+        self.bytes += cell.len() as u64 + 1;
+        let unfit = || Failure::refused(&errors::SCRATCH_TYPE, used.path());
+        match column.carried {
+            Carried::Sealed => self.payload(&used, cell),
+            Carried::Number => {
+                let number = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
+                if cell.is_empty() || !cell.iter().all(number) {
+                    return Err(unfit());
+                }
+                self.sql.extend_from_slice(cell);
+                Ok(())
+            }
+            Carried::Hex => {
+                if !cell.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(unfit());
+                }
+                let ty = used.column().sql_type;
+                self.introduce(ty.map_or(Charset::Utf8mb4, |t| t.charset()));
+                self.sql.extend_from_slice(cell);
+                self.sql.push(b'\'');
+                Ok(())
+            }
+            Carried::Quoted => {
+                let plain = |b: &u8| b.is_ascii_hexdigit() || b" -:.+".contains(b);
+                if !cell.iter().all(plain) {
+                    return Err(unfit());
+                }
+                self.quote(cell);
+                Ok(())
+            }
+            Carried::Epoch => {
+                let number = |b: &u8| b.is_ascii_digit() || *b == b'.';
+                if cell.is_empty() || !cell.iter().all(number) {
+                    return Err(unfit());
+                }
+                if cell.iter().all(|b| b"0.".contains(b)) {
+                    self.sql.extend_from_slice(b"'0000-00-00 00:00:00'");
+                } else {
+                    self.sql.extend_from_slice(b"FROM_UNIXTIME(");
+                    self.sql.extend_from_slice(cell);
+                    self.sql.push(b')');
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn introduce(&mut self, charset: Charset) {
+        if charset != Charset::Binary {
+            self.sql.push(b'_');
+            self.sql.extend_from_slice(charset.name().as_bytes());
+            self.sql.push(b' ');
+        }
+        self.sql.extend_from_slice(b"x'");
+    }
+
+    fn quote(&mut self, text: &[u8]) {
+        self.sql.push(b'\'');
+        self.sql.extend_from_slice(text);
+        self.sql.push(b'\'');
+    }
+
+    /// An opened value.
+    fn payload(&mut self, used: &ColumnUse, payload: &[u8]) -> Outcome<()> {
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let ctx = FormatContext {
+            time_zone: &self.utc,
+            family: self.family,
+            results_charset: Charset::Binary,
+            pad_char: false,
+        };
+        let damaged = |_| Failure::refused(&errors::TAMPERED, used.path());
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        match ty.kind {
+            Kind::Float => {
+                format_binary(ty, payload, &ctx, &mut text).map_err(damaged)?;
+                let bytes = <[u8; 4]>::try_from(text.as_slice());
+                let bytes = bytes.map_err(|_| Failure::refused(&errors::TAMPERED, used.path()))?;
+                let value = f64::from(f32::from_le_bytes(bytes));
+                self.sql.extend_from_slice(format!("{value:e}").as_bytes());
+            }
+            _ => {
+                format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
+                if ty.is_numeric() || ty.kind == Kind::Year {
+                    self.sql.extend_from_slice(&text);
+                } else if ty.is_temporal() {
+                    self.quote(&text);
+                } else {
+                    self.introduce(ty.charset());
+                    put_hex(&text, &mut self.sql);
+                    self.sql.push(b'\'');
+                }
+            }
+        }
+        self.scratch = text;
+        Ok(())
+    }
+}
