@@ -96,8 +96,8 @@ impl Replay {
                 datadir.display()
             ))
         })?;
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(name);
+        // Without a dot in front: MySQL does not look for tablespaces in hidden directories.
+        let mut prefix = name.to_owned();
         prefix.push(".");
         report_leftovers(datadir, &prefix);
         let mut staging = prefix;

@@ -688,7 +688,7 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     scenery.fails(&arguments, 2, "not of the server");
 
     // What a killed restore left is named.
-    let left = scenery.data(".no.0123456789abcdef.replaying");
+    let left = scenery.data("no.0123456789abcdef.replaying");
     fs::create_dir(&left).expect("made");
     let arguments = [
         "restore",
@@ -733,7 +733,8 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     let left: Vec<_> = fs::read_dir(scenery.home.path())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name())
-        .filter(|name| name.to_string_lossy().starts_with('.'))
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.starts_with('.') || name.ends_with(".replaying"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }

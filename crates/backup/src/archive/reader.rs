@@ -150,7 +150,6 @@ impl Reader {
         place: BinlogPosition,
         gtid: Option<GtidPosition>,
         expected_creation: Option<u32>,
-        torn: Option<Torn>,
     ) -> Self {
         Self {
             stream,
@@ -163,7 +162,7 @@ impl Reader {
             file_created: 0,
             expected_creation,
             group: None,
-            torn,
+            torn: None,
             skipping: false,
             held: None,
             building: None,
@@ -173,6 +172,11 @@ impl Reader {
             cut_off: false,
             failed: None,
         }
+    }
+
+    /// Leaves out what an earlier attempt has found torn.
+    pub fn without(self, torn: Option<Torn>) -> Self {
+        Self { torn, ..self }
     }
 
     /// Waits for the first event of a segment; `None` when there will be no more.

@@ -204,8 +204,8 @@ impl Archiver<'_> {
             place.clone(),
             gtid,
             created,
-            torn,
-        );
+        )
+        .without(torn);
         let reader = Arc::new(Mutex::new(reader));
         loop {
             let first = match locked(&reader).begin() {
