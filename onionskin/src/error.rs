@@ -189,10 +189,13 @@ impl CommandError {
             Self::Archive(error) => match error {
                 ArchiveError::Stream { source, .. } => of_stream(source),
                 ArchiveError::Gap { .. } | ArchiveError::NotASegment(_) => ExitCode::from(3),
-                ArchiveError::InUse(_) | ArchiveError::OtherServer { .. } => ExitCode::from(2),
+                ArchiveError::InUse(_)
+                | ArchiveError::OtherServer { .. }
+                | ArchiveError::OtherBackup(_) => ExitCode::from(2),
                 ArchiveError::Binlog(_)
                 | ArchiveError::Purged(..)
                 | ArchiveError::Reset(_)
+                | ArchiveError::Torn(_)
                 | ArchiveError::MissingGtids { .. } => ExitCode::from(4),
                 _ => ExitCode::FAILURE,
             },

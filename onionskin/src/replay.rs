@@ -6,7 +6,9 @@
 //! directory beside the wanted one, which gets its name when the replay has succeeded.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -57,6 +59,8 @@ pub struct ReplayArguments {
 pub struct Replay {
     plan: Plan,
     keys: KeySet,
+    /// Options without which no server reads the files, from the manifest.
+    options: Vec<String>,
 }
 
 impl ReplayArguments {
@@ -72,7 +76,13 @@ impl ReplayArguments {
         };
         let point = self.until.clone().unwrap_or(Point::End);
         let plan = Plan::new(folder, backup, point, &|header: &Header| header.key(&keys))?;
-        Ok(Some(Replay { plan, keys }))
+        let settings = backup.settings.iter();
+        let options = settings.map(|(name, value)| format!("--{name}={value}"));
+        Ok(Some(Replay {
+            plan,
+            keys,
+            options: options.collect(),
+        }))
     }
 }
 
@@ -86,9 +96,12 @@ impl Replay {
                 datadir.display()
             ))
         })?;
-        let mut staging = std::ffi::OsString::from(".");
-        staging.push(name);
-        staging.push(format!(".{:016x}.replaying", rand::random::<u64>()));
+        // Without a dot in front: MySQL does not look for tablespaces in hidden directories.
+        let mut prefix = name.to_owned();
+        prefix.push(".");
+        report_leftovers(datadir, &prefix);
+        let mut staging = prefix;
+        staging.push(format!("{:016x}{REPLAYING}", rand::random::<u64>()));
         Ok(Staging {
             path: datadir.with_file_name(staging),
             finished: false,
@@ -103,7 +116,10 @@ impl Replay {
             doing: "making a temporary folder",
             source,
         })?;
-        let server = Server::start(&program, datadir, folder.path(), self.plan.has_gtids())?;
+        let mut options = settings(datadir);
+        options.extend(self.options.iter().cloned());
+        let gtids = self.plan.has_gtids();
+        let server = Server::start(&program, datadir, folder.path(), &options, gtids)?;
         let socket = format!("--socket={}", server.socket.display());
         let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&self.keys) };
         let tool = || {
@@ -117,6 +133,32 @@ impl Replay {
         let replayed = self.plan.run(&find, &tool, send, reading_threads());
         server.stop()?;
         Ok(replayed?)
+    }
+}
+
+/// The end of the name of a directory in which a replay goes on.
+const REPLAYING: &str = ".replaying";
+
+/// Directories of restores that were killed hold opened data, and nobody else would find them. They are not removed: another
+/// restore may be writing there.
+fn report_leftovers(datadir: &Path, prefix: &OsStr) {
+    let parent = parent_of(datadir);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(prefix.as_encoded_bytes()) && bytes.ends_with(REPLAYING.as_bytes()) {
+            eprintln!(
+                "onionskin: {} holds the opened data of a restore that was killed, unless one is at work there: remove it",
+                parent.join(name).display()
+            );
+        }
+    }
+}
+
+fn parent_of(datadir: &Path) -> &Path {
+    match datadir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 
@@ -161,11 +203,7 @@ impl Staging {
         // A directory takes the place of an empty one, and of nothing else.
         fs::rename(&self.path, datadir).map_err(failed)?;
         self.finished = true;
-        let parent = match datadir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        fs::File::open(parent)
+        fs::File::open(parent_of(datadir))
             .and_then(|parent| parent.sync_all())
             .map_err(failed)
     }
@@ -190,6 +228,7 @@ impl Server {
         program: &ServerProgram,
         datadir: &Path,
         folder: &Path,
+        options: &[String],
         gtids: bool,
     ) -> Result<Self, CommandError> {
         let failed =
@@ -207,7 +246,9 @@ impl Server {
             .arg(path("datadir", &datadir))
             .arg(path("socket", &socket))
             .arg(path("pid-file", &folder.join("pid")))
-            .arg(path("tmpdir", folder));
+            .arg(path("tmpdir", folder))
+            // The default of MySQL is a folder of an installed server.
+            .arg(path("secure-file-priv", folder));
         command.args([
             "--skip-networking",
             "--skip-grant-tables",
@@ -215,7 +256,7 @@ impl Server {
             "--event-scheduler=OFF",
             "--max-allowed-packet=1G",
         ]);
-        command.args(settings(&datadir));
+        command.args(options);
         match program.family {
             Family::MariaDb => {
                 command.arg("--skip-slave-start");
@@ -251,9 +292,13 @@ impl Server {
                 let said = fs::read_to_string(&log).unwrap_or_default();
                 let errors: Vec<&str> =
                     said.lines().filter(|line| line.contains("ERROR")).collect();
+                // The very last one says only that it gives up.
+                let errors = match errors.len() {
+                    0 => "it says nothing".to_owned(),
+                    count => errors[count.saturating_sub(3)..].join("; "),
+                };
                 return Err(failed(format!(
-                    "does not start on the restored directory ({status}): {}",
-                    errors.last().unwrap_or(&"it says nothing")
+                    "does not start on the restored directory ({status}): {errors}"
                 )));
             }
             thread::sleep(LOOK);

@@ -17,6 +17,8 @@ on_both_servers!(
     a_killed_archiver_loses_and_repeats_nothing,
     a_signal_seals_what_there_is,
     gaps_are_named,
+    a_file_that_its_server_did_not_finish_is_cut_and_passed,
+    a_server_that_is_killed_under_load_only_interrupts,
 );
 
 /// A server with a binlog, and a folder with keys and a configuration for it.
@@ -412,6 +414,113 @@ fn gaps_are_named(kind: Kind) {
     scenery.fails(&["archive", "--to", "log", "--once"], 2, "another server");
 }
 
+/// The binlog file that the server writes.
+fn present_file(scenery: &Scenery) -> PathBuf {
+    let files = scenery.server.connect().text("SHOW BINARY LOGS");
+    let files = files.expect("files");
+    let last = files.lines().last().expect("a file");
+    let name = last.split('\t').next().expect("a name");
+    scenery.server.data_dir().join(name)
+}
+
+fn a_file_that_its_server_did_not_finish_is_cut_and_passed(kind: Kind) {
+    let Some(mut scenery) = Scenery::build(kind, &[]) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100))");
+    // The event that commits has 31 bytes. Without it the file ends between two events, or within one.
+    for (round, cut) in [31, 10, 50, 31].into_iter().enumerate() {
+        session.must(&format!(
+            "INSERT INTO app.t VALUES ({round}, 'before {round}')"
+        ));
+        if round == 3 {
+            // The archive ends where the torn transaction begins.
+            scenery.must(&["archive", "--to", "log", "--once"]);
+        }
+        session.must(&format!(
+            "INSERT INTO app.t VALUES ({round} + 100, 'torn {round}')"
+        ));
+        let file = present_file(&scenery);
+        scenery.server.kill9();
+        let length = fs::metadata(&file).expect("a binlog").len();
+        let opened = fs::OpenOptions::new().write(true).open(&file);
+        opened
+            .expect("a binlog")
+            .set_len(length - cut)
+            .expect("cut");
+        scenery.server.restart();
+        session = scenery.server.connect();
+        session.must(&format!(
+            "INSERT INTO app.t VALUES ({round} + 200, 'after {round}')"
+        ));
+        if round > 0 {
+            scenery.must(&["archive", "--to", "log", "--once"]);
+        }
+    }
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    let list = scenery.must(&["archive", "--to", "log", "--list"]);
+    assert!(list.contains("no gap; of "), "{list}");
+    let text = statements(
+        kind,
+        &scenery.opened(),
+        &["-vv", "--base64-output=decode-rows"],
+    );
+    for round in 0..4 {
+        assert!(contains(&text, &format!("'before {round}'")), "{round}");
+        assert!(contains(&text, &format!("'after {round}'")), "{round}");
+        assert!(!contains(&text, &format!("'torn {round}'")), "{round}");
+    }
+}
+
+fn a_server_that_is_killed_under_load_only_interrupts(kind: Kind) {
+    let Some(mut scenery) = Scenery::build(kind, &[]) else {
+        return;
+    };
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id BIGINT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT)");
+    let mut archiver = scenery.archiver(&["--segment-age", "1"]);
+    for _ in 0..2 {
+        let port = scenery.server.port();
+        let writers: Vec<_> = (0..3)
+            .map(|_| {
+                std::thread::spawn(move || {
+                    let mut session = Session::open(port, "root", "", None);
+                    while session
+                        .run("INSERT INTO app.t (v) VALUES (REPEAT('x', 300000))")
+                        .is_ok()
+                    {}
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(rand::random_range(700..1500)));
+        scenery.server.kill9();
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().expect("a writer"));
+        scenery.server.restart();
+    }
+    let mut session = scenery.server.connect();
+    session.must("INSERT INTO app.t (v) VALUES ('the last')");
+    let rows = session
+        .text("SELECT COUNT(*) FROM app.t")
+        .expect("a number");
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(
+        archiver.try_wait().expect("its state").is_none(),
+        "it goes on"
+    );
+    signal("TERM", archiver.id());
+    assert!(archiver.wait().expect("it ends").success());
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    let list = scenery.must(&["archive", "--to", "log", "--list"]);
+    assert!(list.contains("no gap; of "), "{list}");
+    assert!(rows.parse::<u32>().is_ok_and(|rows| rows > 10), "{rows}");
+    compare_by_replay(&scenery, &["app.t"]);
+}
+
 /// A server on a copy of what was restored, in which no certificates are.
 fn start_on(datadir: &Path) -> Server {
     let options = ServerOptions {
@@ -428,6 +537,13 @@ fn ids(datadir: &Path) -> String {
     session
         .text("SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t")
         .expect("rows")
+}
+
+/// The server's time.
+fn utc(session: &mut Session) -> String {
+    session
+        .text("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%d %H:%i:%s')")
+        .expect("a time")
 }
 
 #[test]
@@ -448,6 +564,8 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100), at TIMESTAMP(6))");
     session.must("INSERT INTO app.t VALUES (1, 'old', NOW(6))");
     let too_early = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
+    std::thread::sleep(Duration::from_millis(1100));
+    let before_the_backup = utc(&mut session);
     session.must("INSERT INTO app.t VALUES (2, 'in the backup', NOW(6))");
     scenery.must(&["backup", "-q", "--to", "base.sealed"]);
 
@@ -474,9 +592,7 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
         session.must(statement);
     }
     std::thread::sleep(Duration::from_millis(1100));
-    let noon = session
-        .text("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%d %H:%i:%s')")
-        .expect("a time");
+    let noon = utc(&mut session);
     std::thread::sleep(Duration::from_millis(1100));
     session.must("INSERT INTO app.t VALUES (5, 'too much', NOW(6))");
     session.must("DELETE FROM app.t WHERE id < 4");
@@ -545,6 +661,67 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     refuse("0-1-999999", 1, "is not in the archive");
     refuse("binlog.000001:4", 1, "lies before the backup");
     refuse("tomorrow", 2, "write a time");
+    refuse(&before_the_backup, 1, "lies before the end of the backup");
+    std::thread::sleep(Duration::from_millis(1100));
+    let behind = utc(&mut session);
+    refuse(&behind, 1, "it may lack transactions");
+    // A file that begins later shows that nothing is missing.
+    session.must("FLUSH BINARY LOGS");
+    scenery.must(&["archive", "--to", "log", "--once"]);
+    let said = restore("to-the-last-second", &["--until", &behind]);
+    assert!(said.contains("at the end of the archive"), "{said}");
+    fs::remove_dir_all(scenery.data("to-the-last-second")).expect("removed");
+
+    // Another server begins with the same file and the same positions, and has come as far.
+    let other = Scenery::build(Kind::MariaDb, &[]).expect("MariaDB is never skipped");
+    fs::copy(scenery.data("keys.json"), other.data("keys.json")).expect("keys");
+    let mut elsewhere = other.server.connect();
+    elsewhere.must("CREATE DATABASE app");
+    elsewhere.must("SET GLOBAL gtid_domain_id = 5");
+    let mut elsewhere = other.server.connect();
+    elsewhere.must("CREATE TABLE app.other (id INT PRIMARY KEY, v TEXT)");
+    elsewhere.must("INSERT INTO app.other VALUES (1, REPEAT('x', 5000))");
+    other.must(&["archive", "--to", "log", "--once"]);
+    let foreign = other.data("log");
+    let arguments = ["restore", "-q", "base.sealed", "--to", "no", "--binlogs"];
+    let arguments = [&arguments[..], &[foreign.to_str().expect("UTF-8")]].concat();
+    scenery.fails(&arguments, 2, "not of the server");
+
+    // What a killed restore left is named.
+    let left = scenery.data("no.0123456789abcdef.replaying");
+    fs::create_dir(&left).expect("made");
+    let arguments = [
+        "restore",
+        "-q",
+        "base.sealed",
+        "--to",
+        "no",
+        "--binlogs",
+        "log",
+    ];
+    let arguments = [&arguments[..], &["--until", &third]].concat();
+    let output = scenery.run(&arguments);
+    let warned = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success()
+            && warned.contains("0123456789abcdef.replaying holds the opened data"),
+        "{warned}"
+    );
+    fs::remove_dir(&left).expect("removed");
+    fs::remove_dir_all(scenery.data("no")).expect("removed");
+
+    // Segments beside backups are none of the business of those who prune backups.
+    fs::copy(scenery.data("base.sealed"), scenery.data("log/base.sealed")).expect("a copy");
+    let count = scenery.segments().len();
+    let listed = scenery.must(&["backup", "list", "--to", "log"]);
+    assert!(listed.contains("  binlog "), "{listed}");
+    let said = scenery.must(&["backup", "prune", "--to", "log", "--keep", "1"]);
+    assert!(
+        said.contains("not a backup of a server (binlog)") && said.contains("0 files"),
+        "{said}"
+    );
+    assert_eq!(scenery.segments().len(), count);
+    fs::remove_file(scenery.data("log/base.sealed")).expect("removed");
     let segments = scenery.segments();
     let mut sealed = fs::read(&segments[0]).expect("a segment");
     let middle = sealed.len() / 2;
@@ -556,7 +733,8 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     let left: Vec<_> = fs::read_dir(scenery.home.path())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name())
-        .filter(|name| name.to_string_lossy().starts_with('.'))
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.starts_with('.') || name.ends_with(".replaying"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::*;
 
@@ -147,6 +148,91 @@ fn a_clone_comes_back_as_a_server() {
     }
 
     scenery.fails(&["restore", "sealed", "--to", "data"], 2, "not empty");
+}
+
+/// A folder for the PATH, with MySQL's own reader of binlogs and client.
+fn programs(scenery: &Scenery) -> String {
+    let folder = scenery.home.path().join("programs");
+    fs::create_dir(&folder).expect("made");
+    for name in ["mysqlbinlog", "mysql"] {
+        let script = folder.join(name);
+        let program = checkout().join(format!("scripts/{name}97"));
+        fs::write(
+            &script,
+            format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()),
+        )
+        .expect("written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", folder.display())
+}
+
+#[test]
+fn a_clone_is_brought_to_a_transaction_or_a_time() {
+    let options = ServerOptions {
+        binlog: Some(Binlog::Row),
+        extra: [
+            "--plugin-load-add=mysql_clone.so",
+            "--gtid-mode=ON",
+            "--enforce-gtid-consistency=ON",
+            // Without these no server reads the copy.
+            "--innodb-data-file-path=ibdata1:12M;ibdata2:12M:autoextend",
+            "--lower-case-table-names=0",
+        ]
+        .map(String::from)
+        .to_vec(),
+        ..ServerOptions::default()
+    };
+    let Some(server) = Server::start(Kind::MySql, options) else {
+        return;
+    };
+    let scenery = Scenery::around(server);
+    let mut session = scenery.server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100))");
+    session.must("INSERT INTO app.t VALUES (1, 'in the backup')");
+    scenery.must(&["backup", "-q", "--source", "clone", "--to", "base.sealed"]);
+    session.must("INSERT INTO app.t VALUES (2, 'behind it')");
+    let executed = |session: &mut Session| session.text("SELECT @@gtid_executed").expect("a set");
+    let set = executed(&mut session);
+    let (uuid, numbers) = set.split_once(':').expect("a set");
+    let second = format!("{uuid}:{}", numbers.rsplit('-').next().expect("a number"));
+    session.must("UPDATE app.t SET v = 'changed' WHERE id = 1");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let noon = session
+        .text("SELECT DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%d %H:%i:%s.%f')")
+        .expect("a time");
+    session.must("DELETE FROM app.t");
+    scenery.must(&["archive", "--to", "log", "--once"]);
+
+    let path = programs(&scenery);
+    let restore = |to: &str, until: &str| {
+        let output = scenery
+            .command(&["restore", "-q", "base.sealed", "--to", to])
+            .args(["--binlogs", "log", "--until", until])
+            .env("PATH", &path)
+            .output()
+            .expect("onionskin runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let options = ServerOptions {
+            extra: vec!["--innodb-data-file-path=ibdata1:12M;ibdata2:12M:autoextend".into()],
+            ..ServerOptions::default()
+        };
+        let data = scenery.home.path().join(to);
+        let server = Server::start_on(Kind::MySql, options, &data);
+        let mut session = server.connect();
+        let rows = session
+            .text("SELECT GROUP_CONCAT(id, ' ', v ORDER BY id) FROM app.t")
+            .expect("rows");
+        (rows, executed(&mut session))
+    };
+    let (rows, gtids) = restore("by-gtid", &second);
+    assert_eq!(rows, "1 in the backup,2 behind it");
+    assert!(gtids.contains(&set), "{gtids}: {set}");
+    let (rows, _) = restore("by-time", &noon);
+    assert_eq!(rows, "1 changed,2 behind it");
 }
 
 #[test]

@@ -64,6 +64,20 @@ pub struct Server {
     pub family: String,
     /// `@@version`
     pub version: String,
+    /// `@@server_uuid` of MySQL, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+}
+
+impl Server {
+    /// A server of which no more is known.
+    pub fn new(family: &str, version: impl Into<String>) -> Self {
+        Self {
+            family: family.to_owned(),
+            version: version.into(),
+            uuid: None,
+        }
+    }
 }
 
 /// A place in a binlog.
@@ -192,8 +206,8 @@ mod tests {
         });
         let full = Manifest {
             server: Some(Server {
-                family: "mariadb".into(),
-                version: "10.11.19-MariaDB".into(),
+                uuid: Some("3e11fa47-71ca-11e1-9e33-c80aa9429562".into()),
+                ..Server::new("mariadb", "10.11.19-MariaDB")
             }),
             binlog: Some(BinlogPosition {
                 file: "binlog.000002".into(),

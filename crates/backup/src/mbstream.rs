@@ -308,10 +308,7 @@ fn describe(manifest: &mut Manifest, info: &str) {
             (found.trim() == name).then(|| value.trim())
         })
     };
-    manifest.server = value("server_version").map(|version| Server {
-        family: "mariadb".into(),
-        version: version.into(),
-    });
+    manifest.server = value("server_version").map(|version| Server::new("mariadb", version));
     let lsn = |name| value(name).and_then(|number| number.parse().ok());
     manifest.lsn = lsn("innodb_from_lsn")
         .zip(lsn("innodb_to_lsn"))

@@ -284,6 +284,26 @@ mod tests {
     }
 
     #[test]
+    fn segments_of_a_binlog_archive_are_not_judged() {
+        let mut catalogue = daily(4);
+        for segment in 0..3 {
+            // Newer than all backups: they take no place among those that are kept.
+            catalogue
+                .entries
+                .push(entry(&format!("binlog.{segment}"), NOW - 3 + segment, None));
+            if let Ok(content) = &mut catalogue.entries[4 + segment as usize].content {
+                content.manifest.source = crate::archive::SOURCE.into();
+            }
+        }
+        let fates = judge(&catalogue, &[Keep::Newest(1)], NOW);
+        assert_eq!(fates[..2], [Fate::Remove, Fate::Remove]);
+        assert_eq!(fates[2..4], [Fate::KeepAsBase, Fate::Keep]);
+        for fate in &fates[4..] {
+            assert!(matches!(fate, Fate::LeaveAlone(reason) if reason.contains("(binlog)")));
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_left_alone() {
         let mut catalogue = daily(6);
         catalogue.entries[5].content = Err(StreamError::Trailer);

@@ -208,10 +208,7 @@ impl Dump {
             true => "mariadb",
             false => "mysql",
         };
-        Some(Server {
-            family: family.into(),
-            version: version.into(),
-        })
+        Some(Server::new(family, version))
     }
 }
 

@@ -87,8 +87,9 @@ impl Clone<'_> {
             }
         }
         manifest.server = Some(Server {
-            family: "mysql".into(),
-            version,
+            // Of the original: the copy's server makes its own.
+            uuid: ask(&mut conn, "SELECT @@server_uuid")?,
+            ..Server::new("mysql", version)
         });
         let (room, copy) = match self.backend {
             Backend::Unix(_) => self.local(&mut conn)?,

@@ -30,7 +30,7 @@ use std::{io, path::PathBuf};
 
 use onionskin_rowstream::{binlog::BinlogError, client::ClientError};
 
-use crate::StreamError;
+use crate::{StreamError, manifest::BinlogPosition};
 
 pub use segment::Segment;
 pub use writer::{ArchiveOptions, archive};
@@ -97,6 +97,12 @@ pub enum ArchiveError {
         "the server's {0} is not the file that the archive holds the beginning of: its binlog was reset; begin a new archive in another folder with a new backup"
     )]
     Reset(String),
+    /// A file ends within a transaction.
+    #[error(
+        "the server's {} ends within a transaction, which begins at {}: let mariadb-binlog or mysqlbinlog look at that file; if the server cannot finish it, begin a new archive in another folder with a new backup",
+        .0.file, .0.position
+    )]
+    Torn(BinlogPosition),
     /// GTIDs are missing between two files.
     #[error(
         "GTIDs are missing: {file} begins after {begins}, but the archive has come to {archived}"
@@ -109,6 +115,9 @@ pub enum ArchiveError {
         /// What the archive holds.
         archived: String,
     },
+    /// A backup and an archive that do not belong together.
+    #[error("the archive is not of the server that the backup was made of: {0}")]
+    OtherBackup(String),
     /// The wanted point is not between the backup and the end of the archive.
     #[error("{0}")]
     Point(String),

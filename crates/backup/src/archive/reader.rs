@@ -2,6 +2,10 @@
 //!
 //! A segment ends between two transactions: before a GTID event, which begins one on every supported server; at a heartbeat,
 //! which a server sends when it has sent everything; and at the end of a file.
+//!
+//! A server that is killed while it writes may leave a file whose last transaction is not whole. MariaDB leaves it there, rolls
+//! the transaction back, and begins the next file as if it had never been. Its events may have gone into the segment by the
+//! time that is known, so the segment is given up with [`ArchiveError::Torn`] and read again, this time without them.
 
 use std::{
     io,
@@ -14,13 +18,13 @@ use std::{
 
 use onionskin_rowstream::{
     binlog::{
-        BinlogError, EventStream, GtidPosition,
-        event::{EventHead, GtidEvent, HEAD, MAGIC, decode_rotate, kind, without_creation},
+        BinlogError, EventStream, Gtid, GtidPosition,
+        event::{EventHead, GtidEvent, HEAD, MAGIC, Query, decode_rotate, kind, without_creation},
     },
-    client::Family,
+    client::{ClientError, Family},
 };
 
-use super::{ArchiveError, SOURCE, Segment};
+use super::{ArchiveError, SOURCE, Segment, writer::NOT_IN_BINLOG};
 use crate::{
     Manifest,
     manifest::{BinlogPosition, Server},
@@ -57,6 +61,56 @@ struct Building {
     done: bool,
 }
 
+/// A file whose last transaction its server did not finish.
+#[derive(Debug, Clone)]
+pub(super) struct Torn {
+    /// Where the transaction begins.
+    pub begins: BinlogPosition,
+    /// The file that follows.
+    pub next: BinlogPosition,
+}
+
+/// The transaction that is being read.
+struct Group {
+    /// Where its GTID event begins.
+    begins: BinlogPosition,
+    /// Added to those that the archive holds when the transaction is whole.
+    gtid: Option<Gtid>,
+    /// An event that commits it must come: behind BEGIN, which MariaDB leaves out.
+    begun: bool,
+    whole: bool,
+}
+
+impl Group {
+    /// Whether the group ends with this event.
+    fn follow(&mut self, head: EventHead, body: &[u8]) -> Result<bool, BinlogError> {
+        let ends = match head.kind {
+            kind::XID | kind::XA_PREPARE | kind::TRANSACTION_PAYLOAD | kind::INCIDENT => true,
+            kind::QUERY => {
+                let sql = Query::decode(body, false)?.sql.trim_ascii();
+                let is = |word: &str| sql.eq_ignore_ascii_case(word.as_bytes());
+                let begins = |words: &str| {
+                    let words = words.as_bytes();
+                    (sql.get(..words.len())).is_some_and(|start| start.eq_ignore_ascii_case(words))
+                };
+                match self.begun {
+                    true => is("COMMIT") || is("ROLLBACK"),
+                    false if is("BEGIN") || begins("XA START") || begins("XA BEGIN") => {
+                        self.begun = true;
+                        false
+                    }
+                    false => true,
+                }
+            }
+            // Too long for a COMMIT.
+            kind::MARIA_QUERY_COMPRESSED | kind::EXECUTE_LOAD_QUERY => !self.begun,
+            _ => false,
+        };
+        self.whole |= ends;
+        Ok(ends)
+    }
+}
+
 pub(super) struct Reader {
     stream: EventStream,
     identity: Identity,
@@ -70,13 +124,20 @@ pub(super) struct Reader {
     file_created: u32,
     /// Of the file that the archive holds the beginning of, when it is resumed there.
     expected_creation: Option<u32>,
-    in_group: bool,
+    /// The last transaction, until something shows that it is over.
+    group: Option<Group>,
+    /// What an earlier attempt has found.
+    torn: Option<Torn>,
+    /// An event of the torn transaction was left out.
+    skipping: bool,
     held: Option<Held>,
     building: Option<Building>,
     out: Vec<u8>,
     out_at: usize,
     /// The stream gives no more: the end was asked for, or the connection is gone.
     pub ended: bool,
+    /// It ended at the end of a torn file: the log goes on.
+    pub cut_off: bool,
     pub failed: Option<ArchiveError>,
 }
 
@@ -100,14 +161,22 @@ impl Reader {
             format: Vec::new(),
             file_created: 0,
             expected_creation,
-            in_group: false,
+            group: None,
+            torn: None,
+            skipping: false,
             held: None,
             building: None,
             out: Vec::new(),
             out_at: 0,
             ended: false,
+            cut_off: false,
             failed: None,
         }
+    }
+
+    /// Leaves out what an earlier attempt has found torn.
+    pub fn without(self, torn: Option<Torn>) -> Self {
+        Self { torn, ..self }
     }
 
     /// Waits for the first event of a segment; `None` when there will be no more.
@@ -159,14 +228,88 @@ impl Reader {
         };
         Ok(Manifest {
             server: Some(Server {
-                family: family.into(),
-                version: self.identity.version.clone(),
+                uuid: self.identity.server_uuid.clone(),
+                ..Server::new(family, self.identity.version.clone())
             }),
             binlog: Some(segment.next.clone()),
             gtid: segment.gtid_after.clone(),
             segment: Some(segment),
             ..Manifest::new(SOURCE)
         })
+    }
+
+    /// Whether no transaction is being read.
+    fn is_between(&self) -> bool {
+        self.group.as_ref().is_none_or(|group| group.whole)
+    }
+
+    /// The server has more to say, or nothing: it never does within a transaction.
+    fn end_group(&mut self) {
+        self.count_group();
+        self.group = None;
+    }
+
+    /// The transaction is whole.
+    fn count_group(&mut self) {
+        let gtid = self.group.as_mut().and_then(|group| group.gtid.take());
+        if let (Some(all), Some(gtid)) = (&mut self.gtid, gtid) {
+            all.add(&gtid);
+        }
+    }
+
+    /// Leaves out an event of the transaction that its server did not finish.
+    fn skip(&mut self, head: EventHead) -> Result<(), ArchiveError> {
+        let begins = matches!(
+            head.kind,
+            kind::GTID | kind::ANONYMOUS_GTID | kind::GTID_TAGGED | kind::MARIA_GTID
+        );
+        // Only the end of the file may follow.
+        if begins == self.skipping || matches!(head.kind, kind::ROTATE | kind::STOP) {
+            return Err(
+                BinlogError::Malformed("end of a file that its server did not finish").into(),
+            );
+        }
+        // The next file's list of GTIDs must show that nothing else is missing.
+        if self.gtid.is_none() || head.kind == kind::ANONYMOUS_GTID {
+            return Err(ArchiveError::Torn(self.place.clone()));
+        }
+        self.skipping = true;
+        Ok(())
+    }
+
+    /// The file ends although its server did not say so.
+    fn end_file(&mut self, next: BinlogPosition) -> Result<(), ArchiveError> {
+        self.torn.take_if(|torn| torn.begins == self.place);
+        if self.building.is_none() {
+            // There is nothing behind the last segment; where the log goes on must be noted all the same.
+            self.begin_segment()?;
+        }
+        self.skipping = false;
+        self.end_segment();
+        self.place = next;
+        self.format.clear();
+        Ok(())
+    }
+
+    /// The server cannot read on in this file.
+    fn end_torn(&mut self, error: BinlogError) -> Result<(), ArchiveError> {
+        match &self.torn {
+            Some(torn) if torn.begins == self.place && self.gtid.is_some() => {
+                let next = torn.next.clone();
+                self.end_file(next)?;
+                self.ended = true;
+                self.cut_off = true;
+                Ok(())
+            }
+            // A second attempt finds nothing else.
+            Some(_) => Err(error.into()),
+            None => {
+                let group = self.group.take_if(|group| !group.whole);
+                Err(ArchiveError::Torn(
+                    group.map_or_else(|| self.place.clone(), |group| group.begins),
+                ))
+            }
+        }
     }
 
     fn end_segment(&mut self) {
@@ -189,26 +332,29 @@ impl Reader {
         if let Some(held) = self.held.take() {
             return self.take(held.head, &held.bytes, held.checksum);
         }
+        let between = self.is_between();
         let (head, bytes, checksum) = match self.stream.next_event() {
             Ok(Some(event)) => (event.head, event.bytes.to_vec(), event.checksum),
             // A server says so when it has sent all that was committed.
             Ok(None) => {
-                self.in_group = false;
+                self.end_group();
                 self.ended = true;
                 self.end_segment();
                 return Ok(());
             }
             // A server that was shut down: what came before its last word is whole.
-            Err(error) if error.is_disconnect() && !self.in_group => {
+            Err(error) if error.is_disconnect() && between => {
                 self.ended = true;
                 self.end_segment();
                 return Ok(());
             }
+            // The file of a killed server ends within an event, which no server sends beyond.
+            Err(error) if is_truncated(&error) => return self.end_torn(error),
             Err(error) => return Err(error.into()),
         };
         match head.kind {
             kind::HEARTBEAT | kind::HEARTBEAT_V2 => {
-                self.in_group = false;
+                self.end_group();
                 if self.is_due() {
                     self.end_segment();
                 }
@@ -216,12 +362,12 @@ impl Reader {
             }
             kind::ROTATE if head.is_artificial() => {
                 let (file, position) = decode_rotate(&bytes[HEAD..bytes.len() - checksum])?;
-                self.in_group = false;
                 if file != self.place.file {
                     // The file ended without a word, when its server was killed.
-                    self.end_segment();
-                    self.place = BinlogPosition { file, position };
-                    self.format.clear();
+                    if let Some(group) = self.group.take_if(|group| !group.whole) {
+                        return Err(ArchiveError::Torn(group.begins));
+                    }
+                    self.end_file(BinlogPosition { file, position })?;
                 }
                 Ok(())
             }
@@ -240,7 +386,7 @@ impl Reader {
             kind::GTID | kind::ANONYMOUS_GTID | kind::GTID_TAGGED | kind::MARIA_GTID
                 if self.is_due() =>
             {
-                self.in_group = false;
+                self.end_group();
                 self.end_segment();
                 self.held = Some(Held {
                     head,
@@ -256,6 +402,13 @@ impl Reader {
     /// Appends an event to the segment, which begins with it if there is none.
     fn take(&mut self, head: EventHead, bytes: &[u8], checksum: usize) -> Result<(), ArchiveError> {
         let body = &bytes[HEAD..bytes.len() - checksum];
+        if self
+            .torn
+            .as_ref()
+            .is_some_and(|torn| torn.begins == self.place)
+        {
+            return self.skip(head);
+        }
         self.follow_gtids(head, body)?;
         if self.building.is_none() {
             self.begin_segment()?;
@@ -270,10 +423,13 @@ impl Reader {
             _ => None,
         };
         if let Some(event) = event {
-            self.in_group = true;
-            if let (Some(all), Some(gtid)) = (&mut self.gtid, &event.gtid) {
-                all.add(gtid);
-            }
+            self.end_group();
+            self.group = Some(Group {
+                begins: self.place.clone(),
+                gtid: event.gtid.clone(),
+                begun: self.identity.family == Family::MariaDb && !event.standalone,
+                whole: false,
+            });
             let time = event
                 .committed
                 .unwrap_or(u64::from(head.timestamp) * 1_000_000);
@@ -284,6 +440,11 @@ impl Reader {
                 segment.last_commit = Some(time);
             }
         }
+        if let Some(group) = &mut self.group
+            && group.follow(head, body)?
+        {
+            self.count_group();
+        }
         self.out.extend_from_slice(bytes);
         if let Some(building) = &mut self.building {
             building.size += bytes.len() as u64;
@@ -293,14 +454,11 @@ impl Reader {
                 let (file, position) = decode_rotate(body)?;
                 self.place = BinlogPosition { file, position };
                 self.format.clear();
-                self.in_group = false;
+                self.end_group();
                 self.end_segment();
             }
             _ => {
                 self.place.position = follow(self.place.position, head.end);
-                if head.kind == kind::STOP {
-                    self.in_group = false;
-                }
             }
         }
         Ok(())
@@ -363,6 +521,16 @@ impl Reader {
         // What cannot be read any more (sets with tags) is no longer known either.
         self.gtid = listed;
         Ok(())
+    }
+}
+
+/// Both families say it in words only.
+fn is_truncated(error: &BinlogError) -> bool {
+    match error {
+        BinlogError::Client(ClientError::Server { code, message }) => {
+            *code == NOT_IN_BINLOG && message.contains("truncated in the middle of event")
+        }
+        _ => false,
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
     thread,
 };
 
+use chrono::DateTime;
 use onionskin_rowstream::binlog::{
     Gtid, GtidPosition,
     event::{EventHead, FormatDescription, GtidEvent, HEAD, MAGIC, kind},
@@ -66,8 +67,15 @@ pub struct Plan {
     from: BinlogPosition,
     /// What the backup holds already, if known.
     held: Option<String>,
+    /// When the backup was made, in microseconds since 1970; 0 if that is not known.
+    created: u64,
+    /// The latest time known of a transaction that the backup holds.
+    held_time: u64,
     point: Point,
 }
+
+/// A transaction whose time is so much later than those of both its neighbours has another clock than they.
+const OTHER_CLOCK: u64 = 60_000_000;
 
 impl Plan {
     /// Finds the segments from where the backup stands in the binlog; an error if some are missing, or if the point is
@@ -99,6 +107,9 @@ impl Plan {
                 None => "nothing".into(),
             });
         };
+        // Not needed, and so it may be gone; if it is there, it tells a time.
+        let before = first.checked_sub(1).and_then(|place| found.get(place));
+        let before = before.and_then(|found| read_segment(found, keys).ok());
         let mut segments: Vec<(Found, Segment)> = Vec::new();
         for found in found.into_iter().skip(first) {
             let segment = read_segment(&found, keys)?;
@@ -113,8 +124,17 @@ impl Plan {
         {
             return missing(place_text(&segment.next));
         }
+        let mut held_time = before.and_then(|segment| segment.last_commit);
+        if let (Some((_, first)), Some((_, last))) = (segments.first(), segments.last()) {
+            check_origin(backup, first, last)?;
+            if first.first != *from {
+                held_time = held_time.max(first.first_commit.filter(|_| first.transactions > 0));
+            }
+        }
         let plan = Self {
             segments,
+            created: backup.created.saturating_mul(1_000_000),
+            held_time: held_time.unwrap_or(0),
             from: from.clone(),
             held: backup.gtid.clone(),
             point,
@@ -165,9 +185,46 @@ impl Plan {
                     ));
                 }
             }
-            Point::Time(_) | Point::End => {}
+            Point::Time(limit) => self.check_time(*limit)?,
+            Point::End => {}
         }
         Ok(())
+    }
+
+    /// Nothing that the backup holds can be taken back, and what the archive does not reach cannot be known.
+    fn check_time(&self, limit: u64) -> Result<(), ArchiveError> {
+        if self.created == 0 {
+            return Err(ArchiveError::Point(
+                "the backup does not say when it was made: name a GTID or a place instead of a time".into(),
+            ));
+        }
+        // It is noted in whole seconds.
+        if limit < self.created + 1_000_000 {
+            return Err(ArchiveError::Point(format!(
+                "{} lies before the end of the backup, which was made at {}: restore an older backup, or name a GTID",
+                time_text(limit),
+                time_text(self.created)
+            )));
+        }
+        check_held(self.held_time, limit)?;
+        let latest = self.segments.iter().map(|(_, segment)| {
+            let last = segment.last_commit.unwrap_or(0);
+            last.max(u64::from(segment.file_created) * 1_000_000)
+        });
+        match latest.max().unwrap_or(0) {
+            latest if latest < limit => Err(not_reached(latest, limit)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the archive is known to reach a time, although no transaction is as late: a file that begins then holds all
+    /// that follows, and those before it all that came before.
+    fn has_file_since(&self, limit: u64) -> bool {
+        let mut created = self
+            .segments
+            .iter()
+            .map(|(_, segment)| segment.file_created);
+        created.any(|created| u64::from(created) * 1_000_000 >= limit)
     }
 
     /// How many segments there are.
@@ -216,14 +273,22 @@ impl Plan {
                 next: None,
             },
             stopped: false,
+            before: self.created,
+            held: 0,
+            behind: None,
         };
         let mut error = None;
         for (found, segment) in &self.segments {
-            if cut.stopped || result.is_err() {
+            if cut.is_settled() || result.is_err() {
                 break;
             }
             match one(found, segment, keys, tool, &mut input, &mut cut, threads) {
-                Ok(true) => {}
+                Ok(true) => {
+                    if let Err(refused) = cut.check_times() {
+                        error = Some(refused);
+                        break;
+                    }
+                }
                 Ok(false) => result = Err(()),
                 Err(failure) => {
                     error = Some(failure);
@@ -248,8 +313,122 @@ impl Plan {
                 "transaction {gtid} is not in the archive behind the backup"
             )));
         }
+        if let Point::Time(limit) = self.point
+            && !cut.stopped
+            && !self.has_file_since(limit)
+        {
+            return Err(not_reached(cut.before, limit));
+        }
         Ok(cut.replayed)
     }
+}
+
+/// Whether the archive continues this backup. Positions alone do not say so: every server begins with the same ones.
+fn check_origin(backup: &Manifest, first: &Segment, last: &Segment) -> Result<(), ArchiveError> {
+    let other = |what: String| Err(ArchiveError::OtherBackup(what));
+    let family = match first.server_uuid {
+        Some(_) => "mysql",
+        None => "mariadb",
+    };
+    if let Some(server) = &backup.server {
+        if server.family != family {
+            return other(format!(
+                "the one is of {family}, the other of {}",
+                server.family
+            ));
+        }
+        if let (Some(archived), Some(uuid)) = (&first.server_uuid, &server.uuid)
+            && archived != uuid
+        {
+            return other(format!(
+                "the one is of server {archived}, the other of {uuid}"
+            ));
+        }
+    }
+    let Some(held) = &backup.gtid else {
+        return Ok(());
+    };
+    let parse = |text: &str| match first.server_uuid {
+        Some(_) => GtidPosition::parse_mysql(text),
+        None => GtidPosition::parse_mariadb(text),
+    };
+    let reaches = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if let Some(before) = reaches(&first.gtid_before)
+        && !holds(&parse(held)?, &parse(&before)?, None)
+    {
+        return other(format!(
+            "the archive begins behind the GTIDs {before}, and the backup holds {held}"
+        ));
+    }
+    if let Some(after) = reaches(&last.gtid_after)
+        && !holds(&parse(&after)?, &parse(held)?, first.server_uuid.as_deref())
+    {
+        return other(format!(
+            "the archive holds GTIDs up to {after}, and the backup holds {held}"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether all of `inner` is in `outer`. `own` is the UUID of the MySQL server that alone matters: what others committed may be
+/// known to a server, by its own cloning for example, without being in its binlog.
+fn holds(outer: &GtidPosition, inner: &GtidPosition, own: Option<&str>) -> bool {
+    match (outer, inner) {
+        (GtidPosition::MySql(outer), GtidPosition::MySql(inner)) => {
+            let own: Option<String> = own.map(|own| own.replace('-', "").to_ascii_lowercase());
+            let matters = |uuid: &[u8; 16]| {
+                let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+                own.as_ref().is_none_or(|own| *own == text)
+            };
+            let within = |source, (from, to): &(u64, u64)| {
+                let all: Option<&Vec<(u64, u64)>> = outer.get(source);
+                all.is_some_and(|all| all.iter().any(|(a, b)| a <= from && to <= b))
+            };
+            inner
+                .iter()
+                .filter(|((uuid, _), _)| matters(uuid))
+                .all(|(source, intervals)| intervals.iter().all(|part| within(source, part)))
+        }
+        (outer, GtidPosition::MariaDb(inner)) => {
+            inner.iter().all(|(domain, (server, sequence))| {
+                outer.contains(&Gtid::MariaDb {
+                    domain: *domain,
+                    server: *server,
+                    sequence: *sequence,
+                })
+            })
+        }
+        _ => false,
+    }
+}
+
+/// What the backup holds already ends before the time.
+fn check_held(held: u64, limit: u64) -> Result<(), ArchiveError> {
+    match held < limit {
+        true => Ok(()),
+        false => Err(ArchiveError::Point(format!(
+            "the backup holds a transaction of {}, which is not before {}: restore an older backup, or name a GTID",
+            time_text(held),
+            time_text(limit)
+        ))),
+    }
+}
+
+fn not_reached(latest: u64, limit: u64) -> ArchiveError {
+    ArchiveError::Point(format!(
+        "the archive reaches {}, so it may lack transactions before {}: archive what the server has written since (after \
+         FLUSH BINARY LOGS the archive knows that it has come so far), or restore all that there is, without --until",
+        time_text(latest),
+        time_text(limit)
+    ))
+}
+
+/// In UTC.
+fn time_text(micros: u64) -> String {
+    i64::try_from(micros)
+        .ok()
+        .and_then(DateTime::from_timestamp_micros)
+        .map_or_else(|| "an unknown time".into(), |time| time.to_string())
 }
 
 /// Replays one segment; false if the client takes no more.
@@ -321,13 +500,24 @@ struct Cut {
     point: Point,
     replayed: Replayed,
     stopped: bool,
+    /// The time of the last transaction before the border; of the backup, if there was none.
+    before: u64,
+    /// The latest time of the transactions that the backup holds.
+    held: u64,
+    /// The time of the first transaction behind the one that was left out.
+    behind: Option<u64>,
 }
 
 impl Cut {
     /// Whether the transaction that begins here is wanted.
     fn takes(&mut self, place: &BinlogPosition, event: &GtidEvent, time: u64) -> bool {
         let key = |place: &BinlogPosition| (file_number(&place.file), place.position);
-        if self.stopped || key(place) < key(&self.from) {
+        if self.stopped {
+            self.behind.get_or_insert(time);
+            return false;
+        }
+        if key(place) < key(&self.from) {
+            self.held = self.held.max(time);
             return false;
         }
         let done = Done {
@@ -348,8 +538,41 @@ impl Cut {
             return false;
         }
         self.replayed.transactions += 1;
+        self.before = time;
         self.replayed.last = Some(done);
         true
+    }
+}
+
+impl Cut {
+    /// Whether nothing in later segments matters. A border by time wants to see what is behind it.
+    fn is_settled(&self) -> bool {
+        self.stopped && (self.behind.is_some() || !matches!(self.point, Point::Time(_)))
+    }
+
+    /// Whether the border by time is where people think it is.
+    fn check_times(&self) -> Result<(), ArchiveError> {
+        let Point::Time(limit) = self.point else {
+            return Ok(());
+        };
+        check_held(self.held, limit)?;
+        if let (Some(stop), Some(behind)) = (&self.replayed.next, self.behind)
+            && behind < limit
+            && stop.time > self.before.max(behind) + OTHER_CLOCK
+        {
+            let name = match &stop.gtid {
+                Some(gtid) => format!("transaction {gtid}"),
+                None => "a transaction".into(),
+            };
+            return Err(ArchiveError::Point(format!(
+                "{name} says that it is of {}, but the next one is of {}: its session has set the time, or the clock was \
+                 changed, so it is not clear where {} is: name a GTID or a place",
+                time_text(stop.time),
+                time_text(behind),
+                time_text(limit)
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -504,5 +727,177 @@ impl<W: Write> Filter<'_, W> {
     fn grows(&self) -> bool {
         let size = self.event.get(9..13).and_then(|size| size.try_into().ok());
         size.map(u32::from_le_bytes) != Some(HEAD as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Server;
+
+    const SECOND: u64 = 1_000_000;
+    const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    const OTHER: &str = "4e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn place(position: u64) -> BinlogPosition {
+        BinlogPosition {
+            file: "binlog.000001".into(),
+            position,
+        }
+    }
+
+    fn segment(uuid: Option<&str>, before: &str, after: &str) -> Segment {
+        Segment {
+            server_id: 1,
+            server_uuid: uuid.map(str::to_owned),
+            first: place(4),
+            next: place(1000),
+            file_created: 900,
+            gtid_before: Some(before.into()),
+            gtid_after: Some(after.into()),
+            transactions: 9,
+            first_commit: Some(950 * SECOND),
+            last_commit: Some(2000 * SECOND),
+        }
+    }
+
+    fn cut(limit: u64) -> Cut {
+        Cut {
+            from: place(500),
+            point: Point::Time(limit * SECOND),
+            replayed: Replayed {
+                transactions: 0,
+                end: place(500),
+                last: None,
+                next: None,
+            },
+            stopped: false,
+            before: 1000 * SECOND,
+            held: 0,
+            behind: None,
+        }
+    }
+
+    /// Transactions by place and second, as far as they are taken.
+    fn taken(cut: &mut Cut, all: &[(u64, u64)]) -> Vec<u64> {
+        let event = GtidEvent {
+            gtid: None,
+            committed: None,
+            standalone: false,
+            xa: false,
+        };
+        let wanted = |(at, time): &&(u64, u64)| cut.takes(&place(*at), &event, time * SECOND);
+        all.iter().filter(wanted).map(|(at, _)| *at).collect()
+    }
+
+    #[test]
+    fn a_time_is_a_border_only_where_it_is_one() {
+        let mut plain = cut(1010);
+        let all = [
+            (400, 999),
+            (500, 1005),
+            (600, 1009),
+            (700, 1010),
+            (800, 1011),
+        ];
+        assert_eq!(taken(&mut plain, &all), [500, 600]);
+        assert!(plain.is_settled() && plain.check_times().is_ok());
+        // Long statements of MariaDB come behind shorter ones that began later.
+        let mut long = cut(1010);
+        taken(&mut long, &[(500, 1009), (600, 1010), (700, 1001)]);
+        assert!(long.check_times().is_ok());
+        // One session has set its time.
+        let mut set = cut(1010);
+        assert_eq!(taken(&mut set, &[(500, 1002), (600, 5000)]), [500]);
+        assert!(!set.is_settled(), "the next segment tells");
+        taken(&mut set, &[(700, 1003)]);
+        let error = set.check_times().unwrap_err().to_string();
+        assert!(error.contains("it is not clear"), "{error}");
+        // The backup holds what came later.
+        let mut late = cut(1010);
+        taken(&mut late, &[(400, 1020), (500, 1005)]);
+        let error = late.check_times().unwrap_err().to_string();
+        assert!(error.contains("restore an older backup"), "{error}");
+    }
+
+    #[test]
+    fn a_time_lies_between_the_backup_and_the_end_of_the_archive() {
+        let found = Found {
+            path: "x".into(),
+            place: place(4),
+        };
+        let mut plan = Plan {
+            segments: vec![(found, segment(None, "", "0-1-9"))],
+            from: place(500),
+            held: None,
+            created: 1000 * SECOND,
+            held_time: 0,
+            point: Point::End,
+        };
+        let refused = |plan: &Plan, limit: u64, text: &str| {
+            let error = plan.check_time(limit * SECOND).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        refused(&plan, 999, "before the end of the backup");
+        // The backup may have been made at the end of that second.
+        assert!(plan.check_time(1001 * SECOND - 1).is_err());
+        assert!(plan.check_time(1001 * SECOND).is_ok());
+        assert!(plan.check_time(2000 * SECOND).is_ok());
+        refused(&plan, 2001, "it may lack transactions");
+        plan.held_time = 1500 * SECOND;
+        refused(&plan, 1500, "restore an older backup");
+        // The next file shows that nothing came until then.
+        plan.segments[0].1.file_created = 3000;
+        assert!(plan.check_time(3000 * SECOND).is_ok() && plan.has_file_since(3000 * SECOND));
+        refused(&plan, 3001, "it may lack transactions");
+        plan.created = 0;
+        refused(&plan, 2000, "name a GTID");
+    }
+
+    #[test]
+    fn a_backup_and_an_archive_are_of_one_server() {
+        let backup = |family: &str, uuid: Option<&str>, gtid: &str| Manifest {
+            server: Some(Server {
+                uuid: uuid.map(str::to_owned),
+                ..Server::new(family, "9")
+            }),
+            gtid: (!gtid.is_empty()).then(|| gtid.into()),
+            ..Manifest::new("clone")
+        };
+        let check = |backup: &Manifest, segment: &Segment| {
+            check_origin(backup, segment, segment).map_err(|error| error.to_string())
+        };
+        let mysql = segment(
+            Some(UUID),
+            &format!("{UUID}:1-5"),
+            &format!("{UUID}:1-20,{OTHER}:7-8"),
+        );
+        for (uuid, gtid) in [
+            (Some(UUID), format!("{UUID}:1-7")),
+            (None, format!("{UUID}:1-20")),
+            // What it was provisioned with is in no binlog.
+            (None, format!("{UUID}:1-7,{OTHER}:1-8")),
+            (None, String::new()),
+        ] {
+            check(&backup("mysql", uuid, &gtid), &mysql).unwrap();
+        }
+        for (family, uuid, gtid) in [
+            ("mariadb", None, String::new()),
+            ("mysql", Some(OTHER), format!("{UUID}:1-7")),
+            ("mysql", None, format!("{UUID}:1-4")),
+            ("mysql", None, format!("{UUID}:1-21")),
+            ("mysql", None, format!("{OTHER}:1-7")),
+        ] {
+            let error = check(&backup(family, uuid, &gtid), &mysql).unwrap_err();
+            assert!(error.contains("not of the server"), "{error}");
+        }
+        let maria = segment(None, "0-1-5", "0-1-20,3-1-2");
+        for gtid in ["0-1-5", "0-1-20", "0-1-7,3-1-1"] {
+            check(&backup("mariadb", None, gtid), &maria).unwrap();
+        }
+        for gtid in ["0-1-4", "0-1-21", "1-1-7", "0-1-7,4-1-1"] {
+            check(&backup("mariadb", None, gtid), &maria).unwrap_err();
+        }
+        check(&backup("mysql", None, ""), &maria).unwrap_err();
     }
 }

@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{
     ArchiveError, Segment,
     folder::{place_text, read_segment, segments},
-    reader::{Identity, Limits, Reader},
+    reader::{Identity, Limits, Reader, Torn},
 };
 use crate::{
     Manifest, Progress, SealKey, SealOptions, StreamError, WholeFile, manifest::BinlogPosition,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The server's error for a place that its binlog does not have.
-const NOT_IN_BINLOG: u16 = 1236;
+pub(super) const NOT_IN_BINLOG: u16 = 1236;
 /// Pauses before connecting again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -81,12 +81,22 @@ pub fn archive(
     };
     let mut pause = FIRST_PAUSE;
     let mut connected = false;
+    let mut torn = None;
     loop {
         let begun = Instant::now();
-        match archiver.run(&mut last, &mut connected, &mut sealed) {
+        match archiver.run(&mut last, &mut torn, &mut connected, &mut sealed) {
+            Ok(End::TornFile) => {
+                torn = None;
+                continue;
+            }
             // The connection ended between two transactions, or it is the end.
-            Ok(()) if options.once => return Ok(()),
-            Ok(()) => {}
+            Ok(End::Log) if options.once => return Ok(()),
+            Ok(End::Log) => torn = None,
+            // Once more, up to there.
+            Err(ArchiveError::Torn(begins)) if torn.as_ref() != Some(&begins) => {
+                torn = Some(begins);
+                continue;
+            }
             // What never worked will not begin to by itself.
             Err(error) if error.is_disconnect() && connected && !options.once => trouble(&error),
             Err(error) => return Err(error),
@@ -105,6 +115,14 @@ pub fn archive(
     }
 }
 
+/// Where a connection has come to.
+enum End {
+    /// All that there is, or a lost connection.
+    Log,
+    /// A file behind which the server did not go on by itself.
+    TornFile,
+}
+
 /// What all connections have in common.
 struct Archiver<'a> {
     connect: &'a ConnectOptions,
@@ -119,9 +137,10 @@ impl Archiver<'_> {
     fn run(
         &self,
         last: &mut Option<Segment>,
+        torn: &mut Option<BinlogPosition>,
         connected: &mut bool,
         sealed: &mut impl FnMut(&Path, &Segment),
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<End, ArchiveError> {
         let Self {
             connect,
             folder,
@@ -146,6 +165,17 @@ impl Archiver<'_> {
                 Some(begin) => (begin.clone(), None, None),
                 None => (oldest(&mut client)?, None, None),
             },
+        };
+        let torn = match torn {
+            Some(begins) => match file_after(&mut client, &begins.file)? {
+                Some(next) => Some(Torn {
+                    begins: begins.clone(),
+                    next,
+                }),
+                // The server still writes it.
+                None => return Err(ArchiveError::Torn(begins.clone())),
+            },
+            None => None,
         };
         drop(client);
         let stream_options = StreamOptions {
@@ -174,12 +204,13 @@ impl Archiver<'_> {
             place.clone(),
             gtid,
             created,
-        );
+        )
+        .without(torn);
         let reader = Arc::new(Mutex::new(reader));
         loop {
             let first = match locked(&reader).begin() {
                 Ok(Some(first)) => first,
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(End::Log),
                 Err(ArchiveError::Binlog(error)) => return Err(purged(error)),
                 Err(error) => return Err(error),
             };
@@ -210,8 +241,12 @@ impl Archiver<'_> {
                 sealed(&path, &segment);
                 *last = Some(segment);
             }
-            if locked(&reader).ended {
-                return Ok(());
+            let reader = locked(&reader);
+            if reader.ended {
+                return Ok(match reader.cut_off {
+                    true => End::TornFile,
+                    false => End::Log,
+                });
             }
         }
     }
@@ -270,20 +305,29 @@ fn parse(text: &str, identity: &Identity) -> Result<GtidPosition, BinlogError> {
     }
 }
 
+/// The beginnings of the files that the server has, the oldest first.
+fn files(client: &mut Client) -> Result<Vec<BinlogPosition>, ArchiveError> {
+    const BAD: BinlogError = BinlogError::Malformed("list of files");
+    let rows = client.query("SHOW BINARY LOGS")?;
+    let place = |row: Vec<Option<Vec<u8>>>| {
+        let name = row.into_iter().next().flatten().ok_or(BAD)?;
+        let file = String::from_utf8(name).map_err(|_| BAD)?;
+        Ok(BinlogPosition { file, position: 4 })
+    };
+    rows.into_iter().map(place).collect()
+}
+
 /// The beginning of the oldest file that the server has.
 fn oldest(client: &mut Client) -> Result<BinlogPosition, ArchiveError> {
-    let rows = client.query("SHOW BINARY LOGS")?;
-    let cell = rows
-        .into_iter()
-        .next()
-        .and_then(|row| row.into_iter().next());
-    let name = cell
-        .flatten()
-        .ok_or(BinlogError::Malformed("list of files"))?;
-    Ok(BinlogPosition {
-        file: String::from_utf8(name).map_err(|_| BinlogError::Malformed("list of files"))?,
-        position: 4,
-    })
+    let first = files(client)?.into_iter().next();
+    Ok(first.ok_or(BinlogError::Malformed("list of files"))?)
+}
+
+/// The beginning of the file after this one; `None` if it is the last.
+fn file_after(client: &mut Client, file: &str) -> Result<Option<BinlogPosition>, ArchiveError> {
+    let mut files = files(client)?.into_iter();
+    files.find(|place| place.file == file);
+    Ok(files.next())
 }
 
 /// Held while this process archives into the folder.
