@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     pub progress: Progress,
     /// Set when the rename of the tables has come through the binary log.
     pub renamed: bool,
+    /// The greatest mark that has come through the binary log.
+    pub seen: u64,
     /// The end of what was delivered.
     pub position: String,
 }
@@ -62,10 +64,8 @@ impl Engine {
     pub fn drain(&mut self) -> Result<()> {
         let mark = self.checkpoint.mark(&mut self.control)?;
         let mut patience = Instant::now() + SILENCE;
-        loop {
-            if self.absorb(SILENCE)? >= mark {
-                return Ok(());
-            }
+        while self.seen < mark {
+            self.absorb(SILENCE)?;
             if self.pending.len() > MOST_PENDING {
                 // All of it was committed before the mark.
                 self.write_pending()?;
@@ -76,24 +76,25 @@ impl Engine {
                 patience = Instant::now() + SILENCE;
             }
         }
+        Ok(())
     }
 
     /// Like [`Self::drain`], but writes nothing, and gives up at `deadline` or when more than `most` keys wait: false.
     /// What was read stays pending.
     pub fn drain_until(&mut self, deadline: Instant, most: usize) -> Result<bool> {
         let mark = self.checkpoint.mark(&mut self.control)?;
-        loop {
+        while self.seen < mark {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.pending.len() > most {
                 return Ok(false);
             }
             match self.absorb(left) {
-                Ok(found) if found >= mark => return Ok(self.pending.len() <= most),
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(MigrateError::Silent(_)) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
+        Ok(self.pending.len() <= most)
     }
 
     /// An error if the log was read to its end although something that stands in it did not come.
@@ -112,8 +113,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes in the next delivery; returns the greatest mark in it.
-    pub fn absorb(&mut self, limit: Duration) -> Result<u64> {
+    /// Takes in the next delivery.
+    pub fn absorb(&mut self, limit: Duration) -> Result<()> {
         let Some(delivery) = self.feed.next(limit)? else {
             return Err(MigrateError::Silent(limit.as_secs()));
         };
@@ -122,7 +123,6 @@ impl Engine {
             position,
             committed,
         } = delivery;
-        let mut mark = 0;
         for event in events {
             match event {
                 Event::Changes(changes) => {
@@ -130,7 +130,7 @@ impl Engine {
                         .into_iter()
                         .for_each(|change| self.pending.absorb(change));
                 }
-                Event::Mark(number) => mark = mark.max(number),
+                Event::Mark(number) => self.seen = self.seen.max(number),
                 Event::Statement { database, sql } => self.statement(&database, &sql)?,
             }
         }
@@ -141,7 +141,7 @@ impl Engine {
                 .map_or(0, |now| now.as_secs());
             self.progress.set_lag(now.saturating_sub(committed));
         }
-        Ok(mark)
+        Ok(())
     }
 
     /// A definition, or a change of rows that came as a statement.

@@ -422,6 +422,7 @@ impl Job {
             sessions,
             progress: progress.clone(),
             renamed: false,
+            seen: 0,
             position,
         };
         progress.set_changes(engine.state.changes);

@@ -174,7 +174,18 @@ impl Switch<'_> {
                 "its definition is another one".into(),
             ));
         }
-        self.keep_numbers(engine, &mut locker)?;
+        if let Err(error) = self.keep_numbers(engine, &mut locker) {
+            return match error {
+                MigrateError::Rows(RowError::Sql(error)) if error.waited_in_vain() => {
+                    locker.run("UNLOCK TABLES")?;
+                    Ok(Attempt::Again(format!(
+                        "definitions are held up: {}",
+                        error.message
+                    )))
+                }
+                other => Err(other),
+            };
+        }
         if begun.elapsed() > LONGEST_HOLD {
             locker.run("UNLOCK TABLES")?;
             return Ok(Attempt::Again(format!(
@@ -307,19 +318,25 @@ impl Switch<'_> {
         let id = renamer.id();
         let sql = rename.to_owned();
         let renaming = thread::spawn(move || renamer.run(&sql));
-        let proven = waits_for_lock(&mut engine.control, id)?;
-        if !proven {
+        let mut obstacle = match waits_for_lock(&mut engine.control, id)? {
+            true => None,
+            false => Some("the rename was not seen to wait for the lock".to_owned()),
+        };
+        if obstacle.is_none()
+            && let Err(error) = locker.run(&format!("DROP TABLE {}", identifier(&self.names.old)))
+        {
+            match error.waited_in_vain() {
+                true => obstacle = Some(format!("definitions are held up: {}", error.message)),
+                false => return Err(MigrateError::sql("dropping the sentry")(error)),
+            }
+        }
+        if let Some(obstacle) = obstacle {
             // While the sentry stands, the rename fails.
             let _ = engine.control.run(&format!("KILL {id}"));
             locker.run("UNLOCK TABLES")?;
             let _ = renaming.join();
-            return Ok(Some(Attempt::Again(
-                "the rename was not seen to wait for the lock".into(),
-            )));
+            return Ok(Some(Attempt::Again(obstacle)));
         }
-        locker
-            .run(&format!("DROP TABLE {}", identifier(&self.names.old)))
-            .map_err(MigrateError::sql("dropping the sentry"))?;
         locker.run("UNLOCK TABLES")?;
         let outcome = match renaming.join() {
             Ok(Ok(_)) => return Ok(None),
