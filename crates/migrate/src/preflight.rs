@@ -4,7 +4,7 @@ use onionskin_rowstream::binlog::requirements::check_server;
 use onionskin_rowstream::client::Client;
 use onionskin_rowstream::feed::connect_options;
 use onionskin_rowstream::key::KeyDefinition;
-use onionskin_rowstream::session::{Login, Session};
+use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
@@ -94,7 +94,7 @@ pub fn check_log(
 }
 
 /// The end of the binary log, under the name that the server's version knows.
-pub(crate) fn master_status(session: &mut Session) -> Result<Vec<Vec<(String, Option<String>)>>> {
+pub(crate) fn master_status(session: &mut Session) -> Result<Vec<NamedRow>> {
     match session.named("SHOW MASTER STATUS") {
         Ok(rows) => Ok(rows),
         Err(_) => session

@@ -75,6 +75,8 @@ impl From<mysql::Error> for SqlError {
 pub type Cell = Option<Vec<u8>>;
 /// A row of them.
 pub type Row = Vec<Cell>;
+/// A row as text, with the names of its columns.
+pub type NamedRow = Vec<(String, Option<String>)>;
 
 /// How long a statement of ours waits for a lock on a row.
 const ROW_LOCK_WAIT: u32 = 10;
@@ -206,7 +208,7 @@ impl Session {
     }
 
     /// Rows with the names of their columns, for SHOW statements whose columns differ between versions.
-    pub fn named(&mut self, sql: &str) -> Result<Vec<Vec<(String, Option<String>)>>, SqlError> {
+    pub fn named(&mut self, sql: &str) -> Result<Vec<NamedRow>, SqlError> {
         let mut rows = Vec::new();
         for row in self.conn.query_iter(sql)? {
             let row = row?;
