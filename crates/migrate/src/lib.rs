@@ -228,6 +228,11 @@ impl Job {
                 self.table, names.old
             )));
         }
+        if let Some(mut state) = state {
+            // Without the new table it would look like the end of a switch.
+            state.phase = "abort".into();
+            checkpoint.write(&mut control, &state)?;
+        }
         self.clean_up(&mut control, &names, &checkpoint)
     }
 
