@@ -16,6 +16,9 @@ on_both_servers!(
     money_neither_appears_nor_vanishes,
     a_table_is_encrypted_under_a_proxy_in_use,
     what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up,
+    what_a_checkpoint_tells_is_made_good,
+    a_new_uniqueness_never_costs_a_row,
+    the_lock_is_given_back_when_much_is_left_to_write,
 );
 
 fn start(kind: Kind) -> Option<Server> {
@@ -319,15 +322,14 @@ fn write(port: u16, seed: u64, stop: &AtomicBool, committed: &AtomicU64) {
         let statements = change(&mut rng);
         let mut work = || -> Result<(), Failure> {
             session.run("BEGIN")?;
-            let mut affected = Vec::new();
-            for table in ["t", "t_model"] {
+            let mut affected = [Vec::new(), Vec::new()];
+            for (table, affected) in ["t", "t_model"].into_iter().zip(&mut affected) {
                 for sql in &statements {
                     affected.push(session.run(&sql.replace("{}", table))?.affected);
                 }
             }
-            // A row that was not there locks nothing: another writer may have made it between the two tables.
-            let (first, second) = affected.split_at(statements.len());
-            if first != second || rng.random_bool(0.05) {
+            // A row that was not there takes no lock: another writer may have made it between the table and its twin.
+            if rng.random_bool(0.05) || affected[0] != affected[1] {
                 session.run("ROLLBACK")?;
                 return Ok(());
             }
@@ -715,6 +717,14 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
     for (arguments, reason) in [
         (["--alter", "CHANGE v w INT"], "RENAME COLUMN"),
         (["--alter", "ADD COLUMN"], "making the new table"),
+        (
+            ["--alter", "ADD COLUMN p INT REFERENCES parent (id)"],
+            "foreign keys",
+        ),
+        (
+            ["--alter", "MODIFY id VARCHAR(20) NOT NULL"],
+            "no primary or unique key",
+        ),
         (["--encrypt", "v: eq"], "-c"),
         (["--encrypt", "v: like"], "no capability"),
         (["--decrypt", "v"], "not protected"),
@@ -782,6 +792,17 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
         "2\tx\t3\n3\tlate\t3"
     );
 
+    // Neither is somebody else's TRUNCATE overlooked, whatever stands before it.
+    must(
+        &server,
+        None,
+        &["app.t", "--rebuild", "--cut-over", "postpone"],
+    );
+    session.must("/* app */ TRUNCATE TABLE t");
+    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    assert!(text.contains("changed by another statement"), "{text}");
+    must(&server, None, &["app.t", "--abort"]);
+
     // Somebody else's ALTER is not lost.
     must(
         &server,
@@ -801,4 +822,168 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
     session.must("SET GLOBAL binlog_row_image = 'MINIMAL'");
     let text = must_fail(&server, None, &["app.t", "--rebuild"]);
     assert!(text.contains("binlog_row_image"), "{text}");
+}
+
+fn what_a_checkpoint_tells_is_made_good(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    // Two values of a row are together longer than this.
+    session.must("SET GLOBAL max_allowed_packet = 1048576");
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT(8) ZEROFILL NOT NULL AUTO_INCREMENT PRIMARY KEY, a LONGTEXT, b LONGTEXT)");
+    session.must("INSERT INTO t (a, b) VALUES ('1', '1'), ('2', '2'), (REPEAT('a', 600000), REPEAT('b', 600000))");
+    let postpone = || {
+        must(
+            &server,
+            None,
+            &["app.t", "--rebuild", "--cut-over", "postpone"],
+        )
+    };
+    let digest = |session: &mut Session| {
+        session
+            .text("SELECT id, SHA2(a, 256), SHA2(b, 256) FROM t ORDER BY id")
+            .unwrap()
+    };
+
+    // A difference in a long row is found. Numbers that were given out meanwhile are not given out again.
+    postpone();
+    session.must("UPDATE t_onionskin_new SET b = REPEAT('x', 600000) WHERE id = 3");
+    session.must("INSERT INTO t (a) VALUES ('4'), ('5'), ('6')");
+    session.must("UPDATE t SET b = 'changed' WHERE id = 2");
+    session.must("DELETE FROM t WHERE id IN (1, 4, 5, 6)");
+    let before = digest(&mut session);
+    let text = must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert!(text.contains(" 1 repaired"), "{text}");
+    assert_eq!(digest(&mut session), before);
+    session.must("INSERT INTO t (a) VALUES ('7')");
+    assert_eq!(
+        session.text("SELECT MAX(id) + 0 FROM t").unwrap(),
+        "7",
+        "4 to 6 were given out"
+    );
+
+    // Killed before the first row was noted: what is in the new table is not trusted.
+    postpone();
+    session.must(r#"UPDATE t_onionskin SET state = REPLACE(state, '"copied":true', '"copied":false') WHERE id = 1"#);
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.copied_to', NULL) WHERE id = 1");
+    session.must("INSERT INTO t_onionskin_new (id, a) VALUES (1000, 'stale')");
+    session.must("UPDATE t_onionskin_new SET a = 'stale' WHERE id = 2");
+    let before = digest(&mut session);
+    let text = must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert!(text.contains(" 0 repaired"), "{text}");
+    assert_eq!(digest(&mut session), before);
+
+    // A position is one in a certain server's log.
+    postpone();
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.server', 'other') WHERE id = 1");
+    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    assert!(text.contains("another server"), "{text}");
+    must(&server, None, &["app.t", "--abort"]);
+
+    // Killed when the tables were switched and the old one was dropped.
+    postpone();
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
+    session.must("DROP TABLE t_onionskin_new");
+    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
+}
+
+fn a_new_uniqueness_never_costs_a_row(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, email VARCHAR(50))");
+    session.must("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+    // Values change their owners while it is ready.
+    let arguments = ["app.t", "--alter", "ADD UNIQUE (email)"];
+    must(
+        &server,
+        None,
+        &[&arguments[..], &["--cut-over", "postpone"]].concat(),
+    );
+    session.must("UPDATE t SET email = CASE id WHEN 1 THEN 'b' WHEN 2 THEN 'c' ELSE 'a' END");
+    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert_eq!(
+        session.text("SELECT id, email FROM t ORDER BY id").unwrap(),
+        "1\tb\n2\tc\n3\ta"
+    );
+    session.must("ALTER TABLE t DROP INDEX email");
+
+    // A second owner comes when everything was compared, and the switch waits for a long transaction.
+    let mut long = server.connect();
+    long.must("BEGIN");
+    long.must("SELECT * FROM app.t");
+    let child = start_and_wait_for_lock(&server, &mut session, &arguments);
+    session.must("INSERT INTO t VALUES (4, 'c')");
+    long.must("COMMIT");
+    let (succeeded, text) = end(child);
+    assert!(!succeeded && text.contains("does not take a row"), "{text}");
+    must(&server, None, &["app.t", "--abort"]);
+    assert_eq!(
+        session.text("SELECT id, email FROM t ORDER BY id").unwrap(),
+        "1\tb\n2\tc\n3\ta\n4\tc"
+    );
+}
+
+/// Starts a migration of a table that a long transaction holds, and returns when it waits for the table's lock.
+fn start_and_wait_for_lock(
+    server: &Server,
+    session: &mut Session,
+    arguments: &[&str],
+) -> std::process::Child {
+    let child = migrate(server, None, arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("onionskin runs");
+    let begun = Instant::now();
+    let waiting =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'LOCK TABLES%'";
+    while session.text(waiting).unwrap() != "1" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no switch");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+fn end(child: std::process::Child) -> (bool, String) {
+    let output = child.wait_with_output().expect("onionskin ends");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+fn the_lock_is_given_back_when_much_is_left_to_write(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    session.must("CREATE TABLE ten (n INT)");
+    session.must("INSERT INTO ten VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)");
+    // A long transaction commits 20 000 rows in the moment in which the lock becomes free.
+    let mut long = server.connect();
+    long.must("USE app");
+    long.must("BEGIN");
+    long.must(
+        "INSERT INTO t SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n, 1 \
+         FROM ten a, ten b, ten c, ten d, ten e WHERE e.n < 2",
+    );
+    let child = start_and_wait_for_lock(&server, &mut session, &["app.t", "--rebuild"]);
+    long.must("COMMIT");
+    let (succeeded, text) = end(child);
+    assert!(succeeded && text.contains("too much is left"), "{text}");
+    let all = "SELECT COUNT(*), SUM(id), SUM(v) FROM";
+    assert_eq!(
+        session.text(&format!("{all} t")).unwrap(),
+        session.text(&format!("{all} t_onionskin_old")).unwrap()
+    );
+    assert_eq!(session.text("SELECT COUNT(*) FROM t").unwrap(), "20000");
 }

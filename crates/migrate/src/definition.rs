@@ -25,6 +25,9 @@ pub struct Keys {
     pub suite: Suite,
 }
 
+/// About how many bytes of rows one statement may read into memory.
+const MOST_IN_MEMORY: u64 = 8 << 20;
+
 /// The statements that make the new table, without rows.
 pub fn statements(
     old: &Facts,
@@ -98,6 +101,15 @@ fn check_specifications(specifications: &str) -> Result<()> {
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .map(str::to_ascii_uppercase)
         .collect();
+    for word in ["FOREIGN", "REFERENCES"] {
+        if words.iter().any(|known| known == word) {
+            return Err(MigrateError::Request(
+                "--alter cannot add foreign keys, which cannot be switched with the tables: \
+                 add them on the server afterwards"
+                    .into(),
+            ));
+        }
+    }
     for word in ["RENAME", "CHANGE"] {
         if words.iter().any(|known| known == word) {
             return Err(MigrateError::Request(format!(
@@ -194,7 +206,14 @@ pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> R
         true => None,
         false => Some(Arc::new(Resealing::new(changes)) as Arc<dyn Transform>),
     };
+    // Rows that are computed pass through this process, a statement's at once.
+    let most_rows = match transform {
+        Some(_) => (MOST_IN_MEMORY / old.row_length.max(1)).clamp(1, 50_000) as usize,
+        None => 50_000,
+    };
     Ok(Route {
+        replaces: new.is_no_more_unique_than(old),
+        most_rows,
         database: old.database.clone(),
         source: old.table.clone(),
         target: new.table.clone(),
@@ -290,5 +309,7 @@ mod tests {
         assert!(check_specifications("ADD COLUMN a INT, RENAME COLUMN b TO c").is_err());
         assert!(check_specifications("change a b INT").is_err());
         assert!(check_specifications("ADD COLUMN exchange INT").is_ok());
+        assert!(check_specifications("ADD FOREIGN KEY (a) REFERENCES b (c)").is_err());
+        assert!(check_specifications("ADD COLUMN a INT references b (c)").is_err());
     }
 }

@@ -7,7 +7,7 @@ use onionskin_rowstream::apply::{apply, on_all};
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::checksum::{compare, compare_keys};
 use onionskin_rowstream::copy::{Cursor, Place};
-use onionskin_rowstream::feed::{Delivery, Event, Feed};
+use onionskin_rowstream::feed::{Delivery, Event, Feed, position_from_text};
 use onionskin_rowstream::key::Key;
 use onionskin_rowstream::pending::{Pending, Work};
 use onionskin_rowstream::route::{Meeting, Route};
@@ -15,11 +15,15 @@ use onionskin_rowstream::session::Session;
 use parking_lot::Mutex;
 
 use crate::error::{MigrateError, Result};
+use crate::preflight::log_end;
 use crate::progress::Progress;
+use crate::statement::{Judged, Tables, judge};
 use crate::throttle::Throttle;
 
 /// Most keys that wait in memory. Beyond, they are written before more is read.
 const MOST_PENDING: usize = 300_000;
+/// How often changes are written whose rows meet on a unique key that the old table does not have.
+const MEETINGS: u32 = 20;
 /// How long a mark may take to come back through the binary log when nothing else comes either.
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long rows are copied or compared at least, before changes have their turn.
@@ -42,6 +46,8 @@ pub(crate) struct Engine {
     pub progress: Progress,
     /// Set when the rename of the tables has come through the binary log.
     pub renamed: bool,
+    /// The greatest mark that has come through the binary log.
+    pub seen: u64,
     /// The end of what was delivered.
     pub position: String,
 }
@@ -57,19 +63,58 @@ impl Engine {
     /// pending or written, and can be read.
     pub fn drain(&mut self) -> Result<()> {
         let mark = self.checkpoint.mark(&mut self.control)?;
-        loop {
-            if self.absorb(SILENCE)? >= mark {
-                return Ok(());
-            }
+        let mut patience = Instant::now() + SILENCE;
+        while self.seen < mark {
+            self.absorb(SILENCE)?;
             if self.pending.len() > MOST_PENDING {
                 // All of it was committed before the mark.
                 self.write_pending()?;
+                self.save()?;
             }
+            if Instant::now() > patience {
+                self.must_be_behind()?;
+                patience = Instant::now() + SILENCE;
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::drain`], but writes nothing, and gives up at `deadline` or when more than `most` keys wait: false.
+    /// What was read stays pending.
+    pub fn drain_until(&mut self, deadline: Instant, most: usize) -> Result<bool> {
+        let mark = self.checkpoint.mark(&mut self.control)?;
+        while self.seen < mark {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.pending.len() > most {
+                return Ok(false);
+            }
+            match self.absorb(left) {
+                Ok(()) => {}
+                Err(MigrateError::Silent(_)) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.pending.len() <= most)
+    }
+
+    /// An error if the log was read to its end although something that stands in it did not come.
+    pub fn must_be_behind(&mut self) -> Result<()> {
+        let end = log_end(&mut self.control)?;
+        match is_before(&self.position, &end) {
+            true => Ok(()),
+            false => Err(MigrateError::Silent(SILENCE.as_secs())),
         }
     }
 
-    /// Takes in the next delivery; returns the greatest mark in it.
-    pub fn absorb(&mut self, limit: Duration) -> Result<u64> {
+    /// Moves the checkpoint to what was delivered, all of which is written.
+    fn save(&mut self) -> Result<()> {
+        self.state.position.clone_from(&self.position);
+        self.checkpoint.write(&mut self.control, &self.state)?;
+        Ok(())
+    }
+
+    /// Takes in the next delivery.
+    pub fn absorb(&mut self, limit: Duration) -> Result<()> {
         let Some(delivery) = self.feed.next(limit)? else {
             return Err(MigrateError::Silent(limit.as_secs()));
         };
@@ -78,7 +123,6 @@ impl Engine {
             position,
             committed,
         } = delivery;
-        let mut mark = 0;
         for event in events {
             match event {
                 Event::Changes(changes) => {
@@ -86,8 +130,8 @@ impl Engine {
                         .into_iter()
                         .for_each(|change| self.pending.absorb(change));
                 }
-                Event::Mark(number) => mark = mark.max(number),
-                Event::Statement(sql) => self.statement(&sql)?,
+                Event::Mark(number) => self.seen = self.seen.max(number),
+                Event::Statement { database, sql } => self.statement(&database, &sql)?,
             }
         }
         self.position = position;
@@ -97,12 +141,17 @@ impl Engine {
                 .map_or(0, |now| now.as_secs());
             self.progress.set_lag(now.saturating_sub(committed));
         }
-        Ok(mark)
+        Ok(())
     }
 
     /// A definition, or a change of rows that came as a statement.
-    fn statement(&mut self, sql: &str) -> Result<()> {
-        match judge(sql, &self.route.source, &self.route.target) {
+    fn statement(&mut self, database: &str, sql: &str) -> Result<()> {
+        let tables = Tables {
+            database: &self.route.database,
+            table: &self.route.source,
+            new: &self.route.target,
+        };
+        match judge(sql, database, &tables) {
             Judged::Foreign => Ok(()),
             Judged::Renamed => {
                 self.renamed = true;
@@ -116,15 +165,37 @@ impl Engine {
         let limit = match self.state.place() {
             Place::End => None,
             Place::Behind(key) => self.route.key.number(&key),
-            // Not even the first row was copied; but whether keys are numbers is not known yet.
-            Place::Start => None,
+            // Not even the first row was copied: numbers are left to the copy, all of them.
+            Place::Start => Some(i128::MIN),
         };
-        let work = self.pending.take(&self.route.key, limit);
-        let rows = (work.deletions.len() + work.replacements.len()) as u64;
-        apply(&self.route, &mut self.sessions, &work)?;
-        self.state.changes += rows;
-        self.progress.set_changes(self.state.changes);
-        Ok(rows)
+        let mut attempt = 1;
+        loop {
+            let work = self.pending.take(&self.route.key, limit);
+            let rows = (work.deletions.len() + work.replacements.len()) as u64;
+            match apply(&self.route, &mut self.sessions, &work) {
+                Ok(()) => {
+                    self.state.changes += rows;
+                    self.progress.set_changes(self.state.changes);
+                    return Ok(rows);
+                }
+                Err(error) if is_duplicate(&error) && attempt < MEETINGS => {
+                    // One of the two rows may have changed again: its event is on the way.
+                    attempt += 1;
+                    self.pending.give_back(work);
+                    self.read_on()?;
+                }
+                Err(error) => return Err(conflict(error)),
+            }
+        }
+    }
+
+    /// Reads up to a new mark, whatever waits already.
+    fn read_on(&mut self) -> Result<()> {
+        let deadline = Instant::now() + SILENCE;
+        match self.drain_until(deadline, usize::MAX)? {
+            true => Ok(()),
+            false => Err(MigrateError::Silent(SILENCE.as_secs())),
+        }
     }
 
     /// Drains, writes what is pending, and moves the checkpoint.
@@ -132,8 +203,7 @@ impl Engine {
         let begun = Instant::now();
         self.drain()?;
         let rows = self.write_pending()?;
-        self.state.position.clone_from(&self.position);
-        self.checkpoint.write(&mut self.control, &self.state)?;
+        self.save()?;
         Ok(Round {
             rows,
             time: begun.elapsed(),
@@ -272,9 +342,16 @@ impl Engine {
     }
 }
 
-fn is_duplicate(error: &RowError) -> bool {
-    const DUPLICATE: u16 = 1062;
-    matches!(error, RowError::Sql(error) if error.code == DUPLICATE)
+pub(crate) fn is_duplicate(error: &RowError) -> bool {
+    matches!(error, RowError::Sql(error) if error.is_duplicate())
+}
+
+/// Whether a position in the binary log lies before another. Files are numbered, with more digits when they run out.
+fn is_before(position: &str, other: &str) -> bool {
+    match (position_from_text(position), position_from_text(other)) {
+        (Ok(a), Ok(b)) => (a.file.len(), &a.file, a.offset) < (b.file.len(), &b.file, b.offset),
+        _ => false,
+    }
 }
 
 /// An error of the server about a value is the new definition's.
@@ -291,89 +368,16 @@ pub(crate) fn conflict(error: RowError) -> MigrateError {
     }
 }
 
-/// What a statement in the binary log means for the migration.
-#[derive(Debug, PartialEq, Eq)]
-enum Judged {
-    Foreign,
-    /// Ours: the new table has taken the old one's place.
-    Renamed,
-    /// It changes the old table: its first word.
-    Changes(String),
-}
-
-fn judge(sql: &str, table: &str, new: &str) -> Judged {
-    let words: Vec<&str> = sql
-        .split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '$') && c.is_ascii())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let names = |name: &str| {
-        let whole = name
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii());
-        match whole {
-            true => words.iter().any(|word| word.eq_ignore_ascii_case(name)),
-            false => sql.to_lowercase().contains(&name.to_lowercase()),
-        }
-    };
-    let first = words
-        .first()
-        .map(|word| word.to_ascii_uppercase())
-        .unwrap_or_default();
-    let changes = [
-        "ALTER", "DROP", "RENAME", "TRUNCATE", "CREATE", "INSERT", "UPDATE", "DELETE", "REPLACE",
-        "LOAD",
-    ];
-    if !names(table) || !changes.contains(&first.as_str()) {
-        return Judged::Foreign;
-    }
-    let second = words
-        .get(1)
-        .map(|word| word.to_ascii_uppercase())
-        .unwrap_or_default();
-    match first.as_str() {
-        "RENAME" if names(new) => Judged::Renamed,
-        // Views, procedures and tables that only read it.
-        "CREATE" | "DROP" | "ALTER"
-            if [
-                "VIEW",
-                "PROCEDURE",
-                "FUNCTION",
-                "EVENT",
-                "USER",
-                "ROLE",
-                "TEMPORARY",
-            ]
-            .contains(&second.as_str()) =>
-        {
-            Judged::Foreign
-        }
-        _ => Judged::Changes(first),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn statements_that_change_the_table_are_told_from_others() {
-        let judged = |sql| judge(sql, "t", "t_onionskin_new");
-        let changes = |verb: &str| Judged::Changes(verb.into());
-        assert_eq!(judged("ALTER TABLE `t` ADD COLUMN c INT"), changes("ALTER"));
-        assert_eq!(judged("truncate d.t"), changes("TRUNCATE"));
-        assert_eq!(judged("CREATE UNIQUE INDEX i ON t(a)"), changes("CREATE"));
-        assert_eq!(judged("/* x */ INSERT INTO T VALUES (1)"), Judged::Foreign);
-        assert_eq!(judged("INSERT INTO T VALUES (1)"), changes("INSERT"));
-        assert_eq!(
-            judged("ALTER TABLE t_onionskin_new ADD COLUMN c INT"),
-            Judged::Foreign
-        );
-        assert_eq!(judged("CREATE VIEW v AS SELECT * FROM t"), Judged::Foreign);
-        assert_eq!(judged("DROP TABLE u"), Judged::Foreign);
-        assert_eq!(
-            judged("RENAME TABLE `t` TO `t_onionskin_old`, `t_onionskin_new` TO `t`"),
-            Judged::Renamed
-        );
-        assert_eq!(judged("RENAME TABLE t TO u"), changes("RENAME"));
+    fn positions_are_compared_by_file_and_offset() {
+        assert!(is_before("binlog.000009:900", "binlog.000010:4"));
+        assert!(is_before("binlog.999999:900", "binlog.1000000:4"));
+        assert!(is_before("binlog.000009:900", "binlog.000009:1000"));
+        assert!(!is_before("binlog.000009:900", "binlog.000009:900"));
+        assert!(!is_before("", "binlog.000009:900"));
     }
 }

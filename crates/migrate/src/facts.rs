@@ -1,5 +1,7 @@
 //! What the server says of a table: columns, keys, and what is in the way of changing it.
 
+use std::collections::BTreeMap;
+
 use onionskin_keys::KeySet;
 use onionskin_rowstream::key::{KeyColumn, KeyDefinition, KeyKind, hex_literal};
 use onionskin_rowstream::session::{Session, SqlError};
@@ -38,6 +40,10 @@ pub struct Facts {
     pub table: String,
     pub columns: Vec<PhysicalColumn>,
     pub unique: Vec<UniqueIndex>,
+    /// Every unique index as a text that is the same where the same rows meet on it; `None` where that is not known.
+    pub uniqueness: Vec<Option<String>>,
+    /// The server's estimate of a row's length in bytes.
+    pub row_length: u64,
     /// SHOW CREATE TABLE.
     pub definition: String,
     /// As applications see it; without keys, protected columns make it damaged.
@@ -82,7 +88,8 @@ impl Facts {
         let logical = tables_from_rows(rows.iter().map(|row| column_row(row)), verify)
             .into_iter()
             .next();
-        let columns = rows.iter().map(|row| physical(&column_row(row))).collect();
+        let columns: Vec<PhysicalColumn> =
+            rows.iter().map(|row| physical(&column_row(row))).collect();
         let here = format!(
             "TABLE_SCHEMA = {} AND TABLE_NAME = {}",
             name_literal(database),
@@ -93,17 +100,32 @@ impl Facts {
                 "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE {here}"
             ))
             .map_err(&doing)?;
+        let row_length = session
+            .text(&format!(
+                "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE {here}"
+            ))
+            .map_err(&doing)?;
         let definition = definition(session, database, table)?;
         let unique = unique_indexes(session, &here).map_err(&doing)?;
+        let uniqueness = uniqueness(session, database, table, &columns).map_err(&doing)?;
         Ok(logical.map(|logical| Self {
             database: database.to_owned(),
             table: table.to_owned(),
             columns,
             unique,
+            uniqueness,
+            row_length: row_length.parse().unwrap_or(0),
             definition,
             logical,
             rows: estimate.parse().unwrap_or(0),
         }))
+    }
+
+    /// Whether rows that meet on a unique index of this table have to meet on one of `other`, too.
+    pub fn is_no_more_unique_than(&self, other: &Self) -> bool {
+        self.uniqueness
+            .iter()
+            .all(|index| index.is_some() && other.uniqueness.contains(index))
     }
 
     /// The physical column of this name.
@@ -185,6 +207,63 @@ pub(crate) fn stable(definition: &str) -> String {
         .filter(|word| !word.starts_with("AUTO_INCREMENT="))
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// All unique indexes by what decides whether two rows meet: columns, their types and collations, lengths of prefixes.
+fn uniqueness(
+    session: &mut Session,
+    database: &str,
+    table: &str,
+    columns: &[PhysicalColumn],
+) -> std::result::Result<Vec<Option<String>>, SqlError> {
+    // STATISTICS has expressions on MySQL only; what has no column here is one.
+    let rows = session.named(&format!(
+        "SHOW INDEX FROM {}.{}",
+        identifier(database),
+        identifier(table)
+    ))?;
+    let mut indexes: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
+    for row in rows {
+        let cell = |name: &str| {
+            let found = row
+                .iter()
+                .find(|(column, _)| column.eq_ignore_ascii_case(name));
+            found.and_then(|(_, value)| value.clone())
+        };
+        if cell("Non_unique").as_deref() != Some("0") {
+            continue;
+        }
+        let parts = indexes
+            .entry(cell("Key_name").unwrap_or_default())
+            .or_insert_with(|| Some(Vec::new()));
+        let part = cell("Column_name").and_then(|name| {
+            let column = columns
+                .iter()
+                .find(|column| column.name.eq_ignore_ascii_case(&name))?;
+            // What it is computed from may be another thing.
+            (!column.generated).then(|| {
+                format!(
+                    "{} {} {:?} {:?}",
+                    identifier(&column.name.to_lowercase()),
+                    column.column_type,
+                    column.collation,
+                    cell("Sub_part")
+                )
+            })
+        });
+        match (parts.as_mut(), part) {
+            (Some(parts), Some(part)) => parts.push(part),
+            _ => *parts = None,
+        }
+    }
+    Ok(indexes
+        .into_values()
+        .map(|parts| {
+            let mut parts = parts?;
+            parts.sort();
+            Some(parts.join(", "))
+        })
+        .collect())
 }
 
 fn unique_indexes(

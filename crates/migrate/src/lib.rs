@@ -16,6 +16,7 @@
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
 //! | `definition`, `sealing` | the new table; values on their way into it |
 //! | `engine` | rounds of changes, with copying and comparing between them |
+//! | `statement` | what a statement in the binary log means |
 //! | `switch` | the last moment |
 //! | `throttle`, `progress`, `status` | waiting for others; telling what happens |
 
@@ -27,6 +28,7 @@ mod operation;
 mod preflight;
 mod progress;
 mod sealing;
+mod statement;
 mod status;
 mod switch;
 mod throttle;
@@ -104,7 +106,16 @@ pub struct Done {
 impl Job {
     /// Does it, from the beginning.
     pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
-        let mut control = self.control()?;
+        let (job, control) = self.spelled()?;
+        job.begin(control, operation, progress)
+    }
+
+    fn begin(
+        &self,
+        mut control: Session,
+        operation: &Operation,
+        progress: &Progress,
+    ) -> Result<Done> {
         let family = facts::family(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
         let names = Names::of(&self.table);
@@ -139,6 +150,7 @@ impl Job {
             changes: 0,
             repaired: 0,
             began: now(),
+            server: preflight::server_identity(&mut control, family)?,
         };
         checkpoint.create(&mut control, &state)?;
         let prepared = (|| {
@@ -156,7 +168,11 @@ impl Job {
 
     /// Goes on with what a killed or ended process has begun.
     pub fn resume(&self, progress: &Progress) -> Result<Done> {
-        let mut control = self.control()?;
+        let (job, control) = self.spelled()?;
+        job.go_on_from_checkpoint(control, progress)
+    }
+
+    fn go_on_from_checkpoint(&self, mut control: Session, progress: &Progress) -> Result<Done> {
         let family = facts::family(&mut control)?;
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
@@ -169,8 +185,15 @@ impl Job {
                 .must_be_begun(&mut control, &names)
                 .map(|()| Done::default());
         };
-        let is_old = exists(&mut control, &names.old)? && !is_sentry(&mut control, &names)?;
-        if is_old && !exists(&mut control, &names.new)? {
+        let here = preflight::server_identity(&mut control, family)?;
+        if !state.server.is_empty() && state.server != here {
+            return Err(MigrateError::Request(format!(
+                "the migration began on another server ({}, this is {here}), whose binary log is not this one's: \
+                 clean up with --abort and begin again",
+                state.server
+            )));
+        }
+        if is_switched(&mut control, &names, Some(&state))? {
             // The rename was the last thing that happened, and before it everything was written.
             return self.finish(&mut control, &names, &checkpoint, &state, None);
         }
@@ -179,7 +202,7 @@ impl Job {
             let operation = operation_of(&state)?;
             self.clean_up(&mut control, &names, &checkpoint)?;
             drop(control);
-            return self.run(&operation, progress);
+            return self.begin(self.control()?, &operation, progress);
         }
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         self.go_on(control, family, state, progress)
@@ -187,25 +210,39 @@ impl Job {
 
     /// Removes everything that a migration has made beside the table. The table itself is as it was.
     pub fn abort(&self) -> Result<()> {
-        let mut control = self.control()?;
+        let (job, control) = self.spelled()?;
+        job.undo(control)
+    }
+
+    fn undo(&self, mut control: Session) -> Result<()> {
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let is_old = exists(&mut control, &names.old)? && !is_sentry(&mut control, &names)?;
-        if is_old && !exists(&mut control, &names.new)? {
+        // A damaged checkpoint is no reason to keep it.
+        let state = checkpoint.read(&mut control).unwrap_or_default();
+        if is_switched(&mut control, &names, state.as_ref())? {
             checkpoint.drop(&mut control)?;
             return Err(MigrateError::Request(format!(
-                "the tables were switched before the end came: {} is the new table, and {} holds the old rows until you drop it",
+                "the tables were switched before the end came: {} is the new table, and {}, if it is still there, holds the old rows until you drop it",
                 self.table, names.old
             )));
+        }
+        if let Some(mut state) = state {
+            // Without the new table it would look like the end of a switch.
+            state.phase = "abort".into();
+            checkpoint.write(&mut control, &state)?;
         }
         self.clean_up(&mut control, &names, &checkpoint)
     }
 
     /// The statements that a run would begin and end with.
     pub fn dry_run(&self, operation: &Operation) -> Result<Vec<String>> {
-        let mut control = self.control()?;
+        let (job, control) = self.spelled()?;
+        job.rehearse(control, operation)
+    }
+
+    fn rehearse(&self, mut control: Session, operation: &Operation) -> Result<Vec<String>> {
         let family = facts::family(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
         let names = Names::of(&self.table);
@@ -229,6 +266,19 @@ impl Job {
             identifier(&self.table)
         ));
         Ok(lines)
+    }
+
+    /// The job with its names as the server writes them, and a session.
+    fn spelled(&self) -> Result<(Self, Session)> {
+        let mut control = self.control()?;
+        let [database, table] =
+            preflight::server_spelling(&mut control, [&self.database, &self.table])?;
+        let job = Self {
+            database,
+            table,
+            ..self.clone()
+        };
+        Ok((job, control))
     }
 
     fn control(&self) -> Result<Session> {
@@ -343,11 +393,15 @@ impl Job {
             state.position = preflight::log_end(&mut control)?;
             state.phase = "copy".into();
             checkpoint.write(&mut control, &state)?;
-        } else if let Place::Behind(key) = state.place()
-            && route.key.number(&key).is_some()
-        {
+        } else {
             // Rows behind the checkpoint were copied, and changes of rows behind the copy are not kept: away with them.
-            let condition = route.key.range(&names.new, Some(&key), None);
+            let condition = match state.place() {
+                Place::Start => "TRUE".into(),
+                Place::Behind(key) if route.key.number(&key).is_some() => {
+                    route.key.range(&names.new, Some(&key), None)
+                }
+                Place::Behind(_) | Place::End => "FALSE".into(),
+            };
             let sql = format!(
                 "DELETE FROM {} WHERE {condition} LIMIT 10000",
                 identifier(&names.new)
@@ -373,6 +427,7 @@ impl Job {
             sessions,
             progress: progress.clone(),
             renamed: false,
+            seen: 0,
             position,
         };
         progress.set_changes(engine.state.changes);
@@ -420,10 +475,11 @@ impl Job {
         state: &State,
         switched: Option<Switched>,
     ) -> Result<Done> {
-        checkpoint.drop(control)?;
+        // While there is a checkpoint, --resume comes here again.
         if self.drop_old {
-            control.run(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
+            control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
         }
+        checkpoint.drop(control)?;
         let mut done = done(state, switched);
         done.old = (!self.drop_old).then(|| names.old.clone());
         if let Operation::Encrypt(_) = operation_of(state)? {
@@ -434,6 +490,17 @@ impl Job {
                 .collect();
         }
         Ok(done)
+    }
+}
+
+/// Whether the tables have changed their names: the old rows are where they belong, or dropped already.
+fn is_switched(control: &mut Session, names: &Names, state: Option<&State>) -> Result<bool> {
+    if exists(control, &names.new)? {
+        return Ok(false);
+    }
+    match exists(control, &names.old)? {
+        true => Ok(!is_sentry(control, names)?),
+        false => Ok(state.is_some_and(|state| state.phase == "switch")),
     }
 }
 

@@ -8,7 +8,7 @@ use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, name_literal};
+use crate::facts::{Facts, PhysicalColumn, name_literal};
 
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
@@ -119,6 +119,34 @@ pub(crate) fn log_end(session: &mut Session) -> Result<String> {
     Ok(format!("{}:{}", cell("File"), cell("Position")))
 }
 
+/// Whose binary log it is: positions mean nothing on another server.
+pub(crate) fn server_identity(session: &mut Session, family: Family) -> Result<String> {
+    let variable = match family {
+        Family::MySql => "server_uuid",
+        Family::MariaDb => "server_id",
+    };
+    session
+        .text(&format!("SELECT @@GLOBAL.{variable}"))
+        .map_err(MigrateError::sql("reading the server's settings"))
+}
+
+/// A name as the server writes it to its catalogue and its binary log.
+pub(crate) fn server_spelling(session: &mut Session, names: [&str; 2]) -> Result<[String; 2]> {
+    let setting = session
+        .text("SELECT @@GLOBAL.lower_case_table_names")
+        .map_err(MigrateError::sql("reading the server's settings"))?;
+    match setting.as_str() {
+        "0" => Ok(names.map(str::to_owned)),
+        "1" => Ok(names.map(str::to_lowercase)),
+        other => Err(MigrateError::Refused {
+            table: "the server's tables".into(),
+            reason: format!(
+                "lower_case_table_names is {other}: the binary log may spell their names in another way than the catalogue"
+            ),
+        }),
+    }
+}
+
 fn number(version: &str) -> (u32, u32, u32) {
     let mut parts = version
         .split(|c: char| !c.is_ascii_digit())
@@ -206,6 +234,20 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
+/// Whether values of a column are told apart, and come one after the other, in the same way in both tables.
+fn has_same_order(old: Option<&PhysicalColumn>, new: Option<&PhysicalColumn>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else {
+        return false;
+    };
+    let is_integer = |column: &PhysicalColumn| {
+        column.data_type.ends_with("int") && !column.column_type.contains("zerofill")
+    };
+    let is_same = old.column_type == new.column_type
+        && old.charset == new.charset
+        && old.collation == new.collation;
+    is_same || is_integer(old) && is_integer(new)
+}
+
 /// The key by which rows are found in both tables. Columns for which `may_be_key` does not hold have other values, or
 /// another name, in the new table.
 pub fn choose_key(
@@ -215,7 +257,10 @@ pub fn choose_key(
 ) -> Result<KeyDefinition> {
     let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
     for index in &old.unique {
-        let stays = index.columns.iter().all(|name| may_be_key(name));
+        let stays = index
+            .columns
+            .iter()
+            .all(|name| may_be_key(name) && has_same_order(old.column(name), new.column(name)));
         let is_unique_there = new.unique.iter().any(|other| {
             other.columns.len() == index.columns.len()
                 && index
@@ -233,7 +278,8 @@ pub fn choose_key(
     Err(MigrateError::Refused {
         table: format!("{}.{}", old.database, old.table),
         reason: "no primary or unique key can be used to find its rows in both tables: one is needed whose columns are \
-                 NOT NULL, integers, decimals, dates, CHAR, VARCHAR, BINARY or VARBINARY, not generated, and not protected"
+                 NOT NULL, integers, decimals, dates, CHAR, VARCHAR, BINARY or VARBINARY, not generated, not protected, and of the \
+                 same type and collation in both tables"
             .into(),
     })
 }

@@ -14,8 +14,8 @@ use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
 use onionskin_schema::{Column, PhysicalNames, Table};
 use onionskin_value::{
-    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, Stored, TimeZone,
-    format_binary, format_text, store,
+    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, StoreError, Stored,
+    TimeZone, format_binary, format_text, store,
 };
 
 use crate::definition::Keys;
@@ -255,8 +255,13 @@ fn plain_payload(
         Ok(_) => Err(format!(
             "the value of column {name} cannot be sealed exactly"
         )),
-        Err(error) => Err(format!(
-            "the value of column {name} cannot be sealed: {error}"
+        // The server's text would hold the value.
+        Err(StoreError::Server(error)) => Err(format!(
+            "the value of column {name} cannot be sealed: the column would refuse it with error {}",
+            error.code
+        )),
+        Err(StoreError::Unsupported(what)) => Err(format!(
+            "the value of column {name} cannot be sealed: not supported: {what}"
         )),
     }
 }

@@ -18,8 +18,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use onionskin_rowstream::RowError;
 use onionskin_rowstream::apply::apply;
-use onionskin_rowstream::session::{Login, Session};
+use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
 
@@ -36,6 +37,10 @@ const LOCK_WAIT_SECONDS: u32 = 2;
 const LONGEST_HOLD: Duration = Duration::from_secs(3);
 /// How much may be left to write under the lock.
 const FEW_ROWS: u64 = 500;
+/// And how many keys at most: what one session writes in much less than [`LONGEST_HOLD`].
+const MOST_UNDER_LOCK: usize = 5_000;
+/// How long the rename may take to come through the binary log when nothing else comes.
+const REPORT: Duration = Duration::from_secs(30);
 /// How fast a round must be before the lock is asked for.
 const SHORT_ROUND: Duration = Duration::from_millis(150);
 
@@ -115,7 +120,7 @@ impl Switch<'_> {
 
     fn attempt(&self, engine: &mut Engine) -> Result<Attempt> {
         let mut locker = self.session(engine)?;
-        let mut renamer = match self.family {
+        let renamer = match self.family {
             Family::MySql => None,
             Family::MariaDb => {
                 self.make_sentry(&mut locker)?;
@@ -130,6 +135,23 @@ impl Switch<'_> {
             .iter()
             .map(|name| format!("{} WRITE", identifier(name)))
             .collect();
+        engine.renamed = false;
+        // Under the lock nobody waits for anybody for long: a backup that stops all writers waits for the lock's end, and our
+        // marks would wait for the backup.
+        locker.set_patience(Some(Duration::ZERO))?;
+        engine.control.set_patience(Some(Duration::ZERO))?;
+        let done = self.locked_attempt(engine, locker, renamer, &locks);
+        engine.control.set_patience(None)?;
+        done
+    }
+
+    fn locked_attempt(
+        &self,
+        engine: &mut Engine,
+        mut locker: Session,
+        mut renamer: Option<Session>,
+        locks: &[String],
+    ) -> Result<Attempt> {
         let begun = Instant::now();
         if let Err(error) = locker.run(&format!("LOCK TABLES {}", locks.join(", "))) {
             return match error.code {
@@ -141,18 +163,30 @@ impl Switch<'_> {
             };
         }
         // From here on an error ends the session, and with it the lock.
-        engine.drain()?;
-        let work = engine.pending.take(&engine.route.key, None);
-        engine.state.changes += (work.deletions.len() + work.replacements.len()) as u64;
-        apply(&engine.route, std::slice::from_mut(&mut locker), &work).map_err(conflict)?;
+        if let Some(reason) = self.write_last(engine, &mut locker, begun)? {
+            // What was read stays pending, what was written is written; only the position is old, which does no harm.
+            locker.run("UNLOCK TABLES")?;
+            return Ok(Attempt::Again(reason));
+        }
         let now = definition(&mut locker, &engine.route.database, &engine.route.source)?;
         if stable(&now) != stable(&engine.state.definition) {
             return Err(MigrateError::Changed(
                 "its definition is another one".into(),
             ));
         }
+        if let Err(error) = self.keep_numbers(engine, &mut locker) {
+            return match error {
+                MigrateError::Rows(RowError::Sql(error)) if error.waited_in_vain() => {
+                    locker.run("UNLOCK TABLES")?;
+                    Ok(Attempt::Again(format!(
+                        "definitions are held up: {}",
+                        error.message
+                    )))
+                }
+                other => Err(other),
+            };
+        }
         if begun.elapsed() > LONGEST_HOLD {
-            // What was written is written; only the position is old, which does no harm.
             locker.run("UNLOCK TABLES")?;
             return Ok(Attempt::Again(format!(
                 "the last changes took {:.1} s",
@@ -169,7 +203,7 @@ impl Switch<'_> {
         match renamer.take() {
             None => {
                 if let Err(error) = locker.run(&rename) {
-                    return self.after_failure(engine, error.code, error.message, begun);
+                    return self.after_failure(engine, locker, error, begun);
                 }
                 locker.run("UNLOCK TABLES")?;
             }
@@ -182,14 +216,73 @@ impl Switch<'_> {
         Ok(Attempt::Done(begun.elapsed()))
     }
 
+    /// Under the lock: reads the log to its end and writes what is left. Why the lock has to be given back, if it must.
+    fn write_last(
+        &self,
+        engine: &mut Engine,
+        locker: &mut Session,
+        begun: Instant,
+    ) -> Result<Option<String>> {
+        match engine.drain_until(begun + LONGEST_HOLD, MOST_UNDER_LOCK) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Some("too much is left to write".into())),
+            Err(MigrateError::Rows(RowError::Sql(error))) if error.waited_in_vain() => {
+                return Ok(Some(format!("writers are held up: {}", error.message)));
+            }
+            Err(error) => return Err(error),
+        }
+        let work = engine.pending.take(&engine.route.key, None);
+        let rows = (work.deletions.len() + work.replacements.len()) as u64;
+        match apply(&engine.route, std::slice::from_mut(locker), &work) {
+            Ok(()) => {
+                engine.state.changes += rows;
+                Ok(None)
+            }
+            Err(RowError::Sql(error)) if error.waited_in_vain() || error.is_duplicate() => {
+                engine.pending.give_back(work);
+                Ok(Some(format!(
+                    "the last changes could not be written: {}",
+                    error.message
+                )))
+            }
+            Err(error) => Err(conflict(error)),
+        }
+    }
+
+    /// Numbers that the old table has given out since the new one was made, and whose rows are gone, are not given out again.
+    fn keep_numbers(&self, engine: &Engine, locker: &mut Session) -> Result<()> {
+        let mut next = |table: &str| -> Result<Option<u64>> {
+            let text = locker.text(&format!(
+                "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+                crate::facts::name_literal(table)
+            ))?;
+            Ok(text.parse().ok())
+        };
+        if let (Some(old), Some(new)) = (next(&engine.route.source)?, next(&self.names.new)?)
+            && old > new
+        {
+            locker.run(&format!(
+                "ALTER TABLE {} AUTO_INCREMENT = {old}",
+                identifier(&self.names.new)
+            ))?;
+        }
+        Ok(())
+    }
+
     /// MySQL renames everything or nothing; where the connection broke, the names tell which.
     fn after_failure(
         &self,
         engine: &mut Engine,
-        code: u16,
-        message: String,
+        locker: Session,
+        error: SqlError,
         begun: Instant,
     ) -> Result<Attempt> {
+        let SqlError { code, message } = error;
+        if code == 0 {
+            let id = locker.id();
+            drop(locker);
+            must_end(&mut engine.control, id)?;
+        }
         match code == 0 && self.is_done(&mut engine.control)? {
             true => Ok(Attempt::Done(begun.elapsed())),
             false => Ok(Attempt::Again(format!(
@@ -225,35 +318,59 @@ impl Switch<'_> {
         let id = renamer.id();
         let sql = rename.to_owned();
         let renaming = thread::spawn(move || renamer.run(&sql));
-        let proven = waits_for_lock(&mut engine.control, id)?;
-        if !proven {
+        let mut obstacle = match waits_for_lock(&mut engine.control, id)? {
+            true => None,
+            false => Some("the rename was not seen to wait for the lock".to_owned()),
+        };
+        if obstacle.is_none()
+            && let Err(error) = locker.run(&format!("DROP TABLE {}", identifier(&self.names.old)))
+        {
+            match error.waited_in_vain() {
+                true => obstacle = Some(format!("definitions are held up: {}", error.message)),
+                false => return Err(MigrateError::sql("dropping the sentry")(error)),
+            }
+        }
+        if let Some(obstacle) = obstacle {
             // While the sentry stands, the rename fails.
             let _ = engine.control.run(&format!("KILL {id}"));
             locker.run("UNLOCK TABLES")?;
             let _ = renaming.join();
-            return Ok(Some(Attempt::Again(
-                "the rename was not seen to wait for the lock".into(),
-            )));
+            return Ok(Some(Attempt::Again(obstacle)));
         }
-        locker
-            .run(&format!("DROP TABLE {}", identifier(&self.names.old)))
-            .map_err(MigrateError::sql("dropping the sentry"))?;
         locker.run("UNLOCK TABLES")?;
-        match renaming.join() {
-            Ok(Ok(_)) => Ok(None),
-            Ok(Err(_)) | Err(_) if self.is_done(&mut engine.control)? => Ok(None),
+        let outcome = match renaming.join() {
+            Ok(Ok(_)) => return Ok(None),
+            Ok(Err(error)) if error.code != 0 => {
+                return Ok(Some(Attempt::Again(format!(
+                    "the tables could not be renamed: {}",
+                    error.message
+                ))));
+            }
+            // The connection is gone, and what it was doing may still be done.
+            other => {
+                must_end(&mut engine.control, id)?;
+                other
+            }
+        };
+        match outcome {
+            _ if self.is_done(&mut engine.control)? => Ok(None),
             Ok(Err(error)) => Ok(Some(Attempt::Again(format!(
                 "the tables could not be renamed: {}",
                 error.message
             )))),
-            Err(_) => Ok(Some(Attempt::Again("the rename's thread has ended".into()))),
+            _ => Ok(Some(Attempt::Again("the rename's thread has ended".into()))),
         }
     }
 
     /// Reads the binary log up to the rename. Rows that were still written to the old table are written to the new one.
     fn stragglers(&self, engine: &mut Engine) -> Result<u64> {
+        let mut patience = Instant::now() + REPORT;
         while !engine.renamed {
-            engine.absorb(Duration::from_secs(30))?;
+            engine.absorb(REPORT)?;
+            if !engine.renamed && Instant::now() > patience {
+                engine.must_be_behind()?;
+                patience = Instant::now() + REPORT;
+            }
         }
         let work = engine.pending.take(&engine.route.key, None);
         let found = (work.deletions.len() + work.replacements.len()) as u64;
@@ -285,6 +402,27 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Waits until a session whose connection broke has ended, and with it what it was doing.
+fn must_end(control: &mut Session, id: u32) -> Result<()> {
+    let begun = Instant::now();
+    let _ = control.run(&format!("KILL {id}"));
+    let id = id.to_string();
+    while begun.elapsed() < Duration::from_secs(60) {
+        let sessions = control.named("SHOW PROCESSLIST")?;
+        let is_there = sessions.iter().flatten().any(|(name, value)| {
+            name.eq_ignore_ascii_case("Id") && value.as_deref() == Some(id.as_str())
+        });
+        if !is_there {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Err(MigrateError::Request(format!(
+        "the connection broke while the tables were renamed, and the server still runs its session {id}: \
+         wait for its end, then --resume"
+    )))
 }
 
 /// Whether a session is seen to wait for a lock on a table's metadata.

@@ -12,7 +12,26 @@ use crate::route::{Meeting, Route};
 use crate::session::Session;
 
 /// Writes all of `work`.
+///
+/// Where the new table has a uniqueness that the old one lacks ([`Route::replaces`] is false), REPLACE would delete a row that
+/// nobody deleted. There the replaced rows are deleted first, too, and two rows that meet are an error of the server: it may be
+/// about rows that have changed again, so whoever calls may read more of the log and try once more.
 pub fn apply(route: &Route, sessions: &mut [Session], work: &Work) -> Result<(), RowError> {
+    if !route.replaces {
+        in_batches(
+            sessions,
+            &work.replacements,
+            route.key.batch(),
+            |session, keys| {
+                route.delete(session, keys)?;
+                Ok(())
+            },
+        )?;
+    }
+    let meeting = match route.replaces {
+        true => Meeting::Replace,
+        false => Meeting::Conflict,
+    };
     in_batches(
         sessions,
         &work.deletions,
@@ -25,10 +44,10 @@ pub fn apply(route: &Route, sessions: &mut [Session], work: &Work) -> Result<(),
     in_batches(
         sessions,
         &work.replacements,
-        route.key.batch(),
+        route.key.batch().min(route.most_rows),
         |session, keys| {
             let condition = route.key.among(&route.source, keys);
-            route.write(session, &condition, Meeting::Replace)?;
+            route.write(session, &condition, meeting)?;
             Ok(())
         },
     )

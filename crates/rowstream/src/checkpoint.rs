@@ -44,6 +44,9 @@ pub struct State {
     pub repaired: u64,
     /// Seconds since 1970 when it began.
     pub began: u64,
+    /// Whose binary log the position is of; empty in checkpoints of earlier programs.
+    #[serde(default)]
+    pub server: String,
 }
 
 impl State {
@@ -102,7 +105,7 @@ impl Checkpoint {
 
     /// Writes the state.
     pub fn write(&self, session: &mut Session, state: &State) -> Result<(), RowError> {
-        session.run(&format!(
+        session.run_until_done(&format!(
             "UPDATE {} SET state = {} WHERE id = 1",
             self.table,
             literal(state)?
@@ -134,7 +137,7 @@ impl Checkpoint {
 
     /// Commits a mark greater than all before and returns it. What was in the binary log before it can be read afterwards.
     pub fn mark(&self, session: &mut Session) -> Result<u64, RowError> {
-        session.run(&format!(
+        session.run_until_done(&format!(
             "UPDATE {} SET mark = LAST_INSERT_ID(mark + 1) WHERE id = 2",
             self.table
         ))?;

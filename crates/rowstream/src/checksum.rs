@@ -3,8 +3,8 @@
 //! Both are read in one snapshot while nothing of ours is written. They differ in rows that have changed since changes were
 //! last written, and those are known: they are pending. What differs beyond that is wrong, is written once more and reported.
 //!
-//! Columns that the server copied are compared by it: 64 bits of SHA-256 for each row (MySQL has no MD5 any more), combined by XOR for a chunk. The text
-//! that is digested tells NULL, lengths and values apart. Sealed cells are read, opened and compared by the transform.
+//! Columns that the server copied are compared by it: 64 bits of SHA-256 for each row (MySQL has no MD5 any more), combined by XOR for a chunk. What
+//! is digested is one digest for each column, so that it is never longer than a server's `max_allowed_packet`. Sealed cells are read, opened and compared by the transform.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -32,15 +32,14 @@ impl Route {
                 (false, _) => column_of(table, &column.target),
             };
             let value = compared.replace("{}", &name);
-            parts.push(format!(
-                "COALESCE(LENGTH({value}), 'N'), ':', COALESCE({value}, '')"
-            ));
+            parts.push(format!("IF({name} IS NULL, 'N', SHA2({value}, 256))"));
         }
         if parts.is_empty() {
             return "0".into();
         }
+        // What a server cannot compute (a value beyond max_allowed_packet) is NULL: it must not be equal to anything.
         format!(
-            "CAST(CONV(LEFT(SHA2(CONCAT({}), 256), 16), 16, 10) AS UNSIGNED)",
+            "COALESCE(CAST(CONV(LEFT(SHA2(CONCAT({}), 256), 16), 16, 10) AS UNSIGNED), CAST(RAND() * 1e18 AS UNSIGNED))",
             parts.join(", ")
         )
     }
@@ -91,7 +90,7 @@ impl Route {
         ))?;
         rows.into_iter()
             .map(|row| {
-                let (key, rest) = split(row, self.key.columns.len())?;
+                let (key, rest) = split(row, &self.key)?;
                 Ok((key, rest.into_iter().flatten().next().unwrap_or_default()))
             })
             .collect()
@@ -152,7 +151,7 @@ impl Route {
         ))?;
         let mut different = Vec::new();
         for row in rows {
-            let (key, mut inputs) = split(row, self.key.columns.len())?;
+            let (key, mut inputs) = split(row, &self.key)?;
             let stored = inputs.split_off(width.min(inputs.len()));
             // A cell that cannot be opened differs.
             if !transform.agrees(&inputs, &stored).unwrap_or(false) {

@@ -75,7 +75,9 @@ impl Cursor {
             session,
             route,
             from.as_ref(),
-            self.chunk_rows.load(Ordering::Relaxed),
+            self.chunk_rows
+                .load(Ordering::Relaxed)
+                .min(route.most_rows as u64),
         )?;
         *place = to.clone().map_or(Place::End, Place::Behind);
         Ok(Some(Chunk { from, to }))
@@ -133,6 +135,5 @@ fn boundary(
         rows.saturating_sub(1),
     );
     let row = session.rows(&sql)?.into_iter().next();
-    row.map(|row| Ok(split(row, route.key.columns.len())?.0))
-        .transpose()
+    row.map(|row| Ok(split(row, &route.key)?.0)).transpose()
 }

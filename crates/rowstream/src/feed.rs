@@ -32,7 +32,12 @@ pub enum Event {
     /// A mark of [`crate::checkpoint::Checkpoint::mark`] was committed.
     Mark(u64),
     /// A definition, or a change that was logged as a statement, of whatever table.
-    Statement(String),
+    Statement {
+        /// The session's database.
+        database: String,
+        /// Its text.
+        sql: String,
+    },
 }
 
 /// Events that were committed together, and where the log goes on behind them; `None` for the position inside of a long transaction.
@@ -158,7 +163,9 @@ fn deliver(item: Item, options: &FeedOptions) -> Result<Delivery, BinlogError> {
     let mut events = Vec::new();
     for change in transaction.changes {
         match change {
-            Change::Statement { sql, .. } => events.push(Event::Statement(sql)),
+            Change::Statement { database, sql } => {
+                events.push(Event::Statement { database, sql });
+            }
             Change::Rows { table, rows, .. } if table == options.checkpoint => {
                 for row in rows {
                     if let Some([Value::UInt(2), Value::UInt(mark), ..]) = row.after.as_deref() {

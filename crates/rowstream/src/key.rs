@@ -191,6 +191,25 @@ impl KeyDefinition {
 }
 
 impl KeyColumn {
+    /// ZEROFILL shows zeros before a number, which the binary log does not have.
+    pub(crate) fn strip_zeros(&self, part: &mut Vec<u8>) {
+        if !matches!(self.kind, KeyKind::Integer | KeyKind::Decimal) {
+            return;
+        }
+        let zeros = part.iter().take_while(|&&c| c == b'0').count();
+        // One digit stays before the point, or alone.
+        let digits = part[zeros..]
+            .first()
+            .is_some_and(|digit| digit.is_ascii_digit());
+        part.drain(
+            ..if digits {
+                zeros
+            } else {
+                zeros.saturating_sub(1)
+            },
+        );
+    }
+
     /// A constant of the column in SQL.
     pub fn literal(&self, part: &[u8]) -> String {
         match &self.kind {
@@ -304,6 +323,28 @@ mod tests {
             "'2020-01-02 03:04:05.6'"
         );
         assert_eq!(date.literal(b"'"), "x'27'");
+    }
+
+    #[test]
+    fn zeros_before_a_number_are_no_part_of_the_key() {
+        let number = column("a", KeyKind::Decimal);
+        for (shown, key) in [
+            ("0000000042", "42"),
+            ("42", "42"),
+            ("0000", "0"),
+            ("0", "0"),
+            ("00000.50", "0.50"),
+            ("0012.00", "12.00"),
+            ("-5", "-5"),
+            ("", ""),
+        ] {
+            let mut part = shown.as_bytes().to_vec();
+            number.strip_zeros(&mut part);
+            assert_eq!(part, key.as_bytes(), "{shown}");
+        }
+        let mut text = b"007".to_vec();
+        column("a", KeyKind::Binary).strip_zeros(&mut text);
+        assert_eq!(text, b"007");
     }
 
     #[test]

@@ -82,6 +82,16 @@ impl Pending {
         self.keys.contains_key(key)
     }
 
+    /// Takes back what could not be written, as if it had happened before everything that waits.
+    pub fn give_back(&mut self, work: Work) {
+        for key in work.deletions {
+            self.keys.entry(key).or_insert(Last::Gone);
+        }
+        for key in work.replacements {
+            self.keys.entry(key).or_insert(Last::Written);
+        }
+    }
+
     /// Takes everything out. Integers beyond `copied_to` are left away: those rows are copied later, and by then every
     /// change that was delivered so far can be read.
     pub fn take(&mut self, definition: &KeyDefinition, copied_to: Option<i128>) -> Work {
@@ -159,6 +169,30 @@ mod tests {
             (work.deletions, work.replacements),
             (vec![key("a")], vec![key("A")])
         );
+    }
+
+    #[test]
+    fn what_is_given_back_is_older_than_what_waits() {
+        let mut pending = Pending::default();
+        pending.absorb(change(None, Some("1")));
+        pending.absorb(change(None, Some("2")));
+        let work = pending.take(&definition(KeyKind::Integer), None);
+        pending.absorb(change(Some("2"), None));
+        pending.give_back(work);
+        let work = pending.take(&definition(KeyKind::Integer), None);
+        assert_eq!(
+            (work.deletions, work.replacements),
+            (vec![key("2")], vec![key("1")])
+        );
+    }
+
+    #[test]
+    fn before_the_first_row_is_copied_all_numbers_are_left_to_the_copy() {
+        let mut pending = Pending::default();
+        pending.absorb(change(Some("-9223372036854775808"), None));
+        pending.absorb(change(None, Some("0")));
+        let work = pending.take(&definition(KeyKind::Integer), Some(i128::MIN));
+        assert_eq!(work, Work::default());
     }
 
     #[test]

@@ -56,6 +56,11 @@ pub struct Route {
     pub copied: Vec<Copied>,
     /// What is computed outside of it.
     pub transform: Option<Arc<dyn Transform>>,
+    /// Whether rows that meet on a unique key of the new table would have met in the old one, so that one of them is stale and
+    /// may be replaced.
+    pub replaces: bool,
+    /// How many rows one statement may read; rows that pass through this process stay in memory for that long.
+    pub most_rows: usize,
 }
 
 /// What happens to a row that meets another one on a unique key of the new table.
@@ -174,7 +179,7 @@ impl Route {
         let count = rows.len() as u64;
         let mut sql = head.clone();
         for row in rows {
-            let (key, inputs) = split(row, parts)?;
+            let (key, inputs) = split(row, &self.key)?;
             sql.push_str(if sql.len() == head.len() { "(" } else { ",(" });
             for (part, column) in key.0.iter().zip(&self.key.columns) {
                 sql.push_str(&column.literal(part));
@@ -220,7 +225,7 @@ impl Route {
             .map(|(n, column)| format!("{} = {STAGE}.k{n}", column_of(&self.source, &column.name)))
             .collect();
         session.run(&format!("DELETE FROM {STAGE}"))?;
-        session.run(insert)?;
+        session.run(insert).map_err(without_value)?;
         let sql = format!(
             "{} INTO {} ({}) SELECT STRAIGHT_JOIN {} FROM {STAGE} JOIN {} FORCE INDEX ({}) ON {}{}",
             verb(meeting),
@@ -247,6 +252,17 @@ impl Route {
     }
 }
 
+/// Servers quote the value that they refuse, and here it is one that is to be kept secret.
+fn without_value(error: SqlError) -> SqlError {
+    match error.code {
+        0 => error,
+        code => SqlError {
+            code,
+            message: format!("error {code} about a computed value, which is not shown"),
+        },
+    }
+}
+
 fn verb(meeting: Meeting) -> &'static str {
     match meeting {
         Meeting::Keep | Meeting::Conflict => "INSERT",
@@ -255,8 +271,12 @@ fn verb(meeting: Meeting) -> &'static str {
 }
 
 /// The key, which comes first, and the rest of a row.
-pub(crate) fn split(mut row: Row, parts: usize) -> Result<(Key, Row), RowError> {
-    let rest = row.split_off(parts.min(row.len()));
-    let key: Option<Vec<Vec<u8>>> = row.into_iter().collect();
-    Ok((Key(key.ok_or(RowError::NullKey)?), rest))
+pub(crate) fn split(mut row: Row, key: &KeyDefinition) -> Result<(Key, Row), RowError> {
+    let rest = row.split_off(key.columns.len().min(row.len()));
+    let parts: Option<Vec<Vec<u8>>> = row.into_iter().collect();
+    let mut parts = parts.ok_or(RowError::NullKey)?;
+    for (part, column) in parts.iter_mut().zip(&key.columns) {
+        column.strip_zeros(part);
+    }
+    Ok((Key(parts), rest))
 }

@@ -1,7 +1,7 @@
 //! Sessions of our own on the server, set up so that values arrive and leave as they are stored.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
@@ -37,11 +37,22 @@ pub struct SqlError {
 }
 
 impl SqlError {
-    /// Whether the statement was rolled back for other transactions' sake and may simply be sent again.
-    pub fn is_retryable(&self) -> bool {
+    /// Whether the statement waited for a lock for too long. It was rolled back.
+    pub fn waited_in_vain(&self) -> bool {
         const LOCK_WAIT: u16 = 1205;
+        self.code == LOCK_WAIT
+    }
+
+    /// Whether the statement was rolled back for another transaction's sake and may simply be sent again.
+    pub fn is_deadlock(&self) -> bool {
         const DEADLOCK: u16 = 1213;
-        matches!(self.code, LOCK_WAIT | DEADLOCK)
+        self.code == DEADLOCK
+    }
+
+    /// Whether two rows met on a unique key.
+    pub fn is_duplicate(&self) -> bool {
+        const DUPLICATE: u16 = 1062;
+        self.code == DUPLICATE
     }
 }
 
@@ -64,13 +75,18 @@ impl From<mysql::Error> for SqlError {
 pub type Cell = Option<Vec<u8>>;
 /// A row of them.
 pub type Row = Vec<Cell>;
-/// A row as text, each value with its column's name.
+/// A row as text, with the names of its columns.
 pub type NamedRow = Vec<(String, Option<String>)>;
 
 /// How long a statement of ours waits for a lock on a row.
 const ROW_LOCK_WAIT: u32 = 10;
+/// How long a statement of ours waits for a lock on a table's definition or on the whole server, in seconds, before it is given
+/// up or sent again: two parties that wait for each other must end some time.
+const TABLE_LOCK_WAIT: u32 = 10;
 /// How often a statement that met a deadlock is sent again.
 const ATTEMPTS: u32 = 12;
+/// For how long a statement that waited for a lock in vain is sent again: backups hold all writers up for minutes.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One connection.
 ///
@@ -79,6 +95,7 @@ const ATTEMPTS: u32 = 12;
 /// inside of writes take no locks (READ COMMITTED).
 pub struct Session {
     conn: Conn,
+    patience: Duration,
 }
 
 impl Session {
@@ -97,11 +114,12 @@ impl Session {
         };
         let mut session = Self {
             conn: Conn::new(options)?,
+            patience: PATIENCE,
         };
         session.run(&format!(
             "SET NAMES utf8mb4, character_set_results = NULL, time_zone = '+00:00', \
              sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = {ROW_LOCK_WAIT}, wait_timeout = 86400, net_read_timeout = 600, \
+             innodb_lock_wait_timeout = {ROW_LOCK_WAIT}, lock_wait_timeout = {TABLE_LOCK_WAIT}, wait_timeout = 86400, net_read_timeout = 600, \
              net_write_timeout = 600, sql_safe_updates = 0, autocommit = 1, sql_auto_is_null = 0"
         ))?;
         session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
@@ -132,13 +150,27 @@ impl Session {
         Ok(self.conn.affected_rows())
     }
 
-    /// Runs a statement that commits by itself; again if the server undid it because of a deadlock.
+    /// For this long statements that wait for locks in vain are sent again; with zero they never are.
+    pub fn set_patience(&mut self, patience: Option<Duration>) -> Result<(), SqlError> {
+        self.patience = patience.unwrap_or(PATIENCE);
+        // Whole seconds are what servers take.
+        let wait = patience.map_or(TABLE_LOCK_WAIT, |_| 2);
+        self.run(&format!("SET lock_wait_timeout = {wait}"))?;
+        Ok(())
+    }
+
+    /// Runs a statement that commits by itself; again if the server undid it because of a deadlock, or if it waited for a
+    /// lock in vain.
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
+        let begun = Instant::now();
         let mut attempt = 1;
         loop {
             match self.run(sql) {
-                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
-                    std::thread::sleep(Duration::from_millis(u64::from(attempt) * 5));
+                Err(error)
+                    if error.waited_in_vain() && begun.elapsed() < self.patience
+                        || error.is_deadlock() && attempt < ATTEMPTS =>
+                {
+                    std::thread::sleep(Duration::from_millis(u64::from(attempt.min(ATTEMPTS)) * 5));
                     attempt += 1;
                 }
                 done => return done,

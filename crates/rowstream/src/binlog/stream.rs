@@ -87,6 +87,8 @@ impl EventStream {
     ) -> BinlogResult<Self> {
         let mut client = Client::connect(connect)?;
         check_binlog(&mut client)?;
+        // Whoever reads may be busy writing for minutes, and meanwhile takes nothing.
+        client.query("SET net_write_timeout = 3600")?;
         // In nanoseconds. What a server does not know is a user variable without meaning.
         let period = options.heartbeat.as_nanos();
         client.query(&format!(
