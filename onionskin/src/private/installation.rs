@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    hash::{Hash, Hasher},
     io,
     os::unix::{
         ffi::OsStrExt,
@@ -31,6 +30,10 @@ use crate::{termination::Termination, tied};
 const SOCKET_PATH_MAX: usize = 107;
 /// How long a server of an earlier run may take to write its buffers and end.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A file system in the machine's memory.
+const MEMORY: &str = "/dev/shm";
+/// What the names of a scratch engine's folders of temporary tables there begin with.
+const TEMPORARY: &str = "onionskin-scratch-";
 
 /// Which server is wanted.
 pub(super) enum Wanted {
@@ -259,34 +262,45 @@ impl Installation {
                 tablespaces.display()
             ));
             options.push("--innodb-redo-log-capacity=16M".into());
+            // undo of temporary tables; the name counts from the data directory
+            let up = "../".repeat(self.data().components().count() - 1);
+            let below = temporary.strip_prefix("/").unwrap_or(temporary);
+            options.push(format!(
+                "--innodb-temp-data-file-path={up}{}/ibtmp1:12M:autoextend",
+                below.display()
+            ));
+            // in memory, too, whatever the temporary files' place
+            options.push("--temptable-max-mmap=0".into());
         }
         options
     }
 
-    /// The folder of temporary tables, in the memory of the machine where it has a file system for that. A server that was
-    /// killed may have left files there.
+    /// The folder of temporary tables, in the memory of the machine: opened values must not come to a disk. Its name is
+    /// nobody's to guess, as others may write beside it; a file here tells the next run, if this one is killed.
     fn make_temporary(&self) -> Result<PathBuf, PrivateError> {
-        let mut hash = std::hash::DefaultHasher::new();
-        self.folder.hash(&mut hash);
-        let name = format!("onionskin-scratch-{:016x}", hash.finish());
-        let memory = Path::new("/dev/shm").join(name);
-        let made = self.make_own(&memory);
-        let folder = match made {
-            Ok(()) => memory,
-            Err(error) => {
-                tracing::warn!(
-                    "temporary tables of the scratch engine go to disk, not to memory: {error}"
-                );
-                let folder = server_in(&self.folder).join("tmp");
-                empty(&folder);
-                folder
+        let memory = Path::new(MEMORY);
+        let note = self.folder.join("temporary");
+        if let Ok(left) = fs::read_to_string(&note) {
+            let left = Path::new(&left);
+            let name = left.file_name().map(|n| n.to_string_lossy());
+            if left.parent() == Some(memory) && name.is_some_and(|n| n.starts_with(TEMPORARY)) {
+                let _ = fs::remove_dir_all(left);
             }
-        };
+        }
+        // mode 0700
+        let folder = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .tempdir_in(memory)
+            .map_err(at(memory))?;
+        fs::write(&note, folder.path().as_os_str().as_bytes()).map_err(at(&note))?;
+        if let Some(user) = &self.user {
+            lchown(folder.path(), Some(user.uid), Some(user.gid)).map_err(at(folder.path()))?;
+        }
         if self.program.family == Family::MySql {
-            let tablespaces = folder.join("innodb");
+            let tablespaces = folder.path().join("innodb");
             self.make_own(&tablespaces).map_err(at(&tablespaces))?;
         }
-        Ok(folder)
+        Ok(folder.keep())
     }
 
     /// Makes an empty folder that belongs to the server's user, and to nobody else.
@@ -450,7 +464,7 @@ fn empty(folder: &Path) {
 impl Drop for Installation {
     fn drop(&mut self) {
         if let Some(temporary) = self.temporary.take()
-            && temporary.starts_with("/dev/shm")
+            && temporary.starts_with(MEMORY)
         {
             let _ = fs::remove_dir_all(temporary);
         }
