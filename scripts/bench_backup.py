@@ -7,7 +7,8 @@ A private MariaDB server gets sysbench tables of at least --size MiB (default 10
 backup of it in every way, one after the other:
 
     zstd           mariadb-backup --stream=mbstream | zstd -T<cores>
-    aes-256-cbc    … | zstd -T<cores> | openssl enc -aes-256-cbc
+    aes-128-cbc    … | zstd -T<cores> | openssl enc -aes-128-cbc
+    aes-256-ctr    … | zstd -T<cores> | openssl enc -aes-256-ctr
     sm4-cbc        … | zstd -T<cores> | openssl enc -sm4-cbc
     age            … | zstd -T<cores> | age, where it is installed
     onionskin aes  onionskin backup --suite aes
@@ -107,7 +108,7 @@ def variants(program, folder, socket, cores):
     place = "mkdir {data} && "
     prepare = "mbstream -x -C {data} && mariadb-backup --no-defaults --prepare --target-dir={data}"
     made = {"zstd": (f"{source} | {pack} > {{file}}", f"{place} {unpack} < {{file}} | {prepare}")}
-    for cipher in ("aes-256-cbc", "sm4-cbc"):
+    for cipher in ("aes-128-cbc", "aes-256-ctr", "sm4-cbc"):
         enc = f"openssl enc -{cipher} -pbkdf2 -pass env:OPENSSL_PASS"
         made[cipher] = (f"{source} | {pack} | {enc} > {{file}}", f"{place} {enc} -d < {{file}} | {unpack} | {prepare}")
     if shutil.which("age"):

@@ -9,16 +9,17 @@ use std::{
     time::Duration,
 };
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use onionskin_backup::{
     Header, Level, SealOptions, StreamError,
     archive::{
         ArchiveOptions, Segment, archive,
-        folder::{check_link, place_text, read_segment, segments},
+        folder::{Found, check_link, outlived, place_text, read_segment, segments},
     },
     default_threads,
     manifest::BinlogPosition,
+    retention::Keep,
 };
 use onionskin_keys::{StreamKey, Suite};
 use onionskin_proxy::{Backend, BackendTls};
@@ -47,6 +48,12 @@ pub struct Archive {
     /// Only list the segments of the folder, and whether any is missing between them
     #[arg(long)]
     list: bool,
+    /// Only remove segments, the oldest first, in which everything was committed longer ago: 12h, 30d, 8w
+    #[arg(long, value_name = "AGE", value_parser = parse_age, conflicts_with = "list")]
+    keep: Option<u64>,
+    /// Say what --keep would remove, and remove nothing
+    #[arg(long, requires = "keep")]
+    dry_run: bool,
     /// End at the end of the binlog instead of waiting for more
     #[arg(long)]
     once: bool,
@@ -84,6 +91,9 @@ impl Archive {
     pub fn run(self) -> Result<(), CommandError> {
         if self.list {
             return self.print_list();
+        }
+        if let Some(seconds) = self.keep {
+            return self.prune(seconds);
         }
         let Loaded { keys, suite, .. } = self.keys.load()?;
         let connect = self.connect_options(&self.keys.config_file()?)?;
@@ -157,15 +167,44 @@ impl Archive {
         Ok(options)
     }
 
-    fn print_list(&self) -> Result<(), CommandError> {
+    /// The folder's segments in order; a gap is an error.
+    fn whole(&self) -> Result<Vec<(Found, Segment)>, CommandError> {
         let Loaded { keys, .. } = self.keys.load()?;
         let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&keys) };
-        let mut before: Option<Segment> = None;
+        let mut whole: Vec<(Found, Segment)> = Vec::new();
         for found in segments(&self.to)? {
             let segment = read_segment(&found, &find)?;
-            if let Some(before) = &before {
+            if let Some((_, before)) = whole.last() {
                 check_link(before, &segment)?;
             }
+            whole.push((found, segment));
+        }
+        Ok(whole)
+    }
+
+    /// Removes what is older than so many seconds. An interruption leaves no gap, because the oldest go first.
+    fn prune(&self, seconds: u64) -> Result<(), CommandError> {
+        let whole = self.whole()?;
+        let now = u64::try_from(Utc::now().timestamp_micros()).unwrap_or_default();
+        let limit = now.saturating_sub(seconds.saturating_mul(1_000_000));
+        let all: Vec<Segment> = whole.iter().map(|(_, segment)| segment.clone()).collect();
+        let count = outlived(&all, limit);
+        for (found, _) in &whole[..count] {
+            if !self.dry_run {
+                std::fs::remove_file(&found.path).map_err(|source| CommandError::File {
+                    path: found.path.clone(),
+                    source,
+                })?;
+            }
+            println!("{}  remove", found.path.display());
+        }
+        println!("{} of {} segments stay", whole.len() - count, whole.len());
+        Ok(())
+    }
+
+    fn print_list(&self) -> Result<(), CommandError> {
+        let mut before: Option<Segment> = None;
+        for (_, segment) in self.whole()? {
             println!(
                 "{}  to {}  {} transactions{}",
                 place_text(&segment.first),
@@ -191,6 +230,14 @@ impl Archive {
             None => println!("no segments"),
         }
         Ok(())
+    }
+}
+
+/// `12h`, `30d`, `8w` in seconds.
+fn parse_age(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(Keep::Younger(seconds)) => Ok(seconds),
+        _ => Err("write 12h, 30d or 8w".into()),
     }
 }
 

@@ -327,6 +327,13 @@ fn a_signal_seals_what_there_is(kind: Kind) {
     compare_by_replay(&scenery, &["app.t"]);
 }
 
+/// The file that the server writes to.
+fn latest(session: &mut Session) -> String {
+    let files = session.text("SHOW BINARY LOGS").expect("files");
+    let last = files.lines().last().expect("a file");
+    last.split('\t').next().expect("a name").to_owned()
+}
+
 fn gaps_are_named(kind: Kind) {
     let Some(scenery) = Scenery::build(kind, &[]) else {
         return;
@@ -351,6 +358,50 @@ fn gaps_are_named(kind: Kind) {
     scenery.fails(&["archive", "--to", "log", "--list"], 3, "is not a segment");
     fs::rename(&hidden, &segments[1]).expect("back");
     scenery.must(&["archive", "--to", "log", "--list"]);
+
+    // Nothing is an hour old; what a session's clock says is two hours old goes, without a gap.
+    let kept = scenery.must(&["archive", "--to", "log", "--keep", "1h"]);
+    let all = scenery.segments().len();
+    assert_eq!(kept.trim(), format!("{all} of {all} segments stay"));
+    scenery.fails(
+        &["archive", "--to", "log", "--keep", "daily=7"],
+        2,
+        "write 12h",
+    );
+    session.must("CREATE TABLE app.old (id INT PRIMARY KEY)");
+    if kind == Kind::MariaDb {
+        session.must("FLUSH BINARY LOGS");
+        let place = format!("{}:4", latest(&mut session));
+        session.must("SET timestamp = UNIX_TIMESTAMP() - 7200");
+        session.must("INSERT INTO app.old VALUES (1)");
+        session.must("FLUSH BINARY LOGS");
+        session.must("SET timestamp = DEFAULT");
+        session.must("INSERT INTO app.old VALUES (2)");
+        session.must("FLUSH BINARY LOGS");
+        let aged = [
+            "archive",
+            "--to",
+            "hours",
+            "--once",
+            "--from",
+            place.as_str(),
+        ];
+        scenery.must(&aged);
+        let all = scenery
+            .must(&["archive", "--to", "hours", "--list"])
+            .lines()
+            .count();
+        let dry = scenery.must(&["archive", "--to", "hours", "--keep", "1h", "--dry-run"]);
+        assert_eq!(dry.lines().count(), 2, "{dry}");
+        let pruned = scenery.must(&["archive", "--to", "hours", "--keep", "1h"]);
+        assert_eq!(pruned, dry);
+        let left = scenery.must(&["archive", "--to", "hours", "--list"]);
+        assert_eq!(left.lines().count(), all - 1, "{left}");
+        // archiving goes on
+        session.must("INSERT INTO app.old VALUES (3)");
+        scenery.must(&["archive", "--to", "hours", "--once"]);
+        scenery.must(&["archive", "--to", "hours", "--list"]);
+    }
 
     // The server forgets what was not archived.
     session.must("INSERT INTO app.t VALUES (10)");

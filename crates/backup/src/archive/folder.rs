@@ -83,3 +83,61 @@ pub fn check_link(before: &Segment, next: &Segment) -> Result<(), ArchiveError> 
 pub fn place_text(place: &BinlogPosition) -> String {
     format!("{}:{}", place.file, place.position)
 }
+
+/// How many of an archive's segments, the oldest first, may go because everything in them was committed before `limit`,
+/// in microseconds since 1970. The newest one stays: archiving goes on from it. An empty segment goes with what comes
+/// behind it.
+pub fn outlived(segments: &[Segment], limit: u64) -> usize {
+    let newest = segments.len().saturating_sub(1);
+    let mut count = 0;
+    for (n, segment) in segments.iter().enumerate().take(newest) {
+        match segment.last_commit {
+            Some(commit) if commit >= limit => break,
+            Some(_) => count = n + 1,
+            None => {}
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(last_commit: Option<u64>) -> Segment {
+        let place = BinlogPosition {
+            file: "binlog.000001".into(),
+            position: 4,
+        };
+        Segment {
+            server_id: 1,
+            server_uuid: None,
+            first: place.clone(),
+            next: place,
+            file_created: 0,
+            gtid_before: None,
+            gtid_after: None,
+            transactions: last_commit.map_or(0, |_| 1),
+            first_commit: last_commit,
+            last_commit,
+        }
+    }
+
+    fn count(commits: &[Option<u64>], limit: u64) -> usize {
+        let segments: Vec<Segment> = commits.iter().map(|commit| segment(*commit)).collect();
+        outlived(&segments, limit)
+    }
+
+    #[test]
+    fn only_the_oldest_go_and_the_newest_stays() {
+        assert_eq!(count(&[], 9), 0);
+        assert_eq!(count(&[Some(1)], 9), 0);
+        assert_eq!(count(&[Some(1), Some(2), Some(3)], 3), 2);
+        assert_eq!(count(&[Some(1), Some(2), Some(3)], 2), 1);
+        assert_eq!(count(&[Some(1), Some(2), Some(3)], 9), 2);
+        // a session may have set its clock: what is behind it stays
+        assert_eq!(count(&[Some(1), Some(8), Some(2), Some(9)], 5), 1);
+        assert_eq!(count(&[None, Some(1), None, Some(9)], 5), 2);
+        assert_eq!(count(&[None, None], 5), 0);
+    }
+}
