@@ -23,7 +23,7 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// Starts it with `{folder}` and `{home}` filled in.
+    /// Starts it with `{folder}`, `{home}` and `{user}` filled in; the password comes in the environment.
     pub fn start(
         workshop: &Workshop,
         server: &Address,
@@ -36,13 +36,14 @@ impl Companion {
             .map(|word| {
                 word.replace("{folder}", &folder.display().to_string())
                     .replace("{home}", &home.display().to_string())
+                    .replace("{user}", &server.user)
             })
             .collect();
         let running = Running::start(
             workshop.tie,
             &workshop.onionskin,
             &arguments,
-            &BTreeMap::new(),
+            &BTreeMap::from([("ONIONSKIN_PASSWORD".into(), server.password.clone())]),
             None,
             &home.join("companion.log"),
         )?;

@@ -114,12 +114,15 @@ impl<'a> TableChange<'a> {
             .replace("{defaults}", &defaults.display().to_string())
             .replace("{folder}", &folder.display().to_string())
             .replace("{port}", &address.port.to_string())
+            .replace("{user}", &address.user)
             .replace(
                 "{onionskin}",
                 &self.setting.workshop.onionskin.display().to_string(),
             );
         let mut command = Command::new("bash");
-        command.args(["-c", &format!("exec {text}")]);
+        command
+            .args(["-c", &format!("exec {text}")])
+            .env("ONIONSKIN_PASSWORD", &address.password);
         process::run(
             &mut command,
             &self.setting.workshop.stop,
