@@ -373,6 +373,8 @@ impl Installation {
                 (self.program.path.clone(), command)
             }
         };
+        // servers that start remove temporary tables that they find, those of others in /tmp as well
+        command.env("TMPDIR", server.join("tmp"));
         command.current_dir(&server).stdin(Stdio::null());
         let output = self.run_as_user(&mut command, Command::output)?;
         if !output.status.success() {
