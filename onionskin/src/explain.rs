@@ -174,7 +174,7 @@ impl Definitions {
             let rows: Vec<Vec<Option<String>>> =
                 self.0.query_map(catalog_query(database, &names), texts)?;
             found.extend(tables_from_rows(
-                rows.iter().map(|row| column_row(row)),
+                rows.iter().map(|row| ColumnRow::of(row)),
                 verify,
             ));
         }
@@ -205,26 +205,4 @@ fn texts(row: Row) -> Vec<Option<String>> {
             other => Some(other.as_sql(true)),
         })
         .collect()
-}
-
-/// In the order of [`onionskin_schema::COLUMNS_QUERY_FIELDS`].
-fn column_row(cells: &[Option<String>]) -> ColumnRow<'_> {
-    let get = |at: usize| cells.get(at).and_then(Option::as_deref);
-    let text = |at: usize| get(at).unwrap_or_default();
-    ColumnRow {
-        table_schema: text(0),
-        table_name: text(1),
-        column_name: text(2),
-        ordinal_position: text(3).parse().unwrap_or_default(),
-        column_default: get(4),
-        is_nullable: text(5),
-        data_type: text(6),
-        column_type: text(7),
-        collation: get(8),
-        character_set: get(9),
-        column_key: text(10),
-        extra: text(11),
-        column_comment: text(12),
-        generation_expression: get(13),
-    }
 }

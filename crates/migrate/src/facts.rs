@@ -78,18 +78,20 @@ impl Facts {
             .texts(&catalog_query(database, &[table]))
             .map_err(&doing)?;
         // The catalogue has no order of its own.
-        rows.sort_by_key(|row| column_row(row).ordinal_position);
+        rows.sort_by_key(|row| ColumnRow::of(row).ordinal_position);
         if rows.is_empty() {
             return Ok(None);
         }
         let verify = |bytes: &[u8], tag: &[u8; 16]| {
             keys.is_some_and(|keys| keys.metadata_key().verify(bytes, tag))
         };
-        let logical = tables_from_rows(rows.iter().map(|row| column_row(row)), verify)
+        let logical = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify)
             .into_iter()
             .next();
-        let columns: Vec<PhysicalColumn> =
-            rows.iter().map(|row| physical(&column_row(row))).collect();
+        let columns: Vec<PhysicalColumn> = rows
+            .iter()
+            .map(|row| physical(&ColumnRow::of(row)))
+            .collect();
         let here = format!(
             "TABLE_SCHEMA = {} AND TABLE_NAME = {}",
             name_literal(database),
@@ -311,27 +313,5 @@ fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
             || extra.contains("virtual generated")
             || extra.contains("stored generated"),
         extra,
-    }
-}
-
-/// In the order of [`onionskin_schema::COLUMNS_QUERY_FIELDS`].
-fn column_row(cells: &[Option<String>]) -> ColumnRow<'_> {
-    let get = |at: usize| cells.get(at).and_then(Option::as_deref);
-    let text = |at: usize| get(at).unwrap_or_default();
-    ColumnRow {
-        table_schema: text(0),
-        table_name: text(1),
-        column_name: text(2),
-        ordinal_position: text(3).parse().unwrap_or_default(),
-        column_default: get(4),
-        is_nullable: text(5),
-        data_type: text(6),
-        column_type: text(7),
-        collation: get(8),
-        character_set: get(9),
-        column_key: text(10),
-        extra: text(11),
-        column_comment: text(12),
-        generation_expression: get(13),
     }
 }

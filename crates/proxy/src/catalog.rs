@@ -302,27 +302,15 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     }
     let mut parsed = Vec::with_capacity(decoded.len());
     for cells in &decoded {
-        let get = |i: usize| cells.get(i).and_then(|c| c.as_deref());
-        let text = |i: usize| get(i).unwrap_or_default();
         if cells.len() < 14 {
             return Err(bad());
         }
-        parsed.push(ColumnRow {
-            table_schema: text(0),
-            table_name: text(1),
-            column_name: text(2),
-            ordinal_position: text(3).parse().map_err(|_| bad())?,
-            column_default: get(4),
-            is_nullable: text(5),
-            data_type: text(6),
-            column_type: text(7),
-            collation: get(8),
-            character_set: get(9),
-            column_key: text(10),
-            extra: text(11),
-            column_comment: text(12),
-            generation_expression: get(13),
-        });
+        let row = ColumnRow::of(cells);
+        // they are counted from 1
+        if row.ordinal_position == 0 {
+            return Err(bad());
+        }
+        parsed.push(row);
     }
     let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
     Ok(tables_from_rows(parsed, verify))

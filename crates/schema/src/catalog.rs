@@ -37,6 +37,30 @@ pub struct ColumnRow<'a> {
     pub generation_expression: Option<&'a str>,
 }
 
+impl<'a> ColumnRow<'a> {
+    /// From cells in the order of [`COLUMNS_QUERY_FIELDS`]. A position that is no number is 0, which none has.
+    pub fn of(cells: &'a [Option<String>]) -> Self {
+        let get = |at: usize| cells.get(at).and_then(Option::as_deref);
+        let text = |at: usize| get(at).unwrap_or_default();
+        ColumnRow {
+            table_schema: text(0),
+            table_name: text(1),
+            column_name: text(2),
+            ordinal_position: text(3).parse().unwrap_or_default(),
+            column_default: get(4),
+            is_nullable: text(5),
+            data_type: text(6),
+            column_type: text(7),
+            collation: get(8),
+            character_set: get(9),
+            column_key: text(10),
+            extra: text(11),
+            column_comment: text(12),
+            generation_expression: get(13),
+        }
+    }
+}
+
 /// The query for the columns of these tables of a database, or of all its tables if no name is given.
 ///
 /// The text means the same under every `sql_mode` and connection character set: names are hexadecimal literals.
