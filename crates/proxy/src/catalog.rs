@@ -7,8 +7,8 @@
 //! [`RECHECK`] ago. Any real difference moves the generation on and with it every cached plan.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
@@ -32,26 +32,40 @@ const LONGEST_SHAPE: usize = 16 * 1024;
 
 /// All accounts of the proxy.
 #[derive(Default)]
-pub(crate) struct Accounts(RwLock<HashMap<String, Arc<Account>>>);
+pub(crate) struct Accounts {
+    shared: RwLock<HashMap<String, Arc<Account>>>,
+    /// Those of single sessions: see [`Account::private`].
+    private: RwLock<Vec<Weak<Account>>>,
+}
 
 impl Accounts {
     pub fn get(&self, name: &str) -> Arc<Account> {
-        if let Some(found) = self.0.read().get(name) {
+        if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);
         }
         Arc::clone(
-            self.0
+            self.shared
                 .write()
                 .entry(name.to_string())
                 .or_insert_with(|| Arc::new(Account::new())),
         )
     }
-}
 
-impl Accounts {
+    /// A snapshot for one session, which lives as long as the session holds it.
+    pub fn private(&self) -> Arc<Account> {
+        let account = Arc::new(Account::private());
+        let mut private = self.private.write();
+        private.retain(|a| a.strong_count() > 0);
+        private.push(Arc::downgrade(&account));
+        account
+    }
+
     /// Forgets what any account knows of these names: a definition has changed.
     pub fn forget(&self, names: &[(String, String)]) {
-        for account in self.0.read().values() {
+        for account in self.shared.read().values() {
+            account.forget(names);
+        }
+        for account in self.private.read().iter().filter_map(Weak::upgrade) {
             account.forget(names);
         }
     }
@@ -70,6 +84,17 @@ pub(crate) struct Account {
     tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
     generation: AtomicU64,
     spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
+    /// Temporary tables of the one session whose account this is; `None` for accounts that sessions share.
+    temporary: Option<RwLock<HashMap<(String, String), Temporary>>>,
+}
+
+/// What is known of a temporary table.
+#[derive(Clone)]
+enum Temporary {
+    /// It is being made.
+    Expected,
+    /// It exists.
+    Known(Arc<Table>),
 }
 
 /// A plan with what executing it needs.
@@ -96,7 +121,67 @@ impl Account {
             tables: RwLock::default(),
             generation: AtomicU64::new(1),
             spaces: RwLock::default(),
+            temporary: None,
         }
+    }
+
+    /// The snapshot of one session that has temporary tables with protected columns. Generations begin far from those of
+    /// shared snapshots: no statement that was planned before counts as fresh.
+    fn private() -> Self {
+        Account {
+            generation: AtomicU64::new(1 << 62),
+            temporary: Some(RwLock::default()),
+            ..Account::new()
+        }
+    }
+
+    pub fn is_private(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The session's temporary tables.
+    pub fn temporary_names(&self) -> Vec<(String, String)> {
+        let names = |t: &RwLock<HashMap<_, _>>| t.read().keys().cloned().collect();
+        self.temporary.as_ref().map(names).unwrap_or_default()
+    }
+
+    /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns what was known under the
+    /// name before.
+    pub fn expect_temporary(&self, name: (String, String)) -> Option<Arc<Table>> {
+        let temporary = self.temporary.as_ref()?;
+        match temporary.write().insert(name, Temporary::Expected) {
+            Some(Temporary::Known(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The temporary table was not made: what was known before still holds.
+    pub fn give_up_temporary(&self, name: &(String, String), before: Option<Arc<Table>>) {
+        if let Some(temporary) = &self.temporary {
+            let mut temporary = temporary.write();
+            match before {
+                Some(table) => temporary.insert(name.clone(), Temporary::Known(table)),
+                None => temporary.remove(name),
+            };
+        }
+    }
+
+    /// What the server shows under the name of a temporary table. One with other ids is another table.
+    pub fn set_temporary(&self, name: &(String, String), table: Option<Arc<Table>>) {
+        let Some(temporary) = &self.temporary else {
+            return;
+        };
+        let mut temporary = temporary.write();
+        let same = match (temporary.get(name), &table) {
+            (Some(Temporary::Known(old)), Some(new)) => old.table_id == new.table_id,
+            (_, Some(_)) => true,
+            (_, None) => false,
+        };
+        match table {
+            Some(table) if same => temporary.insert(name.clone(), Temporary::Known(table)),
+            _ => temporary.remove(name),
+        };
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     pub fn generation(&self) -> u64 {
@@ -234,6 +319,14 @@ impl Account {
 impl Catalog for Account {
     fn table(&self, database: &str, name: &str) -> Known {
         let key = (database.to_ascii_lowercase(), name.to_ascii_lowercase());
+        if let Some(temporary) = &self.temporary
+            && let Some(found) = temporary.read().get(&key)
+        {
+            return match found {
+                Temporary::Known(table) => Known::Table(Arc::clone(table)),
+                Temporary::Expected => Known::Unknown,
+            };
+        }
         match self.tables.read().get(&key) {
             None => Known::Unknown,
             Some(entry) => match &entry.table {
@@ -344,6 +437,7 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         name: String::from_utf8_lossy(&n).into_owned(),
         columns: Vec::new(),
         table_id: None,
+        view: false,
         damaged: None,
     }))
 }

@@ -108,7 +108,9 @@ impl Session {
                     attempts += 1;
                     self.server.drain()?;
                     let names = prepared.plan.names.clone();
-                    if !self.look_up(&names)? {
+                    // what has shown that the snapshot is old may have looked already
+                    let old = prepared.generation;
+                    if !self.look_up(&names)? && self.account.generation() == old {
                         return done;
                     }
                     prepared = self.make_plan(&sql, true)?;
@@ -139,10 +141,8 @@ impl Session {
             .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
-                let payload = self.client.last_payload();
-                self.server.put_command(payload)?;
-                self.server.flush()?;
-                self.relay_answer(Command::StmtPrepare, &[])?;
+                self.check_temporary(sql, prepared)?;
+                self.relay_preparation(&prepared.plan.names)?;
                 if let (true, Some(id)) = (asks(&self.template.key), self.statements.relayed) {
                     self.statements.asking.insert(id);
                 }
@@ -154,6 +154,7 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => None,
             Action::Show { .. } => {
@@ -413,6 +414,7 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => {
                 return Ok(());
@@ -459,6 +461,7 @@ impl Session {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
+            Action::Copy(copied) => return self.copy_table(copied, &prepared),
             Action::Compute { .. } => return self.compute_and_run(values),
             Action::Scratch(scratch) => {
                 let long = &statement.long;
@@ -623,7 +626,7 @@ impl Session {
         }
     }
 
-    fn close_at_server(&mut self, id: u32) -> Outcome<()> {
+    pub(crate) fn close_at_server(&mut self, id: u32) -> Outcome<()> {
         let mut packet = Vec::new();
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.put_silent(&packet)

@@ -18,6 +18,10 @@ impl Session {
     }
 
     pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
+        if prepared.plan.defines && self.account.is_private() {
+            let sql = self.client.last_payload().get(1..).unwrap_or_default();
+            self.check_temporary(sql, prepared)?;
+        }
         self.put_client_query()?;
         self.relay_answer(Command::Query, &prepared.plan.names)?;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
@@ -28,6 +32,41 @@ impl Session {
         if prepared.plan.defines {
             self.unique_keys = UniqueKeys::default();
             self.shared.accounts.forget(&prepared.plan.names);
+            if self.account.is_private() {
+                self.refresh_temporary()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Relays a preparation. The client learns of it only after all definitions have been looked at: behind the packet that tells the statement's id there
+    /// is no place for an error.
+    pub fn relay_preparation(&mut self, names: &[(String, String)]) -> Outcome<()> {
+        self.put_client_query()?;
+        self.server.begin(Command::StmtPrepare)?;
+        let mut held: Vec<Vec<u8>> = Vec::new();
+        let mut id = None;
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Err => return Err(self.server.error()),
+                Step::PrepareOk(prepared) => id = Some(prepared.statement_id),
+                Step::ColumnDef
+                    if open::names_physical(self.server.payload())
+                        && shows_physical_name(self.server.payload()) =>
+                {
+                    self.server.drain()?;
+                    if let Some(id) = id {
+                        self.close_at_server(id)?;
+                    }
+                    return Err(self.stale_or_physical(names));
+                }
+                _ => {}
+            }
+            held.push(self.server.payload().to_vec());
+        }
+        self.statements.relayed = id;
+        for packet in held {
+            self.write(&packet)?;
         }
         Ok(())
     }
