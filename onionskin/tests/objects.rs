@@ -332,6 +332,18 @@ fn views(kind: Kind) {
         refusal(&mut stage.protected, &sql);
         assert_eq!(stage.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
     }
+    // what is left of a view without its table is met with errors, also by those who never saw it whole
+    stage.both("CREATE TABLE gone LIKE user");
+    stage.both("CREATE VIEW broken AS SELECT id, name FROM gone");
+    stage.both("DROP TABLE gone");
+    let mut fresh = second.connect_to("app");
+    for session in [&mut stage.protected, &mut fresh] {
+        let sql = format!("SELECT id FROM broken WHERE name = '{s}'");
+        assert!(session.run(&sql).is_err());
+        assert!(session.run(&sql.replace("id FROM", "* FROM")).is_err());
+        assert!(session.execute(sql.as_str(), ()).is_err());
+    }
+    stage.both("DROP VIEW broken");
     stage.both("DROP VIEW grown, of_view");
     stage.both("DROP VIEW IF EXISTS grown, owned");
     assert_eq!(
