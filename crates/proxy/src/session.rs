@@ -324,6 +324,22 @@ impl Session {
 
     /// Recalls or makes the plan of one statement. The template has been read.
     pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+        let planned = self.recalled_plan(sql)?;
+        // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. These statements
+        // would show, or change, its physical columns without one.
+        if matches!(planned.plan.action, Action::Relay)
+            && !planned.plan.names.is_empty()
+            && is_about_definitions(sql)
+        {
+            let names = planned.plan.names.clone();
+            if self.look_up(&names)? {
+                return self.make_plan(sql, false);
+            }
+        }
+        Ok(planned)
+    }
+
+    fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
         if let Some(found) = self.space.get(&self.template.key)
             && found.generation == self.account.generation()
             && self.pinned_hold(&found, sql)
@@ -1148,13 +1164,8 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let list =
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
-        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
-        let database = self
-            .state
-            .database
-            .clone()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let table = String::from_utf8_lossy(list.table).into_owned();
+        let database = self.state.database.clone().unwrap_or_default();
         let name = (database.clone(), table.clone());
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
@@ -1240,6 +1251,21 @@ pub(crate) fn is_ignore(text: &[u8]) -> bool {
     text.split(|&b| b == b' ')
         .take(4)
         .any(|word| word.eq_ignore_ascii_case(b"ignore"))
+}
+
+/// Whether the statement shows or changes what tables look like.
+fn is_about_definitions(sql: &[u8]) -> bool {
+    const WORDS: [&str; 7] = [
+        "show", "describe", "desc", "explain", "alter", "create", "rename",
+    ];
+    let word = sql.trim_ascii_start();
+    let end = word
+        .iter()
+        .position(|b| !b.is_ascii_alphabetic())
+        .unwrap_or(word.len());
+    WORDS
+        .iter()
+        .any(|w| word[..end].eq_ignore_ascii_case(w.as_bytes()))
 }
 
 /// Whether a cell did not open, which an outdated snapshot can cause.
