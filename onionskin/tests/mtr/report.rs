@@ -1,5 +1,6 @@
 //! What came of the files: counted, grouped by cause, and differences one by one.
 
+use super::known;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -108,9 +109,18 @@ impl Report {
     pub fn differences(&self) -> String {
         let mut out = String::new();
         for (file, d) in &self.differences {
+            if let Some(reason) = known::reason(file, &d.sql) {
+                let _ = writeln!(out, "(known: {reason})");
+            }
             let _ = writeln!(out, "---- {file}: {}\n{}\n{}\n", d.kind, d.sql, d.detail);
         }
         out
+    }
+
+    /// Number of differences without a known reason.
+    pub fn unexplained(&self) -> usize {
+        let unknown = |(file, d): &&(String, Difference)| known::reason(file, &d.sql).is_none();
+        self.differences.iter().filter(unknown).count()
     }
 
     /// Reasons for not running and causes of refusals, the most frequent first, with an example of each.
@@ -130,6 +140,75 @@ impl Report {
         }
         out
     }
+}
+
+/// The counts of each file in a table, and refusals and reasons in groups: a section of docs/sql.md.
+pub fn page(files: &[Report], sum: &Report) -> String {
+    let run = |r: &Report| (r.equal + r.refused + r.different).max(1);
+    let share = |part: usize, r: &Report| 100.0 * part as f64 / run(r) as f64;
+    let mut out = String::from(
+        "| file | equal | near protected columns | refused | different | not run |\n|---|---|---|---|---|---|\n",
+    );
+    for r in files.iter().chain([sum]) {
+        let bold = if r.name == sum.name { "**" } else { "" };
+        let _ = writeln!(
+            out,
+            "| {bold}{}{bold} | {} ({:.1} %) | {} | {} | {} | {} |",
+            r.name,
+            r.equal,
+            share(r.equal, r),
+            r.near,
+            r.refused,
+            r.different,
+            r.skipped()
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\nOf the statements that were run and compared, {:.1} % are equal, {:.1} % refused, {:.1} % different. {} of {} columns were protected.\n",
+        share(sum.equal, sum),
+        share(sum.refused, sum),
+        share(sum.different, sum),
+        sum.protected_columns,
+        sum.all_columns
+    );
+    out += "| refused | cause |\n|---|---|\n";
+    let causes = most(sum.causes.iter().map(|(c, (n, _))| (c, *n)).collect());
+    let mut rest = 0;
+    for (cause, count) in causes {
+        if count < 5 {
+            rest += count;
+            continue;
+        }
+        let _ = writeln!(out, "| {count} | {} |", cause.replace('|', "\\|"));
+    }
+    let _ = writeln!(
+        out,
+        "| {rest} | causes with fewer than five statements each |"
+    );
+    out += "\n| not run, or not compared | why |\n|---|---|\n";
+    for (reason, count) in most(sum.not_run.iter().map(|(r, n)| (r, *n)).collect()) {
+        let _ = writeln!(out, "| {count} | {reason} |");
+    }
+    out += "\n| file | different | why |\n|---|---|---|\n";
+    for (file, d) in &sum.differences {
+        let reason = known::reason(file, &d.sql).unwrap_or("not yet explained");
+        let sql = d.sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        let kind = d.kind.replace('|', "\\|");
+        // a few words are enough to find the statement in its file
+        let words: String = sql.chars().take(60).collect();
+        let _ = writeln!(
+            out,
+            "| {file} | {kind}: `{}` | {reason} |",
+            words.replace(['|', '`'], " ")
+        );
+    }
+    out
+}
+
+fn most(mut counted: Vec<(&String, usize)>) -> Vec<(&String, usize)> {
+    counted.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), (*name).clone()));
+    counted
 }
 
 /// The message without what is special to the statement: `OS1004 column …`.

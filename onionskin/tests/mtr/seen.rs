@@ -286,6 +286,55 @@ fn rows(p: &Set, q: &Set, certain: Certain, loose: bool) -> Option<(String, Stri
     (certain == Certain::Order).then(|| ("order of rows".into(), first(&p.rows, &q.rows)))
 }
 
+/// Whether two answers have the same rows, ordered alike by the keys of ORDER BY: rows with the same keys may stand in any
+/// order. False if a key is no column of the result.
+pub fn differs_in_ties_only(sql: &str, plain: &Seen, other: &Seen) -> bool {
+    plain.sets.iter().zip(&other.sets).all(|(p, q)| {
+        let Some(keys) = order_keys(sql, p) else {
+            return false;
+        };
+        let by_keys = |set: &Set| -> Vec<Vec<String>> {
+            let key = |row: &Vec<Value>, k: usize| row[k].as_sql(true).to_lowercase();
+            let of_row = |row: &Vec<Value>| keys.iter().map(|&k| key(row, k)).collect();
+            set.rows.iter().map(of_row).collect()
+        };
+        by_keys(p) == by_keys(q)
+    })
+}
+
+/// The columns of a result that the outermost ORDER BY names or counts.
+fn order_keys(sql: &str, set: &Set) -> Option<Vec<usize>> {
+    let lower = sql.to_ascii_lowercase();
+    let mut text = &lower[lower.rfind("order by")? + "order by".len()..];
+    for end in [
+        " limit",
+        "\nlimit",
+        " for update",
+        " lock in",
+        " into ",
+        " procedure",
+    ] {
+        text = text.split(end).next()?;
+    }
+    let key = |key: &str| {
+        let mut words = key.split_whitespace();
+        let name = words.next()?;
+        if words.any(|w| w != "asc" && w != "desc") {
+            return None;
+        }
+        match name.parse::<usize>() {
+            Ok(position) => position.checked_sub(1).filter(|i| *i < set.columns.len()),
+            Err(_) => {
+                let name = name.rsplit('.').next()?.trim_matches('`');
+                set.columns
+                    .iter()
+                    .position(|c| c.0.eq_ignore_ascii_case(name))
+            }
+        }
+    };
+    text.split(',').map(key).collect()
+}
+
 /// Sums of DOUBLE depend on the order of the rows in their last digits.
 fn approximate(value: &Value, ty: ColumnType) -> String {
     let text = value.as_sql(true);

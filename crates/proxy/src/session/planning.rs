@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::{Action, Outcome as PlanOutcome, Request, errors};
 
-use super::Session;
+use super::{Session, values::is_ignore};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 
@@ -12,12 +12,14 @@ impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
     pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
         let planned = self.recalled_plan(sql)?;
-        // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. These statements
-        // would show, or change, its physical columns without one.
-        if matches!(planned.plan.action, Action::Relay)
-            && !planned.plan.names.is_empty()
-            && is_about_definitions(sql)
-        {
+        // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. Some statements
+        // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
+        let unnoticed = match planned.plan.action {
+            Action::Relay => is_about_definitions(sql),
+            Action::Refuse(_) => false,
+            _ => is_ignore(&self.template.key),
+        };
+        if unnoticed && !planned.plan.names.is_empty() {
             let names = planned.plan.names.clone();
             if self.look_up(&names)? {
                 return self.make_plan(sql, false);
