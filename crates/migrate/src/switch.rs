@@ -63,6 +63,8 @@ pub(crate) struct Switch<'a> {
     pub login: &'a Login,
     pub names: &'a Names,
     pub family: Family,
+    /// What the checkpoint says meanwhile.
+    pub phase: &'static str,
     /// For the lock's session and the rename's.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
 }
@@ -76,7 +78,7 @@ impl Switch<'_> {
     /// Tries until it is done.
     pub fn run(&self, engine: &mut Engine) -> Result<Switched> {
         engine.progress.set_phase("switching");
-        engine.state.phase = "switch".into();
+        engine.state.phase = self.phase.into();
         let mut reason = String::new();
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;

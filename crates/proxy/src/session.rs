@@ -888,9 +888,6 @@ impl Session {
                     continue;
                 }
                 _ => {
-                    if let Step::PrepareOk(prepared) = step {
-                        self.statements.relayed = Some(prepared.statement_id);
-                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
@@ -949,7 +946,7 @@ impl Session {
 
     /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
     /// program shows them, and that is refused.
-    fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+    pub fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
             Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
@@ -1089,8 +1086,6 @@ impl Session {
         open::format_context(&self.state)?;
         let mut head = Vec::new();
         onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
-        // the first row is opened before anything is written: if it does not open, the table may
-        // be another one than the snapshot says
         let mut behind = Vec::new();
         let mut step = self.server.step()?;
         if let Step::EofAfterColumns { .. } = step {
@@ -1099,16 +1094,15 @@ impl Session {
                 step = self.server.step()?;
             }
         }
-        if step == Step::Row {
-            let mut row = Vec::new();
+        let mut held = open::HeldRows::default();
+        while step == Step::Row {
             let ctx = open::format_context(&self.state)?;
-            opener.row(
-                self.server.payload(),
-                &self.shared.config.keys,
-                &ctx,
-                &mut row,
-            )?;
-            behind.push(row);
+            let (payload, keys) = (self.server.payload(), &self.shared.config.keys);
+            held.add(|row| opener.row(payload, keys, &ctx, row))?;
+            if opener.is_proven() || held.is_full() {
+                break;
+            }
+            step = self.server.step()?;
         }
         if step == Step::Err {
             return Err(self.server.error());
@@ -1116,6 +1110,9 @@ impl Session {
         self.statements.wrote = true;
         for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
             self.write(packet)?;
+        }
+        for row in held.rows() {
+            self.write(row)?;
         }
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;
@@ -1206,7 +1203,7 @@ fn locks_tables(key: &[u8]) -> Option<bool> {
 }
 
 /// Whether a definition's names, not its table or alias by chance, are physical.
-fn shows_physical_name(definition: &[u8]) -> bool {
+pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
     onionskin_wire::messages::ColumnDefinition::decode(definition)
         .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
 }
@@ -1248,7 +1245,7 @@ pub(crate) fn does_not_open(refusal: &onionskin_plan::Refusal) -> bool {
 }
 
 /// Errors that an outdated snapshot can cause.
-fn looks_stale(code: u16, message: &[u8]) -> bool {
+pub(crate) fn looks_stale(code: u16, message: &[u8]) -> bool {
     match code {
         // unknown column, column count, no default, no such key column
         1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,
