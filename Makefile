@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz bench bench-backup bench-quick performance nightly deps
+.PHONY: help demo test lint fuzz bench bench-backup bench-migrate bench-quick performance nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,11 @@ bench-backup: ## backup and restore of a server, and streams alone, against zstd
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench_backup.py $(BENCH)
 	python3 scripts/bench_streams.py $(BENCH)
+
+bench-migrate: ## changing a table under load, against native ALTER TABLE, pt-osc and gh-ost where they are installed; BENCH="--server mysql"
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench_migrate.py --switches 50 --memory 500000,2000000 $(BENCH)
 
 # Reports of this machine; docs/performance.md is their Markdown form.
 PERFORMANCE ?= $(CURDIR)/target/performance

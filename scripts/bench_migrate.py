@@ -117,9 +117,6 @@ class Server:
                  "INSERT INTO app.sbtest1 SELECT * FROM source.sbtest1; ANALYZE TABLE app.sbtest1")
         self.ask("RESET MASTER" if self.kind == "mariadb" else "RESET BINARY LOGS AND GTIDS")
 
-    def updates(self):
-        return int(self.ask("SHOW GLOBAL STATUS LIKE 'Com_update'").split()[1])
-
     def stop(self):
         self.process.terminate()
         self.process.wait()
@@ -129,7 +126,7 @@ class Load:
     """sysbench, and the longest statement of every second."""
 
     def __init__(self, lua, port, threads, rate):
-        self.longest, self.failed = [], None
+        self.seconds, self.failed = [], None  # (when it ended, statements, the longest in ms)
         command = ["stdbuf", "-oL", "sysbench", str(lua), "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}",
                    "--mysql-user=root", "--mysql-db=app", f"--threads={threads}", "--time=600", "--events=0", "--report-interval=1",
                    "--percentile=100", "--mysql-ignore-errors=1213,1020,1205,1062"]
@@ -141,14 +138,19 @@ class Load:
 
     def read(self):
         for line in self.process.stdout:
-            if found := re.search(r"lat \(ms,\d+%\): ([\d.]+) err/s: ([\d.]+)", line):
-                self.longest.append((time.monotonic(), float(found[1])))
+            if found := re.search(r"tps: ([\d.]+) .*lat \(ms,\d+%\): ([\d.]+) err/s", line):
+                self.seconds.append((time.monotonic(), float(found[1]), float(found[2])))
             if "FATAL" in line and self.failed is None:
                 self.failed = line.strip()
 
     def stall(self, since):
-        seen = [length for at, length in self.longest if at > since]
+        seen = [longest for at, _, longest in self.seconds if at > since]
         return max(seen) if seen else float("nan")
+
+    def rate(self, since, until):
+        """Statements a second in the seconds that lie mostly between two moments."""
+        seen = [statements for at, statements, _ in self.seconds if since + 0.5 < at <= until + 0.5]
+        return statistics.mean(seen) if seen else float("nan")
 
     def stop(self):
         self.process.kill()
@@ -208,7 +210,7 @@ def clean(server):
         server.ask(f"DROP TRIGGER app.`{trigger}`")
 
 
-def change(server, arguments, lua, port, command, load, before=1.5):
+def change(server, arguments, lua, port, command, load, before=2):
     """One change under one load."""
     server.fresh()
     writers = None
@@ -216,17 +218,14 @@ def change(server, arguments, lua, port, command, load, before=1.5):
     if load != "0":
         rate = 0 if load == "max" else int(load) // ROWS_EACH
         writers = Load(lua, port, arguments.threads, rate)
-        time.sleep(1)
-        first, at = server.updates(), time.monotonic()
-        time.sleep(before)
-        without = (server.updates() - first) / (time.monotonic() - at)
-        first, at = server.updates(), time.monotonic()
+        time.sleep(1 + before)
     since = time.monotonic()
     seconds, memory, failed, text = tool(server, command, arguments.limit)
     if writers:
-        during = (server.updates() - first) / (time.monotonic() - at)
-        kept = during / without if without else None
+        until = time.monotonic()
         time.sleep(1.3)
+        without = writers.rate(since - before - 0.5, since - 0.5)
+        kept = writers.rate(since, until) / without if without else None
         stall = writers.stall(since + 0.3)
         writers.stop()
         if writers.failed:

@@ -20,8 +20,10 @@
 //! | `statement` | what a statement in the binary log means |
 //! | `switch` | the last moment |
 //! | `reverse` | after it: the old table is fed, and the way back |
-//! | `throttle`, `progress`, `status` | waiting for others; telling what happens |
+//! | `throttle`, `brake` | waiting for others; making writers wait that never would |
+//! | `progress`, `status` | telling what happens |
 
+mod brake;
 mod definition;
 mod engine;
 mod error;
@@ -49,6 +51,7 @@ use onionskin_rowstream::session::{Login, Session};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
 
+use brake::Brake;
 use engine::Engine;
 use error::Result;
 use facts::Facts;
@@ -445,13 +448,7 @@ impl Job {
             register: &register,
         }
         .run(&mut engine)?;
-        let Engine {
-            mut control,
-            checkpoint,
-            mut state,
-            position,
-            ..
-        } = engine;
+        let (mut control, checkpoint, mut state, position) = engine.end();
         if state.reverse {
             // What came up to here, the rename included, is in the old table.
             state.phase = reverse::REVERSE.into();
@@ -497,6 +494,8 @@ impl Job {
         Ok(Engine {
             feed: Feed::start(options, &position)?,
             throttle: Throttle::new(self.limits.clone())?,
+            brake: Brake::new(&self.login, &self.database, &self.table)?,
+            may_brake: true,
             route,
             checkpoint,
             state,

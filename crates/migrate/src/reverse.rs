@@ -85,6 +85,9 @@ impl Job {
     ) -> Result<Done> {
         let mut engine = self.reverse_engine(control, family, state, progress)?;
         engine.checkpoint.clear_request(&mut engine.control)?;
+        // The way back is not worth anybody's waiting.
+        engine.may_brake = false;
+        engine.brake.release();
         progress.set_phase("keeping the old table");
         progress.note(format!(
             "{} is the new table; the old one is kept up to date until --finish or --roll-back",
@@ -92,14 +95,13 @@ impl Job {
         ));
         loop {
             let round = engine.round().map_err(no_way_back)?;
-            let (lines, asked) = (round.rows, engine.checkpoint.is_asked(&mut engine.control)?);
-            if asked {
+            if engine.checkpoint.is_asked(&mut engine.control)? {
                 let mut done = done(&engine.state, switched);
                 done.old = Some(Names::of(&self.table).old);
                 done.handed_over = true;
                 return Ok(done);
             }
-            if lines == 0 {
+            if round.rows == 0 {
                 thread::sleep(PAUSE);
             }
         }
@@ -173,9 +175,7 @@ impl Job {
         }
         .run(&mut engine)
         .map_err(no_way_back)?;
-        let Engine {
-            mut control, state, ..
-        } = engine;
+        let (mut control, _, state, _) = engine.end();
         job.end_roll_back(&mut control, &state, Some(switched))
     }
 
