@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use onionskin_rowstream::session::{Login, Session};
+use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::identifier;
 
 use crate::error::Result;
@@ -32,17 +32,27 @@ pub(crate) struct Brake {
 impl Brake {
     /// A brake on a table, open.
     pub fn new(login: &Login, database: &str, table: &str) -> Result<Self> {
-        let mut session = Session::connect(login)?;
-        session.run(&format!("USE {}", identifier(database)))?;
-        // Where the connection is lost without the server's notice, it lets go by itself.
-        session.run("SET lock_wait_timeout = 1, wait_timeout = 5")?;
         let (share, over) = (
             Arc::new(AtomicU32::new(0)),
             Arc::new(AtomicBool::new(false)),
         );
-        let lock = format!("LOCK TABLES {} READ", identifier(table));
-        let shared = (Arc::clone(&share), Arc::clone(&over));
-        let thread = thread::spawn(move || run(&mut session, &lock, &shared.0, &shared.1));
+        let lock = format!(
+            "LOCK TABLES {}.{} READ",
+            identifier(database),
+            identifier(table)
+        );
+        let mut session = connect(login)?;
+        let (login, shared) = (login.clone(), (Arc::clone(&share), Arc::clone(&over)));
+        let thread = thread::spawn(move || {
+            while !shared.1.load(Ordering::Relaxed) {
+                // What was locked is free when the connection has ended.
+                run(&mut session, &lock, &shared.0, &shared.1);
+                thread::sleep(BITE);
+                if let Ok(other) = connect(&login) {
+                    session = other;
+                }
+            }
+        });
         Ok(Self {
             share,
             over,
@@ -85,7 +95,14 @@ impl Drop for Brake {
     }
 }
 
-/// Ends with the connection: then there is no brake, and nothing that is locked.
+fn connect(login: &Login) -> std::result::Result<Session, SqlError> {
+    let mut session = Session::connect(login)?;
+    // Where the connection is lost without the server's notice, it lets go by itself.
+    session.run("SET lock_wait_timeout = 1, wait_timeout = 5")?;
+    Ok(session)
+}
+
+/// Until it is over, or the connection ends.
 fn run(session: &mut Session, lock: &str, share: &AtomicU32, over: &AtomicBool) {
     let mut asked = Instant::now();
     while !over.load(Ordering::Relaxed) {
@@ -115,7 +132,9 @@ fn run(session: &mut Session, lock: &str, share: &AtomicU32, over: &AtomicBool) 
                 let until = Instant::now() + RESPITE;
                 while Instant::now() < until && !over.load(Ordering::Relaxed) {
                     thread::sleep(BITE);
-                    let _ = session.run("DO 0");
+                    if session.run("DO 0").is_err() {
+                        return;
+                    }
                 }
             }
         }
