@@ -114,6 +114,9 @@ table! {
     VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
         "Select columns of one protected table by their names, without groups and without constants for protected columns, and do not write through the view.";
+    MIGRATION = "OS1040", 1235, "42000",
+        "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
+        "Run the command; statements go on meanwhile.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

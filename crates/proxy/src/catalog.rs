@@ -6,6 +6,7 @@
 //! sealed column where none was expected), and again when it was last looked at more than
 //! [`RECHECK`] ago. Any real difference moves the generation on and with it every cached plan.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -22,6 +23,7 @@ use parking_lot::RwLock;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::open::Shown;
+use crate::temporary::folded;
 
 /// How old what is known of a table may be.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -85,8 +87,11 @@ pub(crate) struct Account {
     generation: AtomicU64,
     spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions share.
-    temporary: Option<RwLock<HashMap<(String, String), Temporary>>>,
+    temporary: Option<RwLock<Temporaries>>,
 }
+
+/// The temporary tables of a session: by their names without letter case, which a server may or may not count, the names as they were given.
+type Temporaries = HashMap<(String, String), ((String, String), Temporary)>;
 
 /// What is known of a temporary table.
 #[derive(Clone)]
@@ -141,16 +146,17 @@ impl Account {
 
     /// The session's temporary tables.
     pub fn temporary_names(&self) -> Vec<(String, String)> {
-        let names = |t: &RwLock<HashMap<_, _>>| t.read().keys().cloned().collect();
+        let names = |t: &RwLock<Temporaries>| t.read().values().map(|(n, _)| n.clone()).collect();
         self.temporary.as_ref().map(names).unwrap_or_default()
     }
 
     /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns what was known under the
     /// name before.
-    pub fn expect_temporary(&self, name: (String, String)) -> Option<Arc<Table>> {
+    pub fn expect_temporary(&self, name: &(String, String)) -> Option<Arc<Table>> {
         let temporary = self.temporary.as_ref()?;
-        match temporary.write().insert(name, Temporary::Expected) {
-            Some(Temporary::Known(table)) => Some(table),
+        let expected = (name.clone(), Temporary::Expected);
+        match temporary.write().insert(folded(name), expected) {
+            Some((_, Temporary::Known(table))) => Some(table),
             _ => None,
         }
     }
@@ -160,8 +166,11 @@ impl Account {
         if let Some(temporary) = &self.temporary {
             let mut temporary = temporary.write();
             match before {
-                Some(table) => temporary.insert(name.clone(), Temporary::Known(table)),
-                None => temporary.remove(name),
+                Some(table) => {
+                    let known = (name.clone(), Temporary::Known(table));
+                    temporary.insert(folded(name), known)
+                }
+                None => temporary.remove(&folded(name)),
             };
         }
     }
@@ -172,14 +181,16 @@ impl Account {
             return;
         };
         let mut temporary = temporary.write();
-        let same = match (temporary.get(name), &table) {
-            (Some(Temporary::Known(old)), Some(new)) => old.table_id == new.table_id,
+        let same = match (temporary.get(&folded(name)), &table) {
+            (Some((_, Temporary::Known(old))), Some(new)) => old.table_id == new.table_id,
             (_, Some(_)) => true,
             (_, None) => false,
         };
         match table {
-            Some(table) if same => temporary.insert(name.clone(), Temporary::Known(table)),
-            _ => temporary.remove(name),
+            Some(table) if same => {
+                temporary.insert(folded(name), (name.clone(), Temporary::Known(table)))
+            }
+            _ => temporary.remove(&folded(name)),
         };
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -209,6 +220,10 @@ impl Account {
     }
 
     /// Looks tables up at the server. Returns whether anything is different from before.
+    ///
+    /// Each name is asked for as it stands and in lower case, because `lower_case_table_names` decides which of them the server
+    /// means: a table in exactly these letters comes first, any other that differs in case alone counts as well. So a table
+    /// may be taken for a protected one whose name it nearly has, and never the other way round.
     pub fn look_up(
         &self,
         server: &mut Server,
@@ -225,13 +240,17 @@ impl Account {
                 names.iter().partition(|n| n.starts_with(COLLATION));
             let mut found = Vec::new();
             if !real.is_empty() {
-                let rows = server.rows(catalog_query(database, &real).as_bytes())?;
-                let warned = server.warnings_at_end()? > 0;
-                found = tables(&rows, keys)?;
-                if warned {
-                    let missing = |n: &&str| !found.iter().any(|t| t.name.eq_ignore_ascii_case(n));
-                    let missing: Vec<&str> = real.iter().copied().filter(missing).collect();
-                    found.extend(broken_views(server, database, &missing)?);
+                for (database, real) in spellings(database, &real) {
+                    let real: Vec<&str> = real.iter().map(|n| &**n).collect();
+                    let rows = server.rows(catalog_query(&database, &real).as_bytes())?;
+                    let warned = server.warnings_at_end()? > 0;
+                    let mut these = tables(&rows, keys)?;
+                    if warned {
+                        let missing = |n: &&str| !these.iter().any(|t| t.name == **n);
+                        let missing: Vec<&str> = real.iter().copied().filter(missing).collect();
+                        these.extend(broken_views(server, &database, &missing)?);
+                    }
+                    found.append(&mut these);
                 }
             }
             let mut defaults = HashMap::new();
@@ -243,9 +262,11 @@ impl Account {
             let now = self.now();
             let mut tables = self.tables.write();
             for name in names {
-                let table = defaults
-                    .get(name)
-                    .or_else(|| found.iter().find(|t| t.name.eq_ignore_ascii_case(name)));
+                let table = defaults.get(name).or_else(|| {
+                    let exact = |t: &&Table| t.name == name && t.database == database;
+                    let nearly = |t: &&Table| t.name.eq_ignore_ascii_case(name);
+                    found.iter().find(exact).or(found.iter().find(nearly))
+                });
                 let key = (database.to_string(), name.to_string());
                 if let Some(entry) = tables.get(&key)
                     && entry.table.as_deref() == table
@@ -272,9 +293,12 @@ impl Account {
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
-        self.tables
-            .write()
-            .retain(|key, _| !names.iter().any(|name| name == key || name.1 == key.0));
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        self.tables.write().retain(|(database, table), _| {
+            !names
+                .iter()
+                .any(|(d, name)| (same(d, database) && same(name, table)) || same(name, database))
+        });
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -324,9 +348,9 @@ impl Account {
 
 impl Catalog for Account {
     fn table(&self, database: &str, name: &str) -> Known {
-        let key = (database.to_ascii_lowercase(), name.to_ascii_lowercase());
+        let key = (database.to_owned(), name.to_owned());
         if let Some(temporary) = &self.temporary
-            && let Some(found) = temporary.read().get(&key)
+            && let Some((_, found)) = temporary.read().get(&folded(&key))
         {
             return match found {
                 Temporary::Known(table) => Known::Table(Arc::clone(table)),
@@ -457,6 +481,31 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
         }
     }
     Ok(found)
+}
+
+/// What to ask for: the names as they stand, and in lower case where that is something else.
+fn spellings<'a>(database: &'a str, names: &[&'a str]) -> Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)> {
+    let has_upper = |text: &str| text.chars().any(char::is_uppercase);
+    let lower = || {
+        let names = names.iter().filter(|n| has_upper(n));
+        names.map(|n| Cow::Owned(n.to_lowercase()))
+    };
+    let as_given = names.iter().map(|n| Cow::Borrowed(*n));
+    let mut asked: Vec<(Cow<str>, Vec<Cow<str>>)> =
+        vec![(Cow::Borrowed(database), as_given.chain(lower()).collect())];
+    if has_upper(database) {
+        let all = names.iter().map(|n| Cow::Owned(n.to_lowercase())).collect();
+        asked.push((Cow::Owned(database.to_lowercase()), all));
+    }
+    // Names of databases and tables are in the basic plane; servers refuse to compare others with them.
+    let possible = |name: &str| name.chars().all(|c| c <= '\u{ffff}');
+    for (_, names) in &mut asked {
+        names.retain(|n| possible(n));
+        names.sort_unstable();
+        names.dedup();
+    }
+    asked.retain(|(database, names)| possible(database) && !names.is_empty());
+    asked
 }
 
 /// The default collation of a database or of a table, as [`COLLATION`] says.

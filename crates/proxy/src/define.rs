@@ -13,7 +13,6 @@ use onionskin_wire::messages::Command;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
-use crate::temporary::folded;
 
 fn failed(error: &SchemaError) -> Failure {
     Failure::Refused(Refusal::new(&errors::DEFINITION, error.to_string()))
@@ -76,7 +75,7 @@ impl Session {
         names: &[(String, String)],
     ) -> Outcome<()> {
         // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
-        let before = temporary.map(|name| (folded(name), self.expect_temporary(name)));
+        let before = temporary.map(|name| (name, self.expect_temporary(name)));
         self.server.put_query(sql)?;
         self.server.flush()?;
         let done = self.relay_answer(Command::Query, &[]);
@@ -85,7 +84,7 @@ impl Session {
         match (before, &done) {
             (None, _) => {}
             (Some(_), Ok(())) => self.refresh_temporary()?,
-            (Some((name, known)), Err(_)) => self.account.give_up_temporary(&name, known),
+            (Some((name, known)), Err(_)) => self.account.give_up_temporary(name, known),
         }
         done
     }

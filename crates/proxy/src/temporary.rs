@@ -39,7 +39,7 @@ impl Session {
             let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
             self.space = self.account.space(key, settings);
         }
-        self.account.expect_temporary(folded(name))
+        self.account.expect_temporary(name)
     }
 
     /// Looks at all temporary tables of the session again.
@@ -125,7 +125,7 @@ impl Session {
         let renames = first.eq_ignore_ascii_case(b"rename")
             || (first.eq_ignore_ascii_case(b"alter")
                 && words.any(|w| w.eq_ignore_ascii_case(b"rename")));
-        let names = self.account.temporary_names();
+        let names: Vec<_> = self.account.temporary_names().iter().map(folded).collect();
         let about = prepared
             .plan
             .names

@@ -16,6 +16,7 @@ mod copy;
 mod create;
 mod foreign_key;
 mod index;
+mod migration;
 mod reader;
 
 pub(crate) use alter::alter_table;

@@ -5,7 +5,7 @@ use onionskin_schema::{LOGICAL_VIEWS, information_schema_view};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
-use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, refuse};
+use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
 
 /// A view that shows physical columns becomes a derived table that shows the logical ones.
 pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
@@ -65,7 +65,16 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
                 || (t.kind == TokenKind::Word && !is_clause(t.text(sql)))
         });
         if !aliased {
-            out.sql(format!(" AS `{view}`").as_bytes());
+            // names in information_schema have no case, those of derived tables do
+            let qualifier = tokens.windows(2).enumerate().find(|(i, pair)| {
+                named(&pair[0], view)
+                    && pair[1].is(b'.')
+                    && i.checked_sub(1)
+                        .is_none_or(|before| !tokens[before].is(b'.'))
+            });
+            let name = qualifier.and_then(|(_, pair)| identifier(sql, &pair[0]));
+            let name = name.unwrap_or_else(|| (*view).to_owned());
+            out.sql(format!(" AS {}", quoted(&name)).as_bytes());
         }
     }
     planner.copy(at..sql.len(), &mut out, 0);

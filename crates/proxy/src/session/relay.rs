@@ -39,38 +39,6 @@ impl Session {
         Ok(())
     }
 
-    /// Relays a preparation. The client learns of it only after all definitions have been looked at: behind the packet that tells the statement's id there
-    /// is no place for an error.
-    pub fn relay_preparation(&mut self, names: &[(String, String)]) -> Outcome<()> {
-        self.put_client_query()?;
-        self.server.begin(Command::StmtPrepare)?;
-        let mut held: Vec<Vec<u8>> = Vec::new();
-        let mut id = None;
-        while !self.server.tracker.is_complete() {
-            match self.server.step()? {
-                Step::Err => return Err(self.server.error()),
-                Step::PrepareOk(prepared) => id = Some(prepared.statement_id),
-                Step::ColumnDef
-                    if open::names_physical(self.server.payload())
-                        && shows_physical_name(self.server.payload()) =>
-                {
-                    self.server.drain()?;
-                    if let Some(id) = id {
-                        self.close_at_server(id)?;
-                    }
-                    return Err(self.stale_or_physical(names));
-                }
-                _ => {}
-            }
-            held.push(self.server.payload().to_vec());
-        }
-        self.statements.relayed = id;
-        for packet in held {
-            self.write(&packet)?;
-        }
-        Ok(())
-    }
-
     /// Relays a command that touches no rows.
     pub(super) fn relay_command(&mut self, command: Command) -> Outcome<()> {
         self.put_client_query()?;
@@ -148,9 +116,6 @@ impl Session {
                     continue;
                 }
                 _ => {
-                    if let Step::PrepareOk(prepared) = step {
-                        self.statements.relayed = Some(prepared.statement_id);
-                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
@@ -209,7 +174,7 @@ impl Session {
 
     /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
     /// program shows them, and that is refused.
-    pub(super) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+    pub(crate) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
             Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
@@ -240,13 +205,8 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let list =
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
-        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
-        let database = self
-            .state
-            .database
-            .clone()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let table = String::from_utf8_lossy(list.table).into_owned();
+        let database = self.state.database.clone().unwrap_or_default();
         let name = (database.clone(), table.clone());
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
@@ -261,7 +221,7 @@ impl Session {
 }
 
 /// Whether a definition's names, not its table or alias by chance, are physical.
-pub(super) fn shows_physical_name(definition: &[u8]) -> bool {
+pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
     onionskin_wire::messages::ColumnDefinition::decode(definition)
         .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
 }
