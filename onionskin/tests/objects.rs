@@ -3,6 +3,7 @@
 
 mod support;
 
+use ::mysql::prelude::Queryable;
 use support::*;
 
 on_both_servers!(
@@ -127,6 +128,37 @@ fn temporary_tables(kind: Kind) {
     ] {
         refusal(&mut stage.protected, sql);
     }
+    // a statement that was prepared for another table of the name
+    stage
+        .protected
+        .must("CREATE TABLE later (id INT, a VARCHAR(30))");
+    let early = stage
+        .protected
+        .conn()
+        .prep("INSERT INTO later (id, a) VALUES (?, ?)")
+        .unwrap();
+    stage
+        .protected
+        .conn()
+        .exec_drop(&early, (1, "plain"))
+        .unwrap();
+    stage
+        .protected
+        .must("CREATE TEMPORARY TABLE later (id INT, a VARCHAR(30) ENCRYPTED FOR (eq))");
+    stage
+        .protected
+        .conn()
+        .exec_drop(&early, (2, SECRET))
+        .unwrap();
+    let text = stage
+        .protected
+        .text(&format!("SELECT id FROM later WHERE a = '{SECRET}'"));
+    assert_eq!(text.unwrap(), "2");
+    stage.protected.must("DROP TEMPORARY TABLE later");
+    assert_eq!(
+        stage.protected.text("SELECT a FROM later").unwrap(),
+        "plain"
+    );
     // another session does not see it, nor does this one after a reset
     let mut other = stage.proxy.connect_to("app");
     assert_eq!(other.must_fail("SELECT * FROM t"), 1146);
@@ -768,6 +800,8 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "ALTER TABLE user RENAME INDEX years TO by_age, ALGORITHM=INPLACE",
         "ALTER TABLE user ADD INDEX (city, age), AUTO_INCREMENT = 50",
         "ALTER TABLE user COMMENT = 'people', DROP INDEX city_2",
+        "ALTER TABLE user DEFAULT CHARSET latin1",
+        "ALTER TABLE user ORDER BY city",
         "ALTER TABLE user RENAME TO person",
         "ALTER TABLE person RENAME user",
     ] {

@@ -31,6 +31,12 @@ impl Session {
 
         let mut template = Template::default();
         let lex = self.space.settings.lex;
+        if lex.no_backslash_escapes && sql.contains('\\') {
+            // servers print backslashes as escapes under every sql_mode
+            let about =
+                "CREATE TABLE … LIKE under NO_BACKSLASH_ESCAPES, of a definition with backslashes";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
         if template.read(sql.as_bytes(), lex).is_err() || template.multiple {
             return Err(refused(format!("table {}", source.name)));
         }

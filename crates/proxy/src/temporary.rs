@@ -113,6 +113,18 @@ impl Session {
         Ok(table.filter(Table::is_protected))
     }
 
+    /// Whether one of these may be a temporary table with protected columns.
+    pub(crate) fn names_temporary(&self, names: &[(String, String)]) -> bool {
+        if !self.account.is_private() {
+            return false;
+        }
+        let temporary: Vec<_> = self.account.temporary_names().iter().map(folded).collect();
+        names
+            .iter()
+            .map(folded)
+            .any(|name| temporary.contains(&name))
+    }
+
     /// Statements that would give a temporary table another name: it would not be known under that.
     pub(crate) fn check_temporary(&self, sql: &[u8], prepared: &Prepared) -> Outcome<()> {
         if !prepared.plan.defines || !self.account.is_private() {
@@ -125,13 +137,7 @@ impl Session {
         let renames = first.eq_ignore_ascii_case(b"rename")
             || (first.eq_ignore_ascii_case(b"alter")
                 && words.any(|w| w.eq_ignore_ascii_case(b"rename")));
-        let names: Vec<_> = self.account.temporary_names().iter().map(folded).collect();
-        let about = prepared
-            .plan
-            .names
-            .iter()
-            .map(folded)
-            .any(|n| names.contains(&n));
+        let about = self.names_temporary(&prepared.plan.names);
         if renames && about {
             let refusal = Refusal::new(
                 &errors::STATEMENT,

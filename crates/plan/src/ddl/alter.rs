@@ -253,7 +253,12 @@ pub(crate) fn alter_table<'a>(
             }
             out.sql(s.text(spec));
         } else {
-            const FINE: [&str; 18] = [
+            // the default of columns to come: those that exist keep theirs
+            const FINE: [&str; 22] = [
+                "default",
+                "character",
+                "charset",
+                "collate",
                 "engine",
                 "row_format",
                 "auto_increment",
@@ -273,7 +278,12 @@ pub(crate) fn alter_table<'a>(
                 "avg_row_length",
                 "compression",
             ];
-            if !FINE.iter().any(|w| s.is(w)) {
+            let reads_protected = tokens[spec.clone()]
+                .iter()
+                .filter_map(|t| identifier(sql, t))
+                .any(|n| protected(&n).is_some());
+            let sorts = s.is("order") && !reads_protected;
+            if !sorts && !FINE.iter().any(|w| s.is(w)) {
                 let what = s.token().map_or(String::new(), |t| {
                     String::from_utf8_lossy(t.text(sql)).into_owned()
                 });
