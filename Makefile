@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-backup bench-quick performance nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate performance nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -36,7 +36,9 @@ orm-suites: ## test suites of Django and SQLAlchemy on a plain server and throug
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 
-bench: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
+bench: bench-proxy bench-backup bench-migrate ## the speed of all parts, each next to what else there is; takes hours
+
+bench-proxy: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py $(BENCH)
@@ -46,6 +48,11 @@ bench-backup: ## backup and restore of a server, and streams alone, against zstd
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench_backup.py $(BENCH)
 	python3 scripts/bench_streams.py $(BENCH)
+
+bench-migrate: ## changing a table under load, against native ALTER TABLE, pt-osc and gh-ost where they are installed; BENCH="--server mysql"
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench_migrate.py --switches 50 --memory 500000,2000000 $(BENCH)
 
 # Reports of this machine; docs/performance.md is their Markdown form.
 PERFORMANCE ?= $(CURDIR)/target/performance
