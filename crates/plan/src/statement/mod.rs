@@ -13,6 +13,7 @@ mod columns_view;
 mod dynamic;
 mod near;
 mod rows;
+mod settings;
 mod show;
 mod words;
 
@@ -156,6 +157,11 @@ fn decide<'a>(
             &errors::NOT_UNDERSTOOD,
             "a name in double quotes without ANSI_QUOTES",
         );
+    }
+    if near.is_empty()
+        && let Some(plan) = settings::with_scope(request, &tokens)?
+    {
+        return Ok((plan, None));
     }
     if let Some(plan) = columns_view(request, &tokens)? {
         return Ok((plan, None));
