@@ -14,6 +14,7 @@ mod dynamic;
 mod grants;
 mod near;
 mod rows;
+mod settings;
 mod show;
 mod view;
 mod words;
@@ -159,6 +160,11 @@ fn decide<'a>(
             &errors::NOT_UNDERSTOOD,
             "a name in double quotes without ANSI_QUOTES",
         );
+    }
+    if near.is_empty()
+        && let Some(plan) = settings::with_scope(request, &tokens)?
+    {
+        return Ok((plan, None));
     }
     if let Some(plan) = columns_view(request, &tokens)? {
         if !near.is_empty() {
