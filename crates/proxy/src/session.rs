@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
+    /// Whether the server's full-text indexes take gram tokens, once it was asked.
+    pub indexes_tokens: Option<bool>,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
     connection_id: u32,
@@ -122,6 +124,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
+            indexes_tokens: None,
             engine: None,
             connection_id: login.connection_id,
         };
@@ -652,7 +655,7 @@ impl Session {
                     let ignore = planned.is_ignore();
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
-                match self.send_text(planned, text) {
+                match self.send_text(planned, text, false) {
                     Err(Failure::Value(error)) => {
                         let rows = planned.template.rows.map_or(1, |r| r.count);
                         let flags = (planned.is_ignore(), planned.is_lenient());
@@ -757,8 +760,13 @@ impl Session {
         Ok(())
     }
 
-    /// Binds and sends a text.
-    pub fn send_text(&mut self, planned: &Planned, text: &[onionskin_plan::Piece]) -> Outcome<()> {
+    /// Binds and sends a text; `indexed` says that full-text indexes are used.
+    pub fn send_text(
+        &mut self,
+        planned: &Planned,
+        text: &[onionskin_plan::Piece],
+        indexed: bool,
+    ) -> Outcome<()> {
         let rows = planned.template.rows.map_or(1, |r| r.count);
         let mut binder = Binder::new(
             &planned.prepared,
@@ -768,6 +776,7 @@ impl Session {
         );
         binder.ignore = planned.is_ignore();
         binder.lenient_nulls = planned.is_lenient();
+        binder.indexed = indexed;
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         out.push(Command::Query.to_byte());

@@ -32,7 +32,7 @@ impl Session {
             }
             _ => (None, None),
         };
-        self.send_text(planned, text)?;
+        self.send_text(planned, text, false)?;
         self.server.begin(Command::Query)?;
         let family = self.state.family;
         while !self.server.tracker.is_complete() {

@@ -339,6 +339,7 @@ impl Planner<'_> {
         finish.text = text.finish();
         finish.fetch = fetched.items;
         finish.limit = f.limit;
+        finish.locks = clauses.lock.is_some();
         Ok(Given {
             items: Vec::new(),
             names: None,

@@ -117,6 +117,7 @@ impl Planner<'_> {
             distinct: false,
             sort,
             limit: None,
+            locks: false,
         };
         self.finished(f, fetched, &[], finish)
     }

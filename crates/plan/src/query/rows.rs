@@ -57,6 +57,7 @@ impl Planner<'_> {
             distinct: f.distinct,
             sort,
             limit: None,
+            locks: false,
         };
         self.finished(f, fetched, &order, finish)
     }

@@ -257,6 +257,7 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
     let mut parts = vec![(column.sealed(), Purpose::Seal)];
     parts.extend(c.eq_name().map(|n| (n, Purpose::StoreEquality)));
     parts.extend(c.ord_name().map(|n| (n, Purpose::StoreOrder)));
+    parts.extend(c.gram_name().map(|n| (n, Purpose::StoreGrams)));
     parts
 }
 
