@@ -274,7 +274,7 @@ fn an_index_is_used_outside_of_transactions_only(kind: Kind) {
     for (pattern, rows) in [
         ("%00123%", 1),
         ("%12%", 20),
-        ("%0012%", 10),
+        ("%0012%", 11),
         ("person number 00999", 1),
     ] {
         assert_eq!(twins.same(prepared, &[pattern]), rows, "{pattern}");
@@ -358,7 +358,7 @@ fn definitions_show_the_logical_table(kind: Kind) {
         }
     };
     same(&mut twins);
-    let mut change = |twins: &mut Twins, sql: &str, words: &str| {
+    let change = |twins: &mut Twins, sql: &str, words: &str| {
         twins.plain.must(&sql.replace("{}", ""));
         let protection = format!("ENCRYPTED FOR ({words})");
         twins.protected.must(&sql.replace("{}", &protection));
@@ -448,12 +448,12 @@ fn changed_grams_hide_rows_and_never_add_any(kind: Kind) {
         "ALTER TABLE app.t MODIFY `{gram}` TEXT CHARACTER SET utf8mb4 INVISIBLE"
     ));
     // what is known of a table is looked up again after a second
-    std::thread::sleep(std::time::Duration::from_millis(1200));
     let mut fresh = twins.proxy.connect_to("app");
-    let failure = fresh
-        .run("SELECT name FROM t ORDER BY name LIMIT 1")
-        .expect_err("a changed type");
-    assert!(failure.message.starts_with("OS1101"), "{failure}");
+    let limit = std::time::Duration::from_secs(10);
+    wait_until("a changed type is noticed", limit, || {
+        let answer = fresh.run("SELECT name FROM t ORDER BY name LIMIT 1");
+        answer.is_err_and(|failure| failure.message.starts_with("OS1101"))
+    });
 }
 
 fn tables_are_migrated_to_grams_and_back(kind: Kind) {

@@ -200,6 +200,7 @@ impl Planner<'_> {
         if let Some(gram) = column.column().gram_name()
             && alone
             && !negated
+            && !self.locks
         {
             let mut indexed = TextBuilder::default();
             indexed.sql(b" AND MATCH(");

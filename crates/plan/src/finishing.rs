@@ -31,14 +31,12 @@ pub struct Finish {
     pub sort: Vec<SortKey>,
     /// Rows to skip and to return.
     pub limit: Option<Limit>,
-    /// Rows are locked, so that full-text indexes cannot be used.
-    pub locks: bool,
 }
 
 impl Finish {
     /// Whether a full-text index can narrow the rows.
     pub fn uses_index(&self) -> bool {
-        !self.locks && self.text.iter().any(|p| matches!(p, Piece::Indexed(_)))
+        self.text.iter().any(|p| matches!(p, Piece::Indexed(_)))
     }
 
     /// Whether some aggregate is of different values only.

@@ -141,8 +141,8 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
-    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So the
-    /// piece is left out of statements that lock, that belong to a transaction, or whose pattern has no gram.
+    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So
+    /// statements that lock have no such piece, and it is left out in a transaction, and where the pattern has no gram.
     Indexed(Text),
 }
 

@@ -274,6 +274,7 @@ impl Planner<'_> {
         match f.filter {
             None => Ok(None),
             Some(condition) => {
+                self.locks = f.clauses.lock.is_some();
                 let tokens = f.clauses.behind(f.clauses.filter);
                 self.filter(condition, tokens, f.scope, fetched).map(Some)
             }
@@ -339,7 +340,6 @@ impl Planner<'_> {
         finish.text = text.finish();
         finish.fetch = fetched.items;
         finish.limit = f.limit;
-        finish.locks = clauses.lock.is_some();
         Ok(Given {
             items: Vec::new(),
             names: None,

@@ -117,7 +117,6 @@ impl Planner<'_> {
             distinct: false,
             sort,
             limit: None,
-            locks: false,
         };
         self.finished(f, fetched, &[], finish)
     }

@@ -57,7 +57,6 @@ impl Planner<'_> {
             distinct: f.distinct,
             sort,
             limit: None,
-            locks: false,
         };
         self.finished(f, fetched, &order, finish)
     }

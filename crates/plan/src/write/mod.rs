@@ -207,6 +207,7 @@ impl Planner<'_> {
             );
         }
         let mut fetched = Fetched::default();
+        self.locks = true;
         let tokens = self.where_tokens();
         let test = self.filter(condition, tokens, scope, &mut fetched)?;
         let filter = RowFilter {

@@ -1,0 +1,366 @@
+//! A session: read a command, recall or make its plan, bind, run, open, write.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the loop, the commands, errors in the place of answers |
+//! | `planning` | plans, recalled or made |
+//! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
+//! | `values` | a text's values bound, and what follows where one is wrong |
+//! | `relay` | answers that go through as they are |
+//! | `results` | results opened, and the packets that end an answer |
+//! | `texts` | the server's error texts in logical terms |
+
+mod planning;
+mod query;
+mod relay;
+mod results;
+mod texts;
+mod values;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use onionskin_plan::{Template, errors};
+use onionskin_value::Family;
+use onionskin_wire::messages::Command;
+use onionskin_wire::{Capabilities, Connection, WireError};
+
+use crate::Shared;
+use crate::bind::{Scratch, Values};
+use crate::catalog::{Account, PlanSpace, Prepared};
+use crate::diagnostics::{self, Diagnostics};
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+use crate::login::Login;
+use crate::prepared::Statements;
+use crate::scratch::Engine;
+use crate::state::State;
+use crate::upsert::UniqueKeys;
+
+pub(crate) use query::does_not_open;
+pub(crate) use texts::logical_text;
+pub(crate) use values::{is_ignore, is_lenient};
+
+/// One client and its server connection.
+pub(crate) struct Session {
+    pub client: Connection,
+    pub client_capabilities: Capabilities,
+    pub server: Server,
+    pub shared: Arc<Shared>,
+    pub state: State,
+    pub account: Arc<Account>,
+    pub space: Arc<PlanSpace>,
+    pub template: Template,
+    pub scratch: Scratch,
+    pub statements: Statements,
+    pub diagnostics: Diagnostics,
+    pub unique_keys: UniqueKeys,
+    /// `LOCK TABLES` is in force: a transaction of ours would end it.
+    pub locked_tables: bool,
+    /// Whether the server's full-text indexes take gram tokens, once it was asked.
+    pub indexes_tokens: Option<bool>,
+    /// The session at the scratch engine, once there is one.
+    pub engine: Option<Engine>,
+    connection_id: u32,
+}
+
+/// A statement's text and shape, and its plan.
+pub(crate) struct Planned {
+    pub sql: Vec<u8>,
+    pub template: Template,
+    pub prepared: Arc<Prepared>,
+}
+
+/// Runs a session until its client leaves.
+pub(crate) fn run(login: Login, shared: Arc<Shared>) {
+    let id = login.connection_id;
+    let busy = shared.sessions.busy_flag(id);
+    let mut session = match Session::begin(login, shared) {
+        Ok(session) => session,
+        Err(failure) => {
+            tracing::warn!(id, ?failure, "the session could not begin");
+            return;
+        }
+    };
+    loop {
+        session.client.shrink_idle();
+        session.server.connection.shrink_idle();
+        if !session.client.has_buffered_packet() {
+            busy.store(false, Ordering::Release);
+        }
+        let received = session.client.read_command().map(<[u8]>::len);
+        busy.store(true, Ordering::Release);
+        let done = match received {
+            Ok(_) => session.command(),
+            Err(WireError::Closed) => break,
+            Err(error) => Err(Failure::Client(error)),
+        };
+        match done {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(failure) => {
+                if !failure.is_fatal() {
+                    if session.refuse(&failure).is_err() {
+                        break;
+                    }
+                    continue;
+                }
+                session.farewell(&failure);
+                break;
+            }
+        }
+    }
+}
+
+impl Session {
+    fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
+        let mut server = Server::new(login.server, login.server_capabilities);
+        let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
+        tracing::debug!(
+            id = login.connection_id,
+            user = %login.user,
+            database = login.database.as_deref(),
+            charset = login.charset,
+            server = %login.server_version,
+            "logged in"
+        );
+        let client = login.client;
+        let state = State::read(&mut server, login.family, found_rows)?;
+        let account = shared.accounts.get(&state.account);
+        let tier3 = shared.use_scratch();
+        let space = account.space(state.settings_key(), state.settings(tier3));
+        let mut session = Session {
+            client,
+            client_capabilities: login.client_capabilities,
+            server,
+            shared,
+            state,
+            account,
+            space,
+            template: Template::default(),
+            scratch: Scratch::default(),
+            statements: Statements::default(),
+            diagnostics: Diagnostics::default(),
+            unique_keys: UniqueKeys::default(),
+            locked_tables: false,
+            indexes_tokens: None,
+            engine: None,
+            connection_id: login.connection_id,
+        };
+        session.state.changed = false;
+        session.state.announce(u16::from(login.charset));
+        // only now does the client learn that it is logged in
+        session.write_ok_payload(&login.ok)?;
+        session.flush()?;
+        Ok(session)
+    }
+
+    /// Does one command. `Ok(false)` ends the session.
+    fn command(&mut self) -> Outcome<bool> {
+        let command = match Command::of(self.client.last_payload()) {
+            Ok(command) => command,
+            Err(error) => return Err(Failure::Client(error)),
+        };
+        match command {
+            Command::Quit => {
+                self.server.connection.reset_sequence();
+                let _ = self
+                    .server
+                    .connection
+                    .write_payload(&[Command::Quit.to_byte()]);
+                let _ = self.server.connection.flush();
+                return Ok(false);
+            }
+            Command::Query => self.query()?,
+            Command::StmtPrepare => self.prepare()?,
+            Command::StmtExecute => self.execute()?,
+            Command::StmtFetch => self.fetch()?,
+            Command::StmtClose | Command::StmtReset | Command::StmtSendLongData => {
+                self.statement_command(command)?;
+            }
+            Command::FieldList => self.field_list()?,
+            Command::ChangeUser => self.change_user()?,
+            Command::ResetConnection => {
+                self.relay_command(command)?;
+                self.forget_session()?;
+            }
+            Command::InitDb
+            | Command::Ping
+            | Command::Statistics
+            | Command::SetOption
+            | Command::ProcessInfo
+            | Command::ProcessKill
+            | Command::Refresh
+            | Command::Debug
+            | Command::Shutdown => {
+                self.relay_command(command)?;
+                if command == Command::InitDb
+                    && !self
+                        .server
+                        .capabilities
+                        .contains(Capabilities::SESSION_TRACK)
+                {
+                    self.refresh_state()?;
+                }
+            }
+            _ => {
+                return Err(Failure::refused(&errors::COMMAND, command.name()));
+            }
+        }
+        self.flush()?;
+        self.after_command();
+        Ok(true)
+    }
+
+    /// Takes over what the server reported during a command.
+    pub fn after_command(&mut self) {
+        if !self.server.changes.is_empty() {
+            let changes = std::mem::take(&mut self.server.changes);
+            self.state.observe(&changes);
+            self.server.changes = changes;
+            self.server.changes.clear();
+        }
+        if self.state.changed {
+            self.state.changed = false;
+            let tier3 = self.shared.use_scratch();
+            self.space = self
+                .account
+                .space(self.state.settings_key(), self.state.settings(tier3));
+        }
+    }
+
+    /// Forgets what the session did: it begins again, perhaps with another user.
+    fn forget_session(&mut self) -> Outcome<()> {
+        self.statements.clear();
+        self.diagnostics.clear();
+        self.unique_keys = UniqueKeys::default();
+        self.locked_tables = false;
+        self.engine = None;
+        self.refresh_state()
+    }
+
+    /// Asks the server for the session's settings again, after everything was reset.
+    fn refresh_state(&mut self) -> Outcome<()> {
+        let family = self.state.family;
+        self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.account = self.shared.accounts.get(&self.state.account);
+        Ok(())
+    }
+
+    fn change_user(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let done = crate::login::change_user(
+            &mut self.client,
+            &mut self.server.connection,
+            &payload,
+            self.client_capabilities,
+            self.server.capabilities,
+        )?;
+        let Some(ok) = done else {
+            return Err(Failure::Client(WireError::Closed));
+        };
+        self.forget_session()?;
+        self.write_ok_payload(&ok)
+    }
+
+    pub fn flush(&mut self) -> Outcome<()> {
+        self.client.flush().map_err(Failure::Client)
+    }
+
+    pub fn write(&mut self, payload: &[u8]) -> Outcome<()> {
+        self.client.write_payload(payload).map_err(Failure::Client)
+    }
+
+    /// Sends the client an error in the place of an answer. What the server still has to say is
+    /// read and thrown away.
+    fn refuse(&mut self, failure: &Failure) -> Result<(), WireError> {
+        tracing::debug!(id = self.connection_id, ?failure, "refused");
+        self.client.cancel_payload();
+        if self.server.drain().is_err() {
+            return Err(WireError::Closed);
+        }
+        if let Some(packet) = failure.packet() {
+            let mut out = Vec::new();
+            packet.encode(&mut out);
+            self.client.write_payload(&out)?;
+            // of an error of its own the server keeps what SHOW WARNINGS shows, unless it has run
+            // another statement since
+            let interfered = std::mem::take(&mut self.statements.interfered);
+            let ours = interfered || !matches!(failure, Failure::Server { .. });
+            let surplus = self.diagnostics.surplus;
+            let warnings = std::mem::take(&mut self.diagnostics.warnings);
+            self.diagnostics.clear();
+            if !ours {
+                // what the server shows stands among them
+                self.diagnostics.surplus = surplus;
+                self.diagnostics.warnings = warnings;
+                self.diagnostics.failed_at_server();
+            } else {
+                let others = std::mem::take(&mut self.scratch.refused_among_others);
+                let among_others = others && matches!(failure, Failure::Value(_));
+                self.diagnostics.unclear = among_others
+                    || self.state.family == Family::MySql
+                        && diagnostics::calls_values(&self.template.key);
+                self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
+                self.diagnostics.row_count = Some(-1);
+            }
+        }
+        self.client.flush()?;
+        self.after_command();
+        Ok(())
+    }
+
+    /// The last packet before a session that cannot go on is closed.
+    fn farewell(&mut self, failure: &Failure) {
+        tracing::info!(
+            id = self.connection_id,
+            ?failure,
+            "the session is broken off"
+        );
+        self.client.cancel_payload();
+        if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) =
+            failure
+        {
+            let packet = Failure::refused(&errors::MALFORMED, "");
+            if let Some(packet) = packet.packet() {
+                let mut out = Vec::new();
+                packet.encode(&mut out);
+                let _ = self.client.write_payload(&out);
+            }
+        } else if let Failure::Client(WireError::TooLarge { .. }) = failure {
+            let packet = Failure::refused(&errors::TOO_BIG, "");
+            if let Some(packet) = packet.packet() {
+                let mut out = Vec::new();
+                packet.encode(&mut out);
+                let _ = self.client.write_payload(&out);
+            }
+        } else if let Some(packet) = failure.packet() {
+            let mut out = Vec::new();
+            packet.encode(&mut out);
+            let _ = self.client.write_payload(&out);
+        }
+        let _ = self.client.flush();
+    }
+}
+
+impl Planned {
+    /// The values of a text statement.
+    pub fn values(&self) -> Values<'_> {
+        Values {
+            sql: &self.sql,
+            literals: &self.template.literals,
+            params: &[],
+            long_data: &[],
+        }
+    }
+
+    /// Everything but an insert of one row takes NULL for a NOT NULL column leniently.
+    fn is_lenient(&self) -> bool {
+        is_lenient(&self.template.key, self.template.rows.map(|r| r.count))
+    }
+
+    /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
+    pub fn is_ignore(&self) -> bool {
+        is_ignore(&self.template.key)
+    }
+}

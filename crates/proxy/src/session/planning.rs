@@ -1,0 +1,103 @@
+//! Recalling a plan, or making it with the tables that it needs looked up.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, Outcome as PlanOutcome, Request, errors};
+
+use super::Session;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+
+impl Session {
+    /// Recalls or makes the plan of one statement. The template has been read.
+    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+        if let Some(found) = self.space.get(&self.template.key)
+            && found.generation == self.account.generation()
+            && self.pinned_hold(&found, sql)
+        {
+            if self.account.recheck_due(&found) {
+                let names = found.plan.names.clone();
+                if self.look_up(&names)? {
+                    return self.make_plan(sql, false);
+                }
+            }
+            return Ok(found);
+        }
+        self.make_plan(sql, false)
+    }
+
+    pub(super) fn pinned_hold(&self, prepared: &Prepared, sql: &[u8]) -> bool {
+        prepared.plan.pinned.iter().all(|(index, text)| {
+            self.template
+                .literals
+                .get(*index)
+                .is_some_and(|l| l.text(sql) == text.as_slice())
+        })
+    }
+
+    pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+        self.account
+            .look_up(&mut self.server, &self.shared.config.keys, names)
+    }
+
+    /// Plans a statement. With `fresh`, every table that it names is looked up again first.
+    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
+        let mut looked_up = fresh;
+        for _ in 0..8 {
+            let generation = self.account.generation();
+            let outcome = onionskin_plan::plan(&Request {
+                sql,
+                template: &self.template,
+                settings: &self.space.settings,
+                catalog: self.account.as_ref(),
+                policy: &self.shared.config.policy,
+            });
+            match outcome {
+                PlanOutcome::Need(names) => {
+                    looked_up = true;
+                    self.look_up(&names)?;
+                }
+                PlanOutcome::Plan(plan) => {
+                    let refused = matches!(plan.action, Action::Refuse(_));
+                    if refused && !looked_up {
+                        // a refusal must not rest on an old snapshot
+                        looked_up = true;
+                        let names = plan.names.clone();
+                        if self.look_up(&names)? {
+                            continue;
+                        }
+                    }
+                    self.check_settings(&plan)?;
+                    let keys = Arc::clone(&self.shared);
+                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
+                    let once = matches!(prepared.plan.action, Action::Compute { .. });
+                    if !refused && !once && !prepared.plan.defines {
+                        self.space.put(&self.template.key, &prepared);
+                    }
+                    return Ok(prepared);
+                }
+            }
+        }
+        Err(Failure::Stale)
+    }
+
+    /// Statements near protected tables need a session whose settings are known.
+    pub(super) fn check_settings(&self, plan: &onionskin_plan::Plan) -> Outcome<()> {
+        if matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+            return Ok(());
+        }
+        if !self.state.tracked {
+            return Err(Failure::refused(
+                &errors::TRACKING,
+                "session_track_system_variables",
+            ));
+        }
+        if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "character_set_client",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,313 @@
+//! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was stale.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, errors};
+use onionskin_wire::Capabilities;
+use onionskin_wire::messages::Command;
+
+use super::texts::logical_text;
+use super::{Planned, Session};
+use crate::catalog::Prepared;
+use crate::diagnostics;
+use crate::error::{Failure, Outcome};
+
+impl Session {
+    pub(super) fn query(&mut self) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        let sql = self.client.last_payload().get(1..).unwrap_or_default();
+        let readable = self.state.client_charset.is_some() && self.state.tracked;
+        if self.template.read(sql, mode).is_err() || !readable {
+            let sql = sql.to_vec();
+            return self.unreadable(&sql);
+        }
+        if self.template.multiple {
+            let sql = sql.to_vec();
+            return self.several(&sql);
+        }
+        if self.diagnostics.any() {
+            let sql = sql.to_vec();
+            return match self.ask(&sql)? {
+                true => Ok(()),
+                false => self.statement(&sql, true),
+            };
+        }
+        // the common case: a plan is at hand and nothing protected is near
+        if let Some(found) = self.space.get(&self.template.key)
+            && found.generation == self.account.generation()
+            && matches!(found.plan.action, Action::Relay)
+        {
+            let locks = locks_tables(&self.template.key);
+            let done = self.relay_query(&found, locks);
+            return self.relayed_again(&found, done);
+        }
+        let sql = sql.to_vec();
+        self.statement(&sql, true)
+    }
+
+    /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
+    /// place), it is planned and run once more.
+    pub(super) fn relayed_again(&mut self, relayed: &Prepared, done: Outcome<()>) -> Outcome<()> {
+        let is_stale = match &done {
+            Err(Failure::Stale) => true,
+            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+            _ => false,
+        };
+        if !is_stale {
+            return done;
+        }
+        self.server.drain()?;
+        let changed =
+            self.look_up(&relayed.plan.names)? || self.account.generation() != relayed.generation;
+        if !changed {
+            return done;
+        }
+        let sql = self.client.last_payload().get(1..).unwrap_or_default();
+        let sql = sql.to_vec();
+        self.statement(&sql, true)
+    }
+
+    /// A text that cannot be lexed, or a session whose character set cannot: it goes through if
+    /// no word of it is the name of a protected table. Words may be values here, so the server
+    /// is asked for all protected tables, not for the words.
+    pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        let names = self.server.rows(
+            b"SELECT DISTINCT TABLE_NAME FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
+        )?;
+        let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
+        let mut words = sql.split(|b| !is_word(b)).filter(|w| !w.is_empty());
+        let near = words.any(|word| {
+            names
+                .iter()
+                .flatten()
+                .flatten()
+                .any(|name| name.eq_ignore_ascii_case(word))
+        }) || names.iter().flatten().flatten().any(|name| {
+            // a name that needs quotes
+            !name.iter().all(is_word) && memchr::memmem::find(sql, name).is_some()
+        });
+        if near {
+            let entry = if self.state.client_charset.is_none() {
+                &errors::CHARACTER_SET
+            } else {
+                &errors::NOT_UNDERSTOOD
+            };
+            return Err(Failure::refused(entry, ""));
+        }
+        self.put_client_query()?;
+        self.relay_answer(Command::Query, &[])
+    }
+
+    /// Several statements in one text: relayed as they are if nothing protected is near any of
+    /// them, else run one after the other.
+    pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        let parts = onionskin_plan::lex::split(sql, mode)
+            .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+        let allowed = self
+            .server
+            .capabilities
+            .contains(Capabilities::MULTI_STATEMENTS);
+        let Some(parts) = parts.filter(|_| allowed) else {
+            // a stored program: its semicolons belong to it
+            return self.unreadable(sql);
+        };
+        let mut all_relay = true;
+        for range in &parts {
+            let part = &sql[range.clone()];
+            self.template
+                .read(part, mode)
+                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            let planned = self.plan(part)?;
+            all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
+            let changes_mode = part
+                .get(..4)
+                .is_some_and(|w| w.eq_ignore_ascii_case(b"set "))
+                || part
+                    .get(..4)
+                    .is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
+            all_relay &= !changes_mode;
+            all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
+        }
+        if all_relay {
+            self.diagnostics.clear();
+            self.put_client_query()?;
+            return self.relay_answer(Command::Query, &[]);
+        }
+        for (i, range) in parts.iter().enumerate() {
+            let part = sql[range.clone()].to_vec();
+            self.template
+                .read(&part, self.space.settings.lex)
+                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            let last = i + 1 == parts.len();
+            if !self.one_of_several(&part, last)? {
+                break;
+            }
+            self.after_command();
+        }
+        Ok(())
+    }
+
+    /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
+    pub(super) fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
+        self.statements.more_results = !last;
+        let before = self.statements.errors_sent;
+        let done = match self.ask(sql) {
+            Ok(false) => self.statement(sql, false),
+            answered => answered.map(|_| ()),
+        };
+        self.statements.more_results = false;
+        done?;
+        Ok(self.statements.errors_sent == before)
+    }
+
+    /// Plans and runs one statement; `whole` says that it is the client's packet.
+    pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
+        let mut prepared = self.plan(sql)?;
+        let mut template = std::mem::take(&mut self.template);
+        let mut attempts = 0;
+        self.statements.wrote = false;
+        self.statements.interfered = false;
+        let done = loop {
+            let planned = Planned {
+                sql: sql.to_vec(),
+                template,
+                prepared: Arc::clone(&prepared),
+            };
+            let done = self.run(&planned, whole);
+            template = planned.template;
+            let retry = match &done {
+                // a value may be wrong for what the table was, and right for what it is
+                Err(Failure::Stale | Failure::Value(_)) => true,
+                Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+                Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
+                _ => false,
+            };
+            if let Err(Failure::Refused(refusal)) = &done
+                && attempts < 2
+                && self.scratch_may_do(&prepared, refusal)
+            {
+                attempts = 2;
+                self.server.drain()?;
+                if let Some(other) = self.scratch_plan(sql, &template)? {
+                    prepared = other;
+                    continue;
+                }
+            }
+            if !retry || attempts > 0 {
+                break done;
+            }
+            attempts += 1;
+            self.server.drain()?;
+            let names = prepared.plan.names.clone();
+            // another session may have been faster to see the change
+            let changed = self.look_up(&names)? || self.account.generation() != prepared.generation;
+            if !changed && !matches!(done, Err(Failure::Stale)) {
+                self.statements.interfered = true;
+                break done;
+            }
+            self.template = template;
+            prepared = self.make_plan(sql, true)?;
+            template = std::mem::take(&mut self.template);
+        };
+        self.template = template;
+        if let Err(Failure::Server {
+            code,
+            state,
+            message,
+        }) = done
+        {
+            let message = logical_text(&message, &prepared);
+            return Err(Failure::Server {
+                code,
+                state,
+                message,
+            });
+        }
+        done
+    }
+
+    pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
+        let prepared = &planned.prepared;
+        match &prepared.plan.action {
+            Action::Relay => {
+                let locks = locks_tables(&planned.template.key);
+                if whole {
+                    self.relay_query(prepared, locks)
+                } else {
+                    self.server.put_query(&planned.sql)?;
+                    self.server.flush()?;
+                    self.relay_answer(Command::Query, &[])?;
+                    self.locked_tables = locks.unwrap_or(self.locked_tables);
+                    self.after_relay(prepared)
+                }
+            }
+            Action::Refuse(refusal) => Err(refusal.clone().into()),
+            Action::Server { text, result } => {
+                if let Some(upsert) = &prepared.plan.upsert {
+                    let rows = planned.template.rows.map_or(1, |r| r.count);
+                    let ignore = planned.is_ignore();
+                    self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
+                }
+                match self.send_text(planned, text, false) {
+                    Err(Failure::Value(error)) => {
+                        let rows = planned.template.rows.map_or(1, |r| r.count);
+                        let flags = (planned.is_ignore(), planned.is_lenient());
+                        return self.not_looked_at(prepared, planned.values(), rows, flags, error);
+                    }
+                    sent => sent?,
+                }
+                match result {
+                    None => self.relay_answer(Command::Query, &[]),
+                    Some(items) => self.open_result(prepared, items, false).map(|_| ()),
+                }
+            }
+            Action::Finish(finish) => self.finish_query(planned, finish),
+            Action::Compute { .. } => self.compute_and_run(planned.values()),
+            Action::Scratch(scratch) => {
+                self.scratch_query(prepared, scratch, planned.values(), None)
+            }
+            Action::Update(update) => {
+                let values = planned.values();
+                self.row_update(prepared, update, values)
+            }
+            Action::Delete(delete) => self.row_delete(prepared, delete, planned.values()),
+            Action::Define(ddl) => {
+                self.define(ddl, prepared)?;
+                self.after_relay(prepared)
+            }
+            Action::Show { what, text, table } => self.show(planned, what, text, table),
+        }
+    }
+}
+
+/// Whether a statement begins or ends `LOCK TABLES`.
+pub(super) fn locks_tables(key: &[u8]) -> Option<bool> {
+    let begins = |word: &[u8]| {
+        key.get(..word.len())
+            .is_some_and(|k| k.eq_ignore_ascii_case(word))
+    };
+    if begins(b"lock t") {
+        Some(true)
+    } else if begins(b"unlock t") || begins(b"begin") || begins(b"start t") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Errors that an outdated snapshot can cause.
+pub(super) fn looks_stale(code: u16, message: &[u8]) -> bool {
+    match code {
+        // unknown column, column count, no default, no such key column
+        1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,
+        // a CHECK constraint, if it is ours
+        3819 | 4025 => memchr::memmem::find(message, b"onionskin_").is_some(),
+        _ => false,
+    }
+}
+
+/// Whether a cell did not open, which an outdated snapshot can cause.
+pub(crate) fn does_not_open(refusal: &onionskin_plan::Refusal) -> bool {
+    refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
+}

@@ -1,0 +1,236 @@
+//! Answers of the server's that go through as they are. None may show a physical column.
+
+use onionskin_plan::errors;
+use onionskin_wire::messages::Command;
+use onionskin_wire::{Step, WireError};
+
+use super::Session;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::upsert::UniqueKeys;
+
+impl Session {
+    pub(super) fn put_client_query(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload();
+        self.server.put_command(payload)?;
+        self.server.flush()
+    }
+
+    pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
+        self.put_client_query()?;
+        self.relay_answer(Command::Query, &prepared.plan.names)?;
+        self.locked_tables = locks.unwrap_or(self.locked_tables);
+        self.after_relay(prepared)
+    }
+
+    pub(super) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
+        if prepared.plan.defines {
+            self.unique_keys = UniqueKeys::default();
+            self.shared.accounts.forget(&prepared.plan.names);
+        }
+        Ok(())
+    }
+
+    /// Relays a command that touches no rows.
+    pub(super) fn relay_command(&mut self, command: Command) -> Outcome<()> {
+        self.put_client_query()?;
+        self.relay_answer(command, &[])
+    }
+
+    /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
+    /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
+    /// a protected table.
+    pub fn relay_answer(&mut self, command: Command, names: &[(String, String)]) -> Outcome<()> {
+        self.server.begin(command)?;
+        let mut held: Vec<Vec<u8>> = Vec::new();
+        let mut wrote = false;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Row => {
+                    let payload = self.server.connection.last_payload();
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
+                }
+                Step::ColumnCount(_) => held.push(self.server.payload().to_vec()),
+                Step::ColumnDef => {
+                    if open::names_physical(self.server.payload())
+                        && shows_physical_name(self.server.payload())
+                    {
+                        self.server.drain()?;
+                        return if wrote || names.is_empty() {
+                            Err(Failure::refused(&errors::PHYSICAL, ""))
+                        } else {
+                            Err(self.stale_or_physical(names))
+                        };
+                    }
+                    if held.is_empty() {
+                        let payload = self.server.connection.last_payload();
+                        self.client
+                            .write_payload(payload)
+                            .map_err(Failure::Client)?;
+                    } else {
+                        held.push(self.server.payload().to_vec());
+                    }
+                    continue;
+                }
+                Step::LocalInfileRequest => {
+                    let payload = self.server.connection.last_payload();
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
+                    self.relay_file()?;
+                }
+                Step::Err => {
+                    for packet in held.drain(..) {
+                        self.client
+                            .write_payload(&packet)
+                            .map_err(Failure::Client)?;
+                    }
+                    if !wrote {
+                        return Err(self.server.error());
+                    }
+                    self.statements.errors_sent += 1;
+                    let payload = self.server.connection.last_payload();
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
+                }
+                Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
+                    for packet in held.drain(..) {
+                        self.client
+                            .write_payload(&packet)
+                            .map_err(Failure::Client)?;
+                    }
+                    self.write_end(step)?;
+                    wrote = true;
+                    continue;
+                }
+                _ => {
+                    if let Step::PrepareOk(prepared) = step {
+                        self.statements.relayed = Some(prepared.statement_id);
+                    }
+                    let payload = self.server.connection.last_payload();
+                    self.client
+                        .write_payload(payload)
+                        .map_err(Failure::Client)?;
+                }
+            }
+            if !held.is_empty() && matches!(step, Step::Row) {
+                return Err(Failure::refused(
+                    &errors::INTERNAL,
+                    "rows before their definitions",
+                ));
+            }
+            wrote |= held.is_empty();
+            if matches!(step, Step::ColumnCount(_)) {
+                self.release_definitions(&mut held, names)?;
+                wrote = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a result's definitions, checks all of them, then writes them.
+    pub(super) fn release_definitions(
+        &mut self,
+        held: &mut Vec<Vec<u8>>,
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        let count = {
+            let mut reader = onionskin_wire::Reader::new(&held[0]);
+            reader.lenenc_int().map_err(Failure::Backend)?
+        };
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(Failure::Backend(WireError::Malformed(
+                    "a definition is missing",
+                )));
+            }
+            let payload = self.server.payload();
+            if open::names_physical(payload) && shows_physical_name(payload) {
+                self.server.drain()?;
+                return Err(if names.is_empty() {
+                    Failure::refused(&errors::PHYSICAL, "")
+                } else {
+                    self.stale_or_physical(names)
+                });
+            }
+            held.push(payload.to_vec());
+        }
+        for packet in held.drain(..) {
+            self.client
+                .write_payload(&packet)
+                .map_err(Failure::Client)?;
+        }
+        Ok(())
+    }
+
+    /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
+    /// program shows them, and that is refused.
+    pub(super) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+        match self.look_up(names) {
+            Ok(true) => Failure::Stale,
+            Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
+            Err(failure) => failure,
+        }
+    }
+
+    /// `LOAD DATA LOCAL`: the client's packets up to the empty one.
+    pub(super) fn relay_file(&mut self) -> Outcome<()> {
+        self.flush()?;
+        self.server.connection.set_sequence(self.client.sequence());
+        loop {
+            let payload = self.client.read_payload().map_err(Failure::Client)?;
+            let end = payload.is_empty();
+            self.server
+                .connection
+                .write_payload(payload)
+                .map_err(Failure::Backend)?;
+            if end {
+                break;
+            }
+        }
+        self.server.flush()?;
+        Ok(())
+    }
+
+    pub(super) fn field_list(&mut self) -> Outcome<()> {
+        let payload = self.client.last_payload().to_vec();
+        let list =
+            onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
+        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
+        let database = self
+            .state
+            .database
+            .clone()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let name = (database.clone(), table.clone());
+        self.look_up(std::slice::from_ref(&name))?;
+        if let onionskin_plan::Known::Table(found) =
+            onionskin_plan::Catalog::table(self.account.as_ref(), &database, &table)
+            && found.is_protected()
+        {
+            return self.show_field_list(&payload, &found);
+        }
+        self.put_client_query()?;
+        self.relay_answer(Command::FieldList, &[])
+    }
+}
+
+/// Whether a definition's names, not its table or alias by chance, are physical.
+pub(super) fn shows_physical_name(definition: &[u8]) -> bool {
+    onionskin_wire::messages::ColumnDefinition::decode(definition)
+        .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
+}
+
+pub(super) fn is_physical(name: &[u8]) -> bool {
+    let digits = |tail: &[u8]| tail.len() == 4 && tail.iter().all(u8::is_ascii_hexdigit);
+    name.ends_with(b"$enc")
+        || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
+            memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
+        })
+}

@@ -1,0 +1,183 @@
+//! Results with their cells opened, and the packets that end an answer.
+
+use std::sync::Arc;
+
+use onionskin_wire::messages::{Command, OkPacket};
+use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
+
+use super::Session;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+use crate::open::{self, Opener};
+use crate::row_update::matched_rows;
+
+impl Session {
+    /// Reads a result and writes it with its protected columns opened.
+    /// Returns what opens its rows, for a cursor.
+    pub fn open_result(
+        &mut self,
+        prepared: &Prepared,
+        items: &[onionskin_plan::ResultItem],
+        binary: bool,
+    ) -> Outcome<Opener> {
+        let command = if binary {
+            Command::StmtExecute
+        } else {
+            Command::Query
+        };
+        self.server.begin(command)?;
+        let count = match self.server.step()? {
+            Step::ColumnCount(count) => count,
+            Step::Err => return Err(self.server.error()),
+            _ => return Err(Failure::Stale),
+        };
+        let mut definitions = Vec::with_capacity(usize::from(count));
+        for _ in 0..count {
+            match self.server.step()? {
+                Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
+                Step::Err => return Err(self.server.error()),
+                _ => return Err(Failure::Stale),
+            }
+        }
+        let (shown, mut opener) =
+            open::shown(prepared, items, &mut definitions, &self.state, binary)?;
+        open::format_context(&self.state)?;
+        let mut head = Vec::new();
+        onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
+        // the first row is opened before anything is written: if it does not open, the table may
+        // be another one than the snapshot says
+        let mut behind = Vec::new();
+        let mut step = self.server.step()?;
+        if let Step::EofAfterColumns { .. } = step {
+            behind.push(self.server.payload().to_vec());
+            if !self.server.tracker.is_complete() {
+                step = self.server.step()?;
+            }
+        }
+        if step == Step::Row {
+            let mut row = Vec::new();
+            let ctx = open::format_context(&self.state)?;
+            opener.row(
+                self.server.payload(),
+                &self.shared.config.keys,
+                &ctx,
+                &mut row,
+            )?;
+            behind.push(row);
+        }
+        if step == Step::Err {
+            return Err(self.server.error());
+        }
+        self.statements.wrote = true;
+        for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
+            self.write(packet)?;
+        }
+        if let Step::EndOfRows { .. } = step {
+            self.write_end(step)?;
+        }
+        self.open_rows(opener)
+    }
+
+    /// Reads rows up to their end and writes them opened. Returns the opener, for a cursor.
+    pub fn open_rows(&mut self, mut opener: Opener) -> Outcome<Opener> {
+        let shared = Arc::clone(&self.shared);
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Row => {
+                    let ctx = open::format_context(&self.state)?;
+                    let out = self.client.begin_payload();
+                    let payload = self.server.connection.last_payload();
+                    opener.row(payload, &shared.config.keys, &ctx, out)?;
+                    self.client.end_payload().map_err(Failure::Client)?;
+                }
+                Step::Err => return Err(self.server.error()),
+                Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => self.write_end(step)?,
+                _ => return Err(Failure::Backend(WireError::Malformed("not a row"))),
+            }
+        }
+        Ok(opener)
+    }
+
+    /// Writes the end of a result: the client may not track the session, and more results of
+    /// ours may follow.
+    pub fn write_end(&mut self, step: Step) -> Outcome<()> {
+        let payload = self.server.connection.last_payload();
+        let more = self.statements.more_results && self.server.tracker.is_complete();
+        let untouched = self.diagnostics.adds_nothing();
+        let same = self
+            .client_capabilities
+            .contains(Capabilities::SESSION_TRACK)
+            || !self
+                .server
+                .capabilities
+                .contains(Capabilities::SESSION_TRACK);
+        let is_eof = matches!(step, Step::EofAfterColumns { .. })
+            || (matches!(step, Step::EndOfRows { .. })
+                && (!self
+                    .server
+                    .capabilities
+                    .contains(Capabilities::DEPRECATE_EOF)
+                    || payload.len() < 7));
+        if (same || is_eof) && !more && untouched {
+            return self.client.write_payload(payload).map_err(Failure::Client);
+        }
+        if matches!(step, Step::EofAfterColumns { .. }) {
+            return self.client.write_payload(payload).map_err(Failure::Client);
+        }
+        let mut out = Vec::new();
+        if is_eof {
+            let mut eof =
+                onionskin_wire::messages::EofPacket::decode(payload).map_err(Failure::Backend)?;
+            if more {
+                eof.status |= StatusFlags::MORE_RESULTS;
+            }
+            eof.warnings = self.diagnostics.sum(eof.warnings);
+            eof.encode(&mut out);
+        } else {
+            let mut ok =
+                OkPacket::decode(payload, self.server.capabilities).map_err(Failure::Backend)?;
+            if more {
+                ok.status |= StatusFlags::MORE_RESULTS;
+            }
+            // MariaDB tells nothing of an UPDATE that it sees to find no row
+            let rows = matched_rows(ok.info).unwrap_or(ok.affected_rows);
+            self.diagnostics.found(rows);
+            self.diagnostics.inserted(ok.affected_rows == 1);
+            ok.warnings = self.diagnostics.sum(ok.warnings);
+            let info = self.diagnostics.info(ok.info);
+            ok.info = &info;
+            ok.encode(&mut out, self.client_capabilities);
+        }
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+
+    /// Forwards an OK packet of the server's that was kept.
+    pub(super) fn write_ok_payload(&mut self, payload: &[u8]) -> Outcome<()> {
+        let ok = OkPacket::decode(payload, self.server.capabilities).map_err(Failure::Backend)?;
+        let mut out = Vec::new();
+        ok.encode(&mut out, self.client_capabilities);
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+
+    /// Answers the client with an OK packet of our own.
+    pub fn write_done(&mut self, done: &Done) -> Outcome<()> {
+        let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
+        status.set(StatusFlags::MORE_RESULTS, self.statements.more_results);
+        let warnings = self.diagnostics.sum(done.warnings);
+        let info = self.diagnostics.info(&done.info);
+        self.diagnostics.row_count = i64::try_from(done.affected_rows).ok();
+        let ok = OkPacket {
+            affected_rows: done.affected_rows,
+            last_insert_id: done.last_insert_id,
+            warnings,
+            info: &info,
+            status,
+            ..OkPacket::default()
+        };
+        let mut out = Vec::new();
+        ok.encode(&mut out, self.client_capabilities);
+        self.client.write_payload(&out).map_err(Failure::Client)
+    }
+}

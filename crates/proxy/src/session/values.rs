@@ -1,0 +1,149 @@
+//! Binding a text's values, and what follows where one of them is wrong.
+
+use onionskin_plan::errors;
+use onionskin_value::Family;
+use onionskin_wire::messages::Command;
+
+use super::{Planned, Session};
+use crate::bind::{Binder, Values, is_early};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+
+impl Session {
+    /// Binds and sends a text; `indexed` says that full-text indexes are used.
+    pub fn send_text(
+        &mut self,
+        planned: &Planned,
+        text: &[onionskin_plan::Piece],
+        indexed: bool,
+    ) -> Outcome<()> {
+        let rows = planned.template.rows.map_or(1, |r| r.count);
+        let mut binder = Binder::new(
+            &planned.prepared,
+            &self.state,
+            planned.values(),
+            &mut self.scratch,
+        );
+        binder.ignore = planned.is_ignore();
+        binder.lenient_nulls = planned.is_lenient();
+        binder.indexed = indexed;
+        self.server.connection.reset_sequence();
+        let out = self.server.connection.begin_payload();
+        out.push(Command::Query.to_byte());
+        if let Err(failure) = binder.text(text, rows, out) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.each_row = planned.prepared.plan.probe.is_some();
+        if self.state.family == Family::MySql {
+            self.diagnostics.surplus = planned.prepared.plan.surplus_values;
+        }
+        let flags = (planned.is_ignore(), planned.is_lenient());
+        let prepared = &planned.prepared;
+        if let Err(failure) = self.warnings_of_rows(prepared, planned.values(), rows, flags) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        self.server.end_command()?;
+        self.server.flush()
+    }
+
+    /// A value is wrong. That is no error where the server never looks at it: the new values of
+    /// an `UPDATE` that finds no row, and of an `INSERT` that meets none. `flags` are whether
+    /// errors are ignored, and whether NULLs are taken leniently.
+    pub fn not_looked_at(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        rows: usize,
+        flags: (bool, bool),
+        error: onionskin_value::ValueError,
+    ) -> Outcome<()> {
+        if is_early(&error, self.state.family) {
+            return Err(Failure::Value(error));
+        }
+        let plan = &prepared.plan;
+        let Some(text) = plan.probe.as_ref().or(plan.insert_only.as_ref()) else {
+            return Err(Failure::Value(error));
+        };
+        let mut sql = Vec::new();
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.text(text, rows, &mut sql)?;
+        let warnings = binder.warnings;
+        self.diagnostics.clear();
+        if plan.probe.is_some() {
+            if !self.server.rows(&sql)?.is_empty() {
+                return Err(Failure::Value(error));
+            }
+            let info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
+            return self.write_done(&Done {
+                info,
+                ..Done::default()
+            });
+        }
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        self.diagnostics.warnings = warnings;
+        match self.relay_answer(Command::Query, &[]) {
+            // a duplicate: the server would look at the value now
+            Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),
+            done => done,
+        }
+    }
+
+    /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
+    pub fn warnings_of_rows(
+        &mut self,
+        prepared: &Prepared,
+        values: Values,
+        rows: usize,
+        flags: (bool, bool),
+    ) -> Outcome<()> {
+        let Some(text) = &prepared.plan.insert_only else {
+            return Ok(());
+        };
+        let all = self.diagnostics.warnings.len();
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.text(text, rows, &mut Vec::new())?;
+        let of_rows = binder.warnings.len();
+        if of_rows == all {
+            return Ok(());
+        }
+        let of_rows = of_rows.min(all);
+        let (_, several) = flags;
+        if several || self.state.found_rows {
+            // how many rows are met is not told
+            let about = "a value behind ON DUPLICATE KEY UPDATE that does not fit";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        self.diagnostics.if_met = self.diagnostics.warnings.split_off(of_rows);
+        Ok(())
+    }
+}
+
+/// See [`Planned::is_lenient`]; `text` is a statement or its shape.
+pub(crate) fn is_lenient(text: &[u8], rows: Option<usize>) -> bool {
+    let begins = |word: &[u8]| {
+        text.get(..word.len())
+            .is_some_and(|w| w.eq_ignore_ascii_case(word))
+    };
+    if !begins(b"insert") && !begins(b"replace") {
+        return true;
+    }
+    match rows {
+        Some(count) => count > 1,
+        // rows of different shape are not folded: there are several
+        None => memchr::memmem::find(text, b"),").is_some(),
+    }
+}
+
+/// See [`Planned::is_ignore`].
+pub(crate) fn is_ignore(text: &[u8]) -> bool {
+    text.split(|&b| b == b' ')
+        .take(4)
+        .any(|word| word.eq_ignore_ascii_case(b"ignore"))
+}
