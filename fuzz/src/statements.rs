@@ -100,7 +100,7 @@ impl Catalog for OneTable {
     }
 }
 
-/// `app.secret` with a plaintext `id`, a searchable `k`, and a sealed `c`.
+/// `app.secret` with a plaintext `id`, a searchable `k`, and a `c` with grams.
 static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
     let column = |name: &str, text: &str, id: u8, protections: Option<Capabilities>| {
         let sql_type = SqlType::parse(text, text.contains("char").then_some("utf8mb4_general_ci"))
