@@ -108,6 +108,9 @@ table! {
     SCRATCH_TYPE = "OS1026", 1235, "42000",
         "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
         "Leave the column out of the statement.";
+    HANDED_ON = "OS1031", 1235, "42000",
+        "A value that is made from a protected column would be stored in a plain one, open to the server.",
+        "Protect the column that it is stored in, or select the value and store it in a statement of its own.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

@@ -155,6 +155,7 @@ impl Session {
             | Action::Delete(_)
             | Action::Define(_)
             | Action::Scratch(_)
+            | Action::ScratchWrite(_)
             | Action::Compute { .. } => None,
             Action::Show { .. } => {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
@@ -414,6 +415,7 @@ impl Session {
             | Action::Delete(_)
             | Action::Define(_)
             | Action::Scratch(_)
+            | Action::ScratchWrite(_)
             | Action::Compute { .. } => {
                 return Ok(());
             }
@@ -460,6 +462,11 @@ impl Session {
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Compute { .. } => return self.compute_and_run(values),
+            Action::ScratchWrite(write) => {
+                let long = &statement.long;
+                let params = &params;
+                return self.scratch_write(&prepared, write, values, Some(Bound { params, long }));
+            }
             Action::Scratch(scratch) => {
                 let long = &statement.long;
                 let bound = Bound {

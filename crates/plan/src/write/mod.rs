@@ -163,7 +163,7 @@ impl Planner<'_> {
     }
 
     /// The tokens of the statement's own WHERE.
-    fn where_tokens(&self) -> Range<usize> {
+    pub(crate) fn where_tokens(&self) -> Range<usize> {
         let sql = self.sql();
         let mut depth = 0usize;
         let mut from = None;
@@ -217,7 +217,7 @@ impl Planner<'_> {
     }
 
     /// The physical columns of the primary key, by which rows are found again.
-    fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
+    pub(crate) fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
         let mut key = Vec::new();
         for column in table.primary_key() {
             key.push(match &column.protection {
@@ -277,6 +277,6 @@ fn in_parentheses(cells: &[(String, Text)]) -> Text {
     out.finish()
 }
 
-fn is_default(e: &Expr) -> bool {
+pub(crate) fn is_default(e: &Expr) -> bool {
     matches!(e, Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
 }

@@ -21,6 +21,7 @@ use onionskin_value::Family;
 pub(crate) use self::key::{key_kind, key_literal};
 pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
+pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};

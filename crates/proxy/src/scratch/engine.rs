@@ -242,6 +242,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Goes back to the settings under which rows are loaded, and read again.
+    pub(super) fn load_again(&mut self) -> Outcome<()> {
+        self.put(self.loading.clone().as_bytes())
+    }
+
     /// Back to the state in which tables are loaded; the tables go.
     pub fn clean(&mut self, tables: &[String]) -> Outcome<()> {
         self.put(self.loading.clone().as_bytes())?;
