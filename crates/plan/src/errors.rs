@@ -111,6 +111,9 @@ table! {
     HANDED_ON = "OS1031", 1235, "42000",
         "A value that is made from a protected column would be stored in a plain one, open to the server.",
         "Protect the column that it is stored in, or select the value and store it in a statement of its own.";
+    SERVER_FILE = "OS1032", 1235, "42000",
+        "The statement would have the server read a file of its own into a protected table, in the clear.",
+        "Use LOAD DATA LOCAL INFILE, with a file of the client's.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

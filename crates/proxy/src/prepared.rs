@@ -149,6 +149,15 @@ impl Session {
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ScratchWrite(write) if write.loads() => {
+                return Err(Failure::Server {
+                    code: 1295,
+                    state: *b"HY000",
+                    message:
+                        b"This command is not supported in the prepared statement protocol yet"
+                            .to_vec(),
+                });
+            }
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
             Action::Update(_)
@@ -192,6 +201,8 @@ impl Session {
         statement.server_id = Some(id);
         statement.server_params = count;
         let shown = match &prepared.plan.action {
+            // of RETURNING, servers tell with the rows
+            Action::Server { .. } if definitions.is_empty() => definitions,
             Action::Server {
                 result: Some(items),
                 ..

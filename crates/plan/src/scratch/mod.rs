@@ -26,6 +26,7 @@
 mod constants;
 mod functions;
 mod handed;
+mod load;
 mod pushable;
 mod reads;
 mod walk;
@@ -44,6 +45,8 @@ use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use self::walk::walk;
 
 pub use self::constants::Computed;
+pub use self::load::Load;
+pub(crate) use self::load::load;
 pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 pub(crate) use self::write::{delete, insert, update};
 

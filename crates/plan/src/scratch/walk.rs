@@ -230,7 +230,7 @@ impl Visitor for Walk<'_, '_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
         flow(match expr {
-            Expr::Function(function) => called(function),
+            Expr::Function(function) => is_call_allowed(function),
             Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
             _ => Ok(()),
         })
@@ -261,7 +261,7 @@ impl Visitor for Written {
     }
 }
 
-fn called(function: &Function) -> Planned<()> {
+pub(super) fn is_call_allowed(function: &Function) -> Planned<()> {
     let name = Planner::function_name(function);
     if name == "last_insert_id" {
         // with an argument it sets what later calls return

@@ -23,6 +23,7 @@ use sqlparser::ast::{
 };
 
 use super::handed::Handed;
+use super::load::Load;
 use super::reads::{self, in_the_clear};
 use super::walk::{Found, Reference, walk, walk_change};
 use super::{Carried, Scratch};
@@ -38,6 +39,13 @@ pub struct ScratchWrite {
     pub scratch: Scratch,
     /// What is written.
     pub effect: Effect,
+}
+
+impl ScratchWrite {
+    /// Whether it reads a file of the client's, in which case servers do not prepare it.
+    pub fn loads(&self) -> bool {
+        matches!(&self.effect, Effect::Insert(new) if new.load.is_some())
+    }
 }
 
 /// What becomes of the temporary tables.
@@ -68,6 +76,8 @@ pub struct NewRows {
     pub ignore: bool,
     /// `REPLACE`
     pub replaces: bool,
+    /// They come from a file of the client's instead of a query.
+    pub load: Option<Load>,
 }
 
 /// A table that an `UPDATE` or `DELETE` writes to.
@@ -367,6 +377,7 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         tail: (tail, end),
         ignore: insert.ignore,
         replaces: insert.replace_into,
+        load: None,
     };
     Ok(Some(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
@@ -481,7 +492,7 @@ fn deleted_table(name: &ObjectName, own: &[Own]) -> Planned<usize> {
     }
 }
 
-fn written_column(
+pub(super) fn written_column(
     planner: &mut Planner<'_>,
     table: &Arc<Table>,
     index: usize,
@@ -516,7 +527,7 @@ fn written_column(
 }
 
 /// Whether the temporary table can have the column's default.
-fn has_simple_default(planner: &Planner<'_>, table: &Table, index: usize) -> bool {
+pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: usize) -> bool {
     let column = &table.columns[index];
     if column.auto_increment || column.generated {
         return false;

@@ -37,7 +37,6 @@ const UNUSED: Capabilities = Capabilities::SSL
     .union(Capabilities::CONNECT_WITH_DB)
     .union(Capabilities::CONNECT_ATTRS)
     .union(Capabilities::SESSION_TRACK)
-    .union(Capabilities::LOCAL_FILES)
     .union(Capabilities::IGNORE_SPACE)
     .union(Capabilities::INTERACTIVE)
     .union(Capabilities::MULTI_STATEMENTS)

@@ -9,8 +9,10 @@ use crate::exchange::Rows;
 
 /// Bytes of an `INSERT`, about.
 const BATCH: usize = 512 << 10;
-/// Bytes of the longest key that the engines of both families take.
+/// Bytes of the longest key that InnoDB and Aria take.
 const KEY: u64 = 2000;
+/// The same of MyISAM.
+const SHORT_KEY: u64 = 1000;
 
 /// Quotes a name.
 pub(super) fn quoted(name: &str) -> String {
@@ -31,6 +33,18 @@ pub(super) const CHANGED: &str = "`onionskin$changed`";
 pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
     let mut parts = Vec::new();
+    let written = !read.key.is_empty();
+    let engine = match (family, written) {
+        // Aria does not keep what stands below a NULL, and takes one NULL for a change of another
+        (Family::MariaDb, true) => "ENGINE=MyISAM",
+        (Family::MariaDb, false) => "ENGINE=Aria TRANSACTIONAL=0",
+        (Family::MySql, _) => "ENGINE=InnoDB",
+    };
+    let longest = match engine {
+        "ENGINE=MyISAM" => SHORT_KEY,
+        _ => KEY,
+    };
+    let fits_key = |columns: &[&Column]| fits_key(columns, longest);
     let primary: Vec<&Column> = columns().filter(|c| c.key == KeyRole::Primary).collect();
     let primary_fits = !primary.is_empty() && fits_key(&primary);
     let mut counter = false;
@@ -51,7 +65,7 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         if column.auto_increment && first_of_key && !counter {
             counter = true;
             text.push_str(" AUTO_INCREMENT");
-        } else if let Some(default) = default(column, family, !read.key.is_empty()) {
+        } else if let Some(default) = default(column, family, written) {
             text.push_str(" DEFAULT ");
             text.push_str(&default);
         }
@@ -81,16 +95,12 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     if columns().next().is_none() {
         parts.push("`onionskin$row` TINYINT NULL".into());
     }
-    if !read.key.is_empty() {
+    if written {
         parts.push(format!("{ROW} INT UNSIGNED NULL INVISIBLE"));
         parts.push(format!(
             "{CHANGED} TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6) INVISIBLE"
         ));
     }
-    let engine = match family {
-        Family::MariaDb => "ENGINE=Aria TRANSACTIONAL=0",
-        Family::MySql => "ENGINE=InnoDB",
-    };
     format!(
         "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT CHARSET=utf8mb4",
         full_name(read),
@@ -131,7 +141,7 @@ pub(super) fn are_columns(read: &ScratchRead, rows: &Rows) -> bool {
     })
 }
 
-fn fits_key(columns: &[&Column]) -> bool {
+fn fits_key(columns: &[&Column], longest: u64) -> bool {
     let mut bytes = 0;
     for column in columns {
         let Some(ty) = &column.sql_type else {
@@ -144,7 +154,7 @@ fn fits_key(columns: &[&Column]) -> bool {
         }
         bytes += ty.payload_max() + 3;
     }
-    bytes <= KEY
+    bytes <= longest
 }
 
 pub(super) fn column_type(column: &Column, family: Family) -> String {
@@ -163,7 +173,7 @@ pub(super) fn column_type(column: &Column, family: Family) -> String {
 }
 
 /// A default tells clients, by a flag, that the column has one. In a table that is `written`, it is also what DEFAULT means.
-fn default(column: &Column, family: Family, written: bool) -> Option<String> {
+pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<String> {
     if (column.nullable && !written) || column.generated {
         return None;
     }

@@ -7,10 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `changes` | rows that an `UPDATE` has changed, or a `DELETE` has taken away |
+//! | `file` | the file of `LOAD DATA LOCAL`, on its way through the engine |
 //! | `rows` | rows of `INSERT … SELECT`, which become an `INSERT … VALUES` |
 //! | `values` | cells of temporary tables, as payloads and as literals |
 
 mod changes;
+mod file;
 mod rows;
 mod values;
 
@@ -110,6 +112,9 @@ impl Session {
     ) -> Outcome<Finished> {
         let targets = match &write.effect {
             Effect::Insert(new) => {
+                if let Some(load) = &new.load {
+                    return self.load_file(engine, prepared, write, new, load, values, change);
+                }
                 return self.insert_query(engine, prepared, write, new, values, bound, change);
             }
             Effect::Update(targets) | Effect::Delete(targets) => targets,
@@ -202,6 +207,16 @@ fn run_there(
     bound: Option<Bound>,
     names: &[(String, String)],
 ) -> Outcome<(Done, Diagnostics)> {
+    let done = engine.run(sql, bound);
+    told(engine, done, names)
+}
+
+/// What the engine says to a statement, for the client.
+fn told(
+    engine: &mut Engine,
+    done: Outcome<Done>,
+    names: &[(String, String)],
+) -> Outcome<(Done, Diagnostics)> {
     let client_text = |text: &[u8]| {
         let mut text = String::from_utf8_lossy(text).into_owned();
         for (there, here) in names {
@@ -209,7 +224,7 @@ fn run_there(
         }
         text.into_bytes()
     };
-    let done = match engine.run(sql, bound) {
+    let done = match done {
         Ok(done) => done,
         Err(Failure::Server {
             code,
