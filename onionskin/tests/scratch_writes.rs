@@ -405,6 +405,7 @@ fn what_would_be_in_the_clear_is_refused(kind: Kind) {
         "UPDATE user u JOIN (SELECT id, UPPER(email) AS e FROM user) d ON d.id = u.id SET u.city = d.e",
         "INSERT INTO open SELECT id, name, 1 FROM user",
         "INSERT INTO open SELECT id + 9, d.x, 1 FROM (SELECT id, CONCAT(name) x FROM user) d",
+        "INSERT INTO open SELECT id + 9, d.sneaky, 1 FROM (SELECT id, CONCAT(name) AS 'sneaky' FROM user) d",
         "INSERT INTO archive (name, note) SELECT name, email FROM user",
         "INSERT INTO archive (name, note) SELECT 'x', (SELECT MIN(age) FROM user)",
         "INSERT INTO open SELECT id, city, age FROM user UNION SELECT 1, 'x', 2",

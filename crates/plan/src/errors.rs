@@ -114,6 +114,9 @@ table! {
     SERVER_FILE = "OS1032", 1235, "42000",
         "The statement would have the server read a file of its own into a protected table, in the clear.",
         "Use LOAD DATA LOCAL INFILE, with a file of the client's.";
+    MIGRATION = "OS1040", 1235, "42000",
+        "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
+        "Run the command; statements go on meanwhile.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

@@ -31,7 +31,9 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
-    match parse(&with_joins(planner))? {
+    let mut statement = parse(&with_joins(planner))?;
+    super::aliases::name(planner, &mut statement)?;
+    match statement {
         Statement::Query(query) => {
             let given = planner.query(&query, None, Mode::Top)?;
             match given.finish {
@@ -57,7 +59,12 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
     blank_modifiers(planner);
-    match parse(&with_joins(planner))? {
+    let mut statement = parse(&with_joins(planner))?;
+    if !matches!(statement, Statement::Query(_)) {
+        // what is made from a protected column is followed by names
+        super::aliases::name(planner, &mut statement)?;
+    }
+    match statement {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
         Statement::Insert(insert) => crate::scratch::insert(planner, &insert),
         Statement::Update(update) => crate::scratch::update(planner, &update).map(Some),
