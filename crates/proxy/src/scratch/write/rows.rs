@@ -250,16 +250,16 @@ impl Session {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
             let before = shown.len();
             // the server's parser warns of VALUES() in each of these statements, the client has written one
+            let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
-                0 => usize::MAX,
+                0 => usize::try_from(told.saturating_sub(self.diagnostics.surplus)).unwrap_or(0),
                 _ => 0,
             };
-            if calls > 0 {
-                let all = shown.iter().filter(|row| is_about_values(row)).count() as u64;
-                calls = usize::try_from(all.saturating_sub(self.diagnostics.surplus)).unwrap_or(0);
-            }
             shown.retain(|row| {
-                !is_about_values(row) || std::mem::replace(&mut calls, calls.saturating_sub(1)) > 0
+                let counts = is_about_values(row);
+                let kept = !counts || calls > 0;
+                calls -= usize::from(counts && kept);
+                kept
             });
             for row in &mut shown {
                 if let Some(Some(message)) = row.get_mut(2) {
