@@ -350,7 +350,8 @@ fn settings_of_the_session_count(kind: Kind) {
         "SET sql_mode = DEFAULT",
         "SET NAMES latin1",
         "SET @by = 3, @word = 'w'",
-        "SET autocommit = 0",
+        "SET sql_select_limit = 1",
+        "SET sql_select_limit = DEFAULT, autocommit = 0",
     ] {
         twins.both_text(setting);
         for sql in [

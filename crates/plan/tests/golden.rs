@@ -370,7 +370,7 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             match &write.effect {
                 Effect::Insert(new) => writeln!(
                     out,
-                    "inserts into {}: {}; tokens {:?} {:?} {:?}",
+                    "3: inserts into {}: {}; tokens {:?} {:?} {:?}",
                     new.table.name,
                     columns(&new.table, &new.columns),
                     new.head,

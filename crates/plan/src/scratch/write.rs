@@ -532,11 +532,14 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
     if column.auto_increment || column.generated {
         return false;
     }
+    let family = planner.request.settings.family;
     match &column.default {
-        Some(Default::Server(text)) => {
-            planner.request.settings.family == Family::MariaDb && !text.contains("nextval")
-                || !text.contains('(')
-        }
+        Some(Default::Server(text)) => match family {
+            Family::MariaDb => !text.to_ascii_lowercase().contains("nextval"),
+            Family::MySql => {
+                !text.contains('(') || text.to_ascii_lowercase().starts_with("current_timestamp")
+            }
+        },
         _ => true,
     }
 }

@@ -241,9 +241,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes back to the settings under which rows are loaded, and read again.
+    /// Goes back to the settings under which rows are loaded, and read again: all of them.
     pub(super) fn load_again(&mut self) -> Outcome<()> {
-        self.put(self.loading.clone().as_bytes())
+        self.put(self.loading.clone().as_bytes())?;
+        self.put(
+            b"SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1",
+        )
     }
 
     /// Back to the state in which tables are loaded; the tables go.

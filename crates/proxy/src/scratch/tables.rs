@@ -195,6 +195,8 @@ pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<
         }
     };
     match column.default.as_ref()? {
+        // expressions; where DEFAULT stands for one, the statement was refused
+        Default::Server(text) if written && is_computed(text, family) => None,
         Default::Literal(DefaultLiteral::Null) => None,
         Default::Literal(DefaultLiteral::Value(bytes)) => Some(literal(bytes)),
         // MariaDB's words are SQL, MySQL's are a value
@@ -206,6 +208,15 @@ pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<
             }
             Some(literal(text.as_bytes()))
         }
+    }
+}
+
+/// Whether a default has to be computed, in a way that only the server can.
+fn is_computed(text: &str, family: Family) -> bool {
+    let lower = text.to_ascii_lowercase();
+    match family {
+        Family::MariaDb => lower.contains("nextval"),
+        Family::MySql => lower.contains('(') && !lower.starts_with("current_timestamp"),
     }
 }
 

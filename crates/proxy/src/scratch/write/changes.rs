@@ -58,6 +58,8 @@ impl Session {
             }
             let mut sql = format!("SELECT {ROW} FROM {} ", read.source).into_bytes();
             sql.extend_from_slice(&values.sql[first.start..last.end]);
+            // the session may have a limit of its own
+            sql.extend_from_slice(b" LIMIT 18446744073709551615");
             engine.server.put_query(&sql).map_err(ours)?;
             engine.settle()?;
             let mut ranks = Vec::new();
@@ -70,7 +72,7 @@ impl Session {
         Ok(all)
     }
 
-    /// Writes the rows that carry the mark.
+    /// Writes the rows that carry the mark. Returns how many.
     pub(super) fn write_changed(
         &mut self,
         engine: &mut Engine,
@@ -79,7 +81,7 @@ impl Session {
         target: &Written,
         change: &Change,
         ranks: &Ranks,
-    ) -> Outcome<()> {
+    ) -> Outcome<u64> {
         let read = &scratch.reads[target.read];
         let mut query = format!("SELECT {ROW}");
         for column in &target.columns {
@@ -108,7 +110,8 @@ impl Session {
         target: &Written,
         keys: &[Vec<u8>],
         ranks: &Ranks,
-    ) -> Outcome<()> {
+    ) -> Outcome<u64> {
+        let mut written = 0;
         let mut waiting: Vec<(usize, Vec<u8>)> = Vec::new();
         let (mut sent, mut size) = (0, 0);
         engine.server.begin(Command::Query).map_err(ours)?;
@@ -120,6 +123,7 @@ impl Session {
             }
             let (number, sql) =
                 self.row_text(engine.server.payload(), prepared, read, target, keys)?;
+            written += 1;
             match ranks {
                 Some(ranks) => {
                     size += sql.len() + 64;
@@ -135,7 +139,8 @@ impl Session {
         for (_, sql) in &waiting {
             self.send_row(sql, &mut sent)?;
         }
-        self.rows_written(&mut sent)
+        self.rows_written(&mut sent)?;
+        Ok(written)
     }
 
     /// `UPDATE t SET c$enc = x'…', … WHERE key`, and the row's number.
@@ -235,14 +240,14 @@ impl Session {
         done
     }
 
-    /// Deletes the rows that are no longer among the engine's.
+    /// Deletes the rows that are no longer among the engine's. Returns how many.
     pub(super) fn delete_missing(
         &mut self,
         engine: &mut Engine,
         scratch: &Scratch,
         target: &Written,
         change: &Change,
-    ) -> Outcome<()> {
+    ) -> Outcome<u64> {
         let read = &scratch.reads[target.read];
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
         let query = format!("SELECT {ROW} FROM {}", full_name(read));
@@ -278,7 +283,7 @@ impl Session {
                 return Err(Failure::refused(&errors::VALUE, about));
             }
         }
-        Ok(())
+        Ok(gone.len() as u64)
     }
 }
 

@@ -16,7 +16,7 @@ mod file;
 mod rows;
 mod values;
 
-use onionskin_plan::{Effect, ScratchWrite};
+use onionskin_plan::{Effect, ScratchWrite, errors};
 use onionskin_schema::Table;
 
 use super::engine::{Engine, ours};
@@ -27,6 +27,7 @@ use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
+use crate::row_update::changed_rows;
 use crate::session::Session;
 
 /// What begins before the rows of a statement are read, and ends when all is written.
@@ -127,13 +128,21 @@ impl Session {
         let names = names_of(write);
         let (mut done, mut diagnostics) = run_there(engine, &sql, bound, &names)?;
         engine.load_again()?;
+        let updates = matches!(write.effect, Effect::Update(_));
+        let mut written = 0;
         for (target, ranks) in targets.iter().zip(&ranks) {
-            match write.effect {
-                Effect::Update(_) => {
-                    self.write_changed(engine, prepared, scratch, target, change, ranks)?;
-                }
-                _ => self.delete_missing(engine, scratch, target, change)?,
-            }
+            written += match updates {
+                true => self.write_changed(engine, prepared, scratch, target, change, ranks)?,
+                false => self.delete_missing(engine, scratch, target, change)?,
+            };
+        }
+        let counted = match updates {
+            true => changed_rows(&done),
+            false => done.affected_rows,
+        };
+        if written != counted {
+            let about = "the engine counts other rows than were written";
+            return Err(Failure::refused(&errors::INTERNAL, about));
         }
         diagnostics.hides_servers = true;
         // warnings are counted where all are known
