@@ -419,6 +419,10 @@ fn what_would_be_in_the_clear_is_refused(kind: Kind) {
     let mut findings = Findings::default();
     findings.contents(&mut twins, "refusals");
     findings.conclude(&mut twins, 0);
+    // of each row another
+    twins.protected.must("UPDATE user SET name = UUID()");
+    let names = "SELECT COUNT(DISTINCT name), MIN(CHAR_LENGTH(name)) FROM user";
+    assert_eq!(twins.protected.text(names).expect("names"), "5\t36");
 }
 
 fn rows_are_locked_until_the_end(kind: Kind) {
