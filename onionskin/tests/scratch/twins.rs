@@ -123,6 +123,14 @@ impl Twins {
         self.judge(&format!("prepared: {sql} {parameters:?}"), a, b);
     }
 
+    /// As prepared only: what a statement does, it does once.
+    #[allow(dead_code)] // not every test changes rows
+    pub fn compare_prepared(&mut self, sql: &str) {
+        let a = prepared(&mut self.plain, sql, &[]);
+        let b = prepared(&mut self.protected, sql, &[]);
+        self.judge(&format!("prepared: {sql}"), a, b);
+    }
+
     pub fn compare_text(&mut self, sql: &str) {
         let a = text(&mut self.plain, sql);
         let b = text(&mut self.protected, sql);
