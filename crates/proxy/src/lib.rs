@@ -16,6 +16,7 @@
 //! | `prepared` | prepared statements |
 //! | `define`, `show` | definitions of tables, and how they are shown |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
+//! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
 
 mod bind;
@@ -27,6 +28,8 @@ mod error;
 mod exchange;
 mod explain;
 mod finish;
+#[doc(hidden)]
+pub mod hot_path;
 mod listener;
 mod login;
 mod open;
