@@ -71,11 +71,14 @@ pub struct Migrate {
     /// Whether to switch tables as soon as everything is ready; if postponed, --resume does it
     #[arg(long, value_name = "WHEN", default_value = "now")]
     cut_over: CutOver,
+    /// After the switch keep the old table up to date, for a way back, until --finish or --roll-back
+    #[arg(long, conflicts_with_all = ["resume", "abort", "status", "finish", "roll_back"])]
+    reverse: bool,
     /// Drop the old table after the switch, which otherwise stays as TABLE_onionskin_old
     #[arg(long)]
     drop_old: bool,
     /// Check everything and print the statements; nothing is changed
-    #[arg(long, conflicts_with_all = ["resume", "abort", "status"])]
+    #[arg(long, conflicts_with_all = ["resume", "abort", "status", "finish", "roll_back"])]
     dry_run: bool,
     /// No progress on standard error
     #[arg(short, long)]
@@ -113,6 +116,12 @@ struct What {
     /// Remove everything that an unfinished migration has made; the table is as it was
     #[arg(long)]
     abort: bool,
+    /// After --reverse: keep the new table for good
+    #[arg(long)]
+    finish: bool,
+    /// After --reverse: compare the tables and put the old one back
+    #[arg(long)]
+    roll_back: bool,
     /// List the migrations that have begun and not ended
     #[arg(long)]
     status: bool,
@@ -180,6 +189,7 @@ impl Migrate {
             keys,
             threads: self.threads,
             switch: self.cut_over == CutOver::Now,
+            reverse: self.reverse,
             drop_old: self.drop_old,
         };
         match operation {
@@ -194,12 +204,18 @@ impl Migrate {
                 println!("{}.{} is as it was", job.database, job.table);
                 Ok(())
             }
+            None if self.what.finish => {
+                job.end_reverse()?;
+                println!("{}.{} is the new table for good", job.database, job.table);
+                Ok(())
+            }
             operation => {
                 let progress = Progress::default();
                 let shown = Shown::start(&progress, self.quiet);
                 let begun = Instant::now();
                 let done = match &operation {
                     Some(operation) => job.run(operation, &progress),
+                    None if self.what.roll_back => job.roll_back(&progress),
                     None => job.resume(&progress),
                 };
                 drop(shown);
@@ -335,11 +351,16 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
             }
         }
     }
-    if let Some(old) = &done.old {
-        println!(
-            "the old rows are in {}.{old} until you drop it",
+    match &done.old {
+        Some(old) if done.handed_over => println!(
+            "{}.{old} was kept up to date until another process took over",
             job.database
-        );
+        ),
+        Some(old) => println!(
+            "the rows as they were before the switch are in {}.{old} until you drop it",
+            job.database
+        ),
+        None => {}
     }
     if !done.plaintext_logs.is_empty() {
         println!(

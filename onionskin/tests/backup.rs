@@ -216,8 +216,21 @@ fn a_dump_comes_back() {
     fs::create_dir(scenery.home.path().join("backups")).expect("made");
     let arguments = ["--databases", "app", "odd-name"];
     let backup = ["backup", "--source", "dump", "--to", "backups", "--"];
+    let status = scenery.server.connect().text("SHOW MASTER STATUS");
+    let status = status.expect("a position");
+    let status: Vec<&str> = status.split('\t').collect();
+    let gtid = scenery.server.connect().text("SELECT @@gtid_current_pos");
     let file = scenery.must(&[&backup[..], &arguments].concat());
     assert!(file.trim().ends_with("-dump.sealed"), "{file}");
+    let said = scenery.must(&["verify", file.trim()]);
+    for text in [
+        "server    mariadb 10.".to_owned(),
+        format!("binlog    {} at {}", status[0], status[1]),
+        format!("gtid      {}", gtid.expect("a set")),
+        format!("tables    {}", TABLES.len()),
+    ] {
+        assert!(said.contains(&text), "{text}: {said}");
+    }
     let sql = scenery.must(&["open", file.trim()]);
     let other = Server::mariadb();
     Cli::tcp(Kind::MariaDb, other.port(), "root", "")

@@ -332,3 +332,21 @@ fn a_dump_of_mysql_is_started_on_mysql() {
     assert!(said.contains("started   9."), "{said}");
     assert!(said.contains("tables pass CHECK TABLE"), "{said}");
 }
+
+#[test]
+fn a_dump_of_mysql_tells_its_position() {
+    let Some(scenery) = scenery() else { return };
+    let status = scenery.server.connect().text("SHOW BINARY LOG STATUS");
+    let status = status.expect("a position");
+    let status: Vec<&str> = status.split('\t').collect();
+    let backup = ["backup", "--source", "dump", "--to", "sealed"];
+    scenery.must(&[&backup[..], &["--", "--databases", "app"]].concat());
+    let said = scenery.must(&["verify", "sealed"]);
+    for text in [
+        "server    mysql 9.".to_owned(),
+        format!("binlog    {} at {}", status[0], status[1]),
+        format!("gtid      {}", status[4]),
+    ] {
+        assert!(said.contains(&text), "{text}: {said}");
+    }
+}

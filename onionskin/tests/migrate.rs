@@ -1,7 +1,7 @@
 //! Tables change while they are written, and afterwards hold exactly what was written.
 
 mod support;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use support::*;
 
 use rand::rngs::StdRng;
@@ -22,44 +22,7 @@ on_both_servers!(
 );
 
 fn start(kind: Kind) -> Option<Server> {
-    let options = ServerOptions {
-        binlog: Some(Binlog::Row),
-        ..ServerOptions::default()
-    };
-    Server::start(kind, options)
-}
-
-/// `onionskin migrate` for a server; with a folder, under its configuration.
-fn migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
-    command.args(["migrate", "--backend", &server.address()]);
-    if let Some(proxy) = proxy {
-        command.arg("-c").arg(proxy.folder().join("onionskin.toml"));
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-/// Runs it; returns whether it succeeded, and all that it printed.
-fn run(mut command: Command) -> (bool, String) {
-    let output = command.output().expect("onionskin runs");
-    let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    )
-}
-
-fn must(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
-    let (succeeded, text) = run(migrate(server, proxy, arguments));
-    assert!(succeeded, "{arguments:?}: {text}");
-    text
-}
-
-fn must_fail(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
-    let (succeeded, text) = run(migrate(server, proxy, arguments));
-    assert!(!succeeded, "{arguments:?}: {text}");
-    text
+    logging_server(kind, &[])
 }
 
 /// Every type that has something special about it.
@@ -114,7 +77,7 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     let before = dump(&mut session, "app.t");
     let definition = session.text("SHOW CREATE TABLE app.t").unwrap();
 
-    let text = must(&server, None, &["app.t", "--rebuild"]);
+    let text = must_migrate(&server, None, &["app.t", "--rebuild"]);
     assert!(
         text.contains("60 rows copied") && text.contains(" 0 repaired"),
         "{text}"
@@ -123,11 +86,11 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     assert_eq!(session.text("SHOW CREATE TABLE app.t").unwrap(), definition);
     assert_eq!(dump(&mut session, "app.t_onionskin_old"), before);
     // The old table is the user's to drop.
-    let text = must_fail(&server, None, &["app.t", "--rebuild"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--rebuild"]);
     assert!(text.contains("t_onionskin_old"), "{text}");
     session.must("DROP TABLE app.t_onionskin_old");
 
-    must(
+    must_migrate(
         &server,
         None,
         &[
@@ -142,7 +105,7 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
         session.text("SELECT DISTINCT n, k FROM app.t").unwrap(),
         "\t7"
     );
-    must(
+    must_migrate(
         &server,
         None,
         &[
@@ -155,7 +118,7 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
 
     // Through the same engine, with sealed cells.
     let columns = "i: eq range; dc: range; f:; d: eq; dt: range; ts: eq; da: eq; ti: range; y: eq; c: eq; v: eq range; tx:; b: eq; vb: eq; bl:";
-    must(
+    must_migrate(
         &server,
         Some(&proxy),
         &["app.t", "--drop-old", "--encrypt", columns],
@@ -170,21 +133,21 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
     };
     let all = "id, i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt, g, u";
     let sealed = shown(&mut through, all);
-    must(
+    must_migrate(
         &server,
         Some(&proxy),
         &["app.t", "--drop-old", "--add", "d: range; c: range"],
     );
     assert_eq!(shown(&mut through, all), sealed);
-    must(
+    must_migrate(
         &server,
         Some(&proxy),
         &["app.t", "--drop-old", "--drop", "i: eq; v: range"],
     );
-    must(&server, Some(&proxy), &["app.t", "--drop-old", "--rotate"]);
-    must(&server, Some(&proxy), &["app.t", "--drop-old", "--rebuild"]);
+    must_migrate(&server, Some(&proxy), &["app.t", "--drop-old", "--rotate"]);
+    must_migrate(&server, Some(&proxy), &["app.t", "--drop-old", "--rebuild"]);
     assert_eq!(shown(&mut through, all), sealed);
-    must(
+    must_migrate(
         &server,
         Some(&proxy),
         &[
@@ -417,12 +380,12 @@ fn tables_hold_what_was_written_while_they_changed(kind: Kind) {
     beside_writers(server.port(), || {
         std::thread::sleep(Duration::from_millis(300));
         for round in 0..if long_run() { 20 } else { 2 } {
-            let text = must(&server, None, &["app.t", "--rebuild", "--drop-old"]);
+            let text = must_migrate(&server, None, &["app.t", "--rebuild", "--drop-old"]);
             assert!(
                 text.contains(" 0 repaired") && !text.contains("warning"),
                 "{text}"
             );
-            must(
+            must_migrate(
                 &server,
                 None,
                 &["app.t2", "--rebuild", "--drop-old", "--threads", "1"],
@@ -430,7 +393,7 @@ fn tables_hold_what_was_written_while_they_changed(kind: Kind) {
             let column = format!(
                 "ADD COLUMN x{round} VARCHAR(10) DEFAULT 'x', DROP INDEX v, ADD INDEX v (v, n)"
             );
-            must(&server, None, &["app.t", "--alter", &column, "--drop-old"]);
+            must_migrate(&server, None, &["app.t", "--alter", &column, "--drop-old"]);
         }
     });
     assert_equal_to_twins(&mut session);
@@ -465,8 +428,11 @@ fn a_killed_migration_goes_on(kind: Kind) {
                     Some(status) if status.success() => break,
                     Some(_) => {
                         // Killed before it had begun, or after it was done.
-                        let (succeeded, text) =
-                            run(migrate(&server, None, &["app.t", "--resume", "--drop-old"]));
+                        let (succeeded, text) = run_migration(migrate(
+                            &server,
+                            None,
+                            &["app.t", "--resume", "--drop-old"],
+                        ));
                         let nothing = text.contains("no migration of app.t has begun");
                         assert!(succeeded || nothing, "{text}");
                         break;
@@ -558,7 +524,8 @@ fn money_neither_appears_nor_vanishes(kind: Kind) {
         });
         let work = || {
             for _ in 0..3 {
-                let text = must(&server, None, &["app.accounts", "--rebuild", "--drop-old"]);
+                let text =
+                    must_migrate(&server, None, &["app.accounts", "--rebuild", "--drop-old"]);
                 assert!(
                     text.contains("switched") && !text.contains("warning"),
                     "{text}"
@@ -648,7 +615,7 @@ fn a_table_is_encrypted_under_a_proxy_in_use(kind: Kind) {
                 ["--decrypt", "age"],
             ] {
                 std::thread::sleep(Duration::from_millis(300));
-                let text = must(
+                let text = must_migrate(
                     &server,
                     Some(&proxy),
                     &["app.p", "--drop-old", arguments[0], arguments[1]],
@@ -711,7 +678,7 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
         ("v", "VIEW"),
         ("nothing", "there is no table"),
     ] {
-        let text = must_fail(&server, None, &[&format!("app.{table}"), "--rebuild"]);
+        let text = must_not_migrate(&server, None, &[&format!("app.{table}"), "--rebuild"]);
         assert!(text.contains(reason), "{table}: {text}");
     }
     for (arguments, reason) in [
@@ -731,7 +698,7 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
         (["--add", "nope: eq"], "no column nope"),
         (["--threads", "0"], "1 to"),
     ] {
-        let text = must_fail(&server, None, &["app.t", arguments[0], arguments[1]]);
+        let text = must_not_migrate(&server, None, &["app.t", arguments[0], arguments[1]]);
         assert!(text.contains(reason), "{arguments:?}: {text}");
     }
     let proxy = Proxy::start(&server, "");
@@ -742,7 +709,7 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
         "json"
     };
     for (column, reason) in [("j:", json), ("id: eq", "no primary or unique key")] {
-        let text = must_fail(&server, Some(&proxy), &["app.t", "--encrypt", column]);
+        let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--encrypt", column]);
         assert!(text.to_lowercase().contains(reason), "{column}: {text}");
     }
     assert_eq!(
@@ -753,26 +720,26 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
 
     // A new definition that the rows do not fit into.
     for specification in ["ADD UNIQUE KEY (u)", "MODIFY v VARCHAR(5)"] {
-        let text = must_fail(&server, None, &["app.t", "--alter", specification]);
+        let text = must_not_migrate(&server, None, &["app.t", "--alter", specification]);
         assert!(
             text.contains("does not take a row"),
             "{specification}: {text}"
         );
-        let listed = must(&server, None, &["--status"]);
+        let listed = must_migrate(&server, None, &["--status"]);
         assert!(
             listed.contains("app.t ") && listed.contains(specification),
             "{listed}"
         );
-        let again = must_fail(&server, None, &["app.t", "--rebuild"]);
+        let again = must_not_migrate(&server, None, &["app.t", "--rebuild"]);
         assert!(again.contains("--abort"), "{again}");
-        must(&server, None, &["app.t", "--abort"]);
+        must_migrate(&server, None, &["app.t", "--abort"]);
         assert_eq!(session.text("SHOW TABLES").unwrap(), before);
     }
-    let text = must_fail(&server, None, &["app.t", "--abort"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--abort"]);
     assert!(text.contains("no migration of app.t has begun"), "{text}");
 
     // Postponed: everything is ready, writes go on, and --resume switches.
-    let text = must(
+    let text = must_migrate(
         &server,
         None,
         &[
@@ -786,41 +753,41 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
     assert!(text.contains("--resume"), "{text}");
     session.must("INSERT INTO t VALUES (3, 'late', 6, NULL)");
     session.must("DELETE FROM t WHERE id = 1");
-    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
     assert_eq!(
         session.text("SELECT id, v, w FROM t ORDER BY id").unwrap(),
         "2\tx\t3\n3\tlate\t3"
     );
 
     // Neither is somebody else's TRUNCATE overlooked, whatever stands before it.
-    must(
+    must_migrate(
         &server,
         None,
         &["app.t", "--rebuild", "--cut-over", "postpone"],
     );
     session.must("/* app */ TRUNCATE TABLE t");
-    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--resume"]);
     assert!(text.contains("changed by another statement"), "{text}");
-    must(&server, None, &["app.t", "--abort"]);
+    must_migrate(&server, None, &["app.t", "--abort"]);
 
     // Somebody else's ALTER is not lost.
-    must(
+    must_migrate(
         &server,
         None,
         &["app.t", "--rebuild", "--cut-over", "postpone"],
     );
     session.must("ALTER TABLE t ADD COLUMN z INT");
-    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--resume"]);
     assert!(text.contains("changed by another statement"), "{text}");
-    must(&server, None, &["app.t", "--abort"]);
-    let shown = must(&server, None, &["app.t", "--rebuild", "--dry-run"]);
+    must_migrate(&server, None, &["app.t", "--abort"]);
+    let shown = must_migrate(&server, None, &["app.t", "--rebuild", "--dry-run"]);
     assert!(
         shown.contains("CREATE TABLE `t_onionskin_new` LIKE `t`") && shown.contains("RENAME TABLE"),
         "{shown}"
     );
     assert_eq!(session.text("SHOW TABLES").unwrap(), before);
     session.must("SET GLOBAL binlog_row_image = 'MINIMAL'");
-    let text = must_fail(&server, None, &["app.t", "--rebuild"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--rebuild"]);
     assert!(text.contains("binlog_row_image"), "{text}");
 }
 
@@ -834,7 +801,7 @@ fn what_a_checkpoint_tells_is_made_good(kind: Kind) {
     session.must("CREATE TABLE t (id INT(8) ZEROFILL NOT NULL AUTO_INCREMENT PRIMARY KEY, a LONGTEXT, b LONGTEXT)");
     session.must("INSERT INTO t (a, b) VALUES ('1', '1'), ('2', '2'), (REPEAT('a', 600000), REPEAT('b', 600000))");
     let postpone = || {
-        must(
+        must_migrate(
             &server,
             None,
             &["app.t", "--rebuild", "--cut-over", "postpone"],
@@ -853,7 +820,7 @@ fn what_a_checkpoint_tells_is_made_good(kind: Kind) {
     session.must("UPDATE t SET b = 'changed' WHERE id = 2");
     session.must("DELETE FROM t WHERE id IN (1, 4, 5, 6)");
     let before = digest(&mut session);
-    let text = must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    let text = must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
     assert!(text.contains(" 1 repaired"), "{text}");
     assert_eq!(digest(&mut session), before);
     session.must("INSERT INTO t (a) VALUES ('7')");
@@ -871,7 +838,7 @@ fn what_a_checkpoint_tells_is_made_good(kind: Kind) {
     session.must("INSERT INTO t_onionskin_new (id, a) VALUES (1000, 'stale')");
     session.must("UPDATE t_onionskin_new SET a = 'stale' WHERE id = 2");
     let before = digest(&mut session);
-    let text = must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    let text = must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
     assert!(text.contains(" 0 repaired"), "{text}");
     assert_eq!(digest(&mut session), before);
 
@@ -879,16 +846,16 @@ fn what_a_checkpoint_tells_is_made_good(kind: Kind) {
     postpone();
     session
         .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.server', 'other') WHERE id = 1");
-    let text = must_fail(&server, None, &["app.t", "--resume"]);
+    let text = must_not_migrate(&server, None, &["app.t", "--resume"]);
     assert!(text.contains("another server"), "{text}");
-    must(&server, None, &["app.t", "--abort"]);
+    must_migrate(&server, None, &["app.t", "--abort"]);
 
     // Killed when the tables were switched and the old one was dropped.
     postpone();
     session
         .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
     session.must("DROP TABLE t_onionskin_new");
-    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
     assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
 }
 
@@ -901,13 +868,13 @@ fn a_new_uniqueness_never_costs_a_row(kind: Kind) {
     session.must("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')");
     // Values change their owners while it is ready.
     let arguments = ["app.t", "--alter", "ADD UNIQUE (email)"];
-    must(
+    must_migrate(
         &server,
         None,
         &[&arguments[..], &["--cut-over", "postpone"]].concat(),
     );
     session.must("UPDATE t SET email = CASE id WHEN 1 THEN 'b' WHEN 2 THEN 'c' ELSE 'a' END");
-    must(&server, None, &["app.t", "--resume", "--drop-old"]);
+    must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
     assert_eq!(
         session.text("SELECT id, email FROM t ORDER BY id").unwrap(),
         "1\tb\n2\tc\n3\ta"
@@ -921,9 +888,9 @@ fn a_new_uniqueness_never_costs_a_row(kind: Kind) {
     let child = start_and_wait_for_lock(&server, &mut session, &arguments);
     session.must("INSERT INTO t VALUES (4, 'c')");
     long.must("COMMIT");
-    let (succeeded, text) = end(child);
+    let (succeeded, text) = end_of_migration(child);
     assert!(!succeeded && text.contains("does not take a row"), "{text}");
-    must(&server, None, &["app.t", "--abort"]);
+    must_migrate(&server, None, &["app.t", "--abort"]);
     assert_eq!(
         session.text("SELECT id, email FROM t ORDER BY id").unwrap(),
         "1\tb\n2\tc\n3\ta\n4\tc"
@@ -936,11 +903,7 @@ fn start_and_wait_for_lock(
     session: &mut Session,
     arguments: &[&str],
 ) -> std::process::Child {
-    let child = migrate(server, None, arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("onionskin runs");
+    let child = start_migration(migrate(server, None, arguments));
     let begun = Instant::now();
     let waiting =
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'LOCK TABLES%'";
@@ -949,15 +912,6 @@ fn start_and_wait_for_lock(
         std::thread::sleep(Duration::from_millis(20));
     }
     child
-}
-
-fn end(child: std::process::Child) -> (bool, String) {
-    let output = child.wait_with_output().expect("onionskin ends");
-    let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    )
 }
 
 fn the_lock_is_given_back_when_much_is_left_to_write(kind: Kind) {
@@ -978,7 +932,7 @@ fn the_lock_is_given_back_when_much_is_left_to_write(kind: Kind) {
     );
     let child = start_and_wait_for_lock(&server, &mut session, &["app.t", "--rebuild"]);
     long.must("COMMIT");
-    let (succeeded, text) = end(child);
+    let (succeeded, text) = end_of_migration(child);
     assert!(succeeded && text.contains("too much is left"), "{text}");
     let all = "SELECT COUNT(*), SUM(id), SUM(v) FROM";
     assert_eq!(

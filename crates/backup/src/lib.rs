@@ -51,6 +51,7 @@
 pub mod archive;
 pub mod catalogue;
 mod chunk;
+mod dump;
 mod error;
 pub mod folder;
 pub mod footer;

@@ -9,11 +9,8 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use crate::{
-    Manifest,
-    manifest::{Base, Server},
-    mbstream::Scanner,
-};
+pub use crate::dump::Dump;
+use crate::{Manifest, manifest::Base, mbstream::Scanner};
 
 /// Something that gives bytes, and then says whether they were all.
 pub trait Source: Send + 'static {
@@ -60,7 +57,7 @@ impl<R: Read + Send + 'static> Source for Plain<R> {
 
 /// The standard output of a program, which must end with exit code 0.
 pub struct Program {
-    name: String,
+    pub(crate) name: String,
     child: Child,
     output: ChildStdout,
 }
@@ -171,72 +168,5 @@ impl Source for MariadbBackup {
             .finish(Manifest::new("mariadb-backup"))
             .map_err(|reason| format!("{}: {reason}", self.program.name))?;
         self.continued(manifest)
-    }
-}
-
-/// A logical dump by mariadb-dump or mysqldump. Both end a whole dump with a comment that says so.
-pub struct Dump {
-    program: Program,
-    /// The first bytes that came.
-    head: Vec<u8>,
-    /// The last bytes that came.
-    tail: Vec<u8>,
-}
-
-impl Dump {
-    const DONE: &[u8] = b"-- Dump completed";
-    const TAIL_LEN: usize = 256;
-    const HEAD_LEN: usize = 4096;
-
-    /// The program, which must write comments.
-    pub fn new(program: Program) -> Self {
-        Self {
-            program,
-            head: Vec::new(),
-            tail: Vec::new(),
-        }
-    }
-
-    /// Both programs begin with comments that name themselves and the server.
-    fn server(&self) -> Option<Server> {
-        let head = String::from_utf8_lossy(&self.head);
-        let mut lines = head.lines().filter_map(|line| line.strip_prefix("-- "));
-        let version = lines.find_map(|line| line.strip_prefix("Server version"))?;
-        let version = version.trim();
-        // mariadb-dump can be pointed at a MySQL server.
-        let family = match version.contains("MariaDB") {
-            true => "mariadb",
-            false => "mysql",
-        };
-        Some(Server::new(family, version))
-    }
-}
-
-impl Source for Dump {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.program.read(buf)?;
-        let new = &buf[..read];
-        let room = Self::HEAD_LEN - self.head.len();
-        self.head.extend_from_slice(&new[..read.min(room)]);
-        self.tail
-            .extend_from_slice(&new[new.len().saturating_sub(Self::TAIL_LEN)..]);
-        let surplus = self.tail.len().saturating_sub(Self::TAIL_LEN);
-        self.tail.drain(..surplus);
-        Ok(read)
-    }
-
-    fn finish(&mut self) -> Result<Manifest, String> {
-        self.program.finish()?;
-        let mut ends = self.tail.windows(Self::DONE.len());
-        match ends.any(|end| end == Self::DONE) {
-            true => Ok(Manifest {
-                server: self.server(),
-                ..Manifest::new("dump")
-            }),
-            false => Err(format!(
-                "{} did not write that its dump is complete",
-                self.program.name
-            )),
-        }
     }
 }

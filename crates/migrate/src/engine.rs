@@ -14,6 +14,7 @@ use onionskin_rowstream::route::{Meeting, Route};
 use onionskin_rowstream::session::Session;
 use parking_lot::Mutex;
 
+use crate::brake::Brake;
 use crate::error::{MigrateError, Result};
 use crate::preflight::log_end;
 use crate::progress::Progress;
@@ -43,6 +44,9 @@ pub(crate) struct Engine {
     /// For rows; at least one.
     pub sessions: Vec<Session>,
     pub throttle: Throttle,
+    pub brake: Brake,
+    /// Whether writers may be held back.
+    pub may_brake: bool,
     pub progress: Progress,
     /// Set when the rename of the tables has come through the binary log.
     pub renamed: bool,
@@ -59,6 +63,12 @@ pub(crate) struct Round {
 }
 
 impl Engine {
+    /// Ends all sessions but the one for the checkpoint, and the reading of the log. What is left: that session, the checkpoint, what it
+    /// should say, and the end of what was delivered.
+    pub fn end(self) -> (Session, Checkpoint, State, String) {
+        (self.control, self.checkpoint, self.state, self.position)
+    }
+
     /// Reads the binary log up to a mark that is written now. Afterwards every change that was committed before is either
     /// pending or written, and can be read.
     pub fn drain(&mut self) -> Result<()> {
@@ -204,10 +214,27 @@ impl Engine {
         self.drain()?;
         let rows = self.write_pending()?;
         self.save()?;
-        Ok(Round {
-            rows,
-            time: begun.elapsed(),
-        })
+        let time = begun.elapsed();
+        // Changes may take half of the time. Where they take more, their writers are faster than we are.
+        match time {
+            _ if time > LONGEST_SLICE => self.press_brake(),
+            _ if time < LONGEST_SLICE / 4 && self.brake.share() > 0 => self.brake.ease(),
+            _ => {}
+        }
+        Ok(Round { rows, time })
+    }
+
+    /// Holds writers back for a greater share of the time.
+    pub fn press_brake(&mut self) {
+        if !self.may_brake {
+            return;
+        }
+        if self.brake.share() == 0 {
+            self.progress.note(
+                "rows change faster than they can be written again: writers are held back".into(),
+            );
+        }
+        self.brake.press();
     }
 
     /// Copies all rows, and writes changes in between.

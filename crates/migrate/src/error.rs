@@ -72,6 +72,11 @@ pub enum MigrateError {
         "another process is migrating {0}, or its sessions have not ended yet: try again in a moment"
     )]
     Busy(String),
+    /// The old table cannot be kept up to date any more.
+    #[error(
+        "there is no way back to the old table any more, because {0}; the new table is in place and right: --finish ends this"
+    )]
+    NoWayBack(String),
     /// Nothing came from the binary log for too long.
     #[error(
         "the binary log does not bring what was written {0} s ago: --resume goes on from the last checkpoint"

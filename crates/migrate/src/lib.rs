@@ -9,6 +9,7 @@
 //! | copy | rows in the order of the key; changes in between | goes on from the last chunk |
 //! | check | both tables are compared; differences are mended once | compares again |
 //! | switch | lock, last changes, rename | done, or goes on as before |
+//! | reverse | on request the old table is kept up to date for a way back | goes on |
 //!
 //! | file | what it is |
 //! |---|---|
@@ -18,8 +19,11 @@
 //! | `engine` | rounds of changes, with copying and comparing between them |
 //! | `statement` | what a statement in the binary log means |
 //! | `switch` | the last moment |
-//! | `throttle`, `progress`, `status` | waiting for others; telling what happens |
+//! | `reverse` | after it: the old table is fed, and the way back |
+//! | `throttle`, `brake` | waiting for others; making writers wait that never would |
+//! | `progress`, `status` | telling what happens |
 
+mod brake;
 mod definition;
 mod engine;
 mod error;
@@ -27,6 +31,7 @@ mod facts;
 mod operation;
 mod preflight;
 mod progress;
+mod reverse;
 mod sealing;
 mod statement;
 mod status;
@@ -41,10 +46,12 @@ use onionskin_rowstream::checkpoint::{Checkpoint, State, VERSION};
 use onionskin_rowstream::copy::Place;
 use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
+use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::{Login, Session};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
 
+use brake::Brake;
 use engine::Engine;
 use error::Result;
 use facts::Facts;
@@ -82,6 +89,8 @@ pub struct Job {
     pub limits: Limits,
     /// Whether to switch at the end, or to stop before it.
     pub switch: bool,
+    /// Whether the old table is kept up to date after the switch, until [`Job::end_reverse`] or [`Job::roll_back`].
+    pub reverse: bool,
     /// Whether the old table is dropped after the switch.
     pub drop_old: bool,
 }
@@ -99,6 +108,8 @@ pub struct Done {
     pub switched: Option<Switched>,
     /// Where the old rows are; `None` if they were dropped, or are still in place.
     pub old: Option<String>,
+    /// The old table was kept up to date, and another process has asked for it.
+    pub handed_over: bool,
     /// Files of the binary log that hold rows of the old table in plaintext, if columns became protected.
     pub plaintext_logs: Vec<String>,
 }
@@ -151,11 +162,16 @@ impl Job {
             repaired: 0,
             began: now(),
             server: preflight::server_identity(&mut control, family)?,
+            reverse: self.reverse,
         };
         checkpoint.create(&mut control, &state)?;
         let prepared = (|| {
             definition::create(&mut control, &old, &names, &statements)?;
             let new = self.facts(&mut control, &names.new)?;
+            if self.reverse {
+                reverse::check_reversible(&new, &old)?;
+                definition::route(&new, &old, self.keys.as_ref(), family)?;
+            }
             definition::route(&old, &new, self.keys.as_ref(), family)
         })();
         if let Err(error) = prepared {
@@ -193,7 +209,13 @@ impl Job {
                 state.server
             )));
         }
+        if reverse::is_reverse(&state) {
+            return self.resume_reverse(control, family, state, progress);
+        }
         if is_switched(&mut control, &names, Some(&state))? {
+            if state.reverse {
+                return self.keep_old(control, family, state, None, progress);
+            }
             // The rename was the last thing that happened, and before it everything was written.
             return self.finish(&mut control, &names, &checkpoint, &state, None);
         }
@@ -221,7 +243,13 @@ impl Job {
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
         // A damaged checkpoint is no reason to keep it.
         let state = checkpoint.read(&mut control).unwrap_or_default();
+        if state.as_ref().is_some_and(reverse::is_reverse) {
+            return Err(reverse::switched_already(&self.table));
+        }
         if is_switched(&mut control, &names, state.as_ref())? {
+            if state.is_some_and(|state| state.reverse) {
+                return Err(reverse::switched_already(&self.table));
+            }
             checkpoint.drop(&mut control)?;
             return Err(MigrateError::Request(format!(
                 "the tables were switched before the end came: {} is the new table, and {}, if it is still there, holds the old rows until you drop it",
@@ -381,13 +409,7 @@ impl Job {
         preflight::check_table(&mut control, &old)?;
         let new = self.facts(&mut control, &names.new)?;
         let route = definition::route(&old, &new, self.keys.as_ref(), family)?;
-        let mut sessions = Vec::new();
-        for number in 1..=self.threads.clamp(1, MOST_THREADS - 1) {
-            let mut session = Session::connect(&self.login)?;
-            self.register(&mut session, number)?;
-            route.prepare(&mut session)?;
-            sessions.push(session);
-        }
+        let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
             // What is in the log before this position is visible after the mark that follows, and only then is copied.
             state.position = preflight::log_end(&mut control)?;
@@ -408,29 +430,7 @@ impl Job {
             );
             while control.run_until_done(&sql)? > 0 {}
         }
-        let options = FeedOptions {
-            login: self.login.clone(),
-            server_id: server_id(control.id()),
-            table: TableName::new(&self.database, &self.table),
-            checkpoint: TableName::new(&self.database, &names.checkpoint),
-            key: route.key.clone(),
-        };
-        let position = state.position.clone();
-        let mut engine = Engine {
-            feed: Feed::start(options, &position)?,
-            throttle: Throttle::new(self.limits.clone())?,
-            route,
-            checkpoint,
-            state,
-            pending: Pending::default(),
-            control,
-            sessions,
-            progress: progress.clone(),
-            renamed: false,
-            seen: 0,
-            position,
-        };
-        progress.set_changes(engine.state.changes);
+        let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.drain()?;
         engine.copy()?;
         self.refresh_statistics(&mut engine)?;
@@ -444,16 +444,69 @@ impl Job {
             login: &self.login,
             names: &names,
             family,
+            phase: "switch",
             register: &register,
         }
         .run(&mut engine)?;
-        let Engine {
-            mut control,
+        let (mut control, checkpoint, mut state, position) = engine.end();
+        if state.reverse {
+            // What came up to here, the rename included, is in the old table.
+            state.phase = reverse::REVERSE.into();
+            state.position = position;
+            state.definition = facts::definition(&mut control, &self.database, &self.table)?;
+            checkpoint.write(&mut control, &state)?;
+            return self.keep_old(control, family, state, Some(switched), progress);
+        }
+        self.finish(&mut control, &names, &checkpoint, &state, Some(switched))
+    }
+
+    /// Sessions for rows.
+    fn row_sessions(&self, route: &Route) -> Result<Vec<Session>> {
+        let mut sessions = Vec::new();
+        for number in 1..=self.threads.clamp(1, MOST_THREADS - 1) {
+            let mut session = Session::connect(&self.login)?;
+            self.register(&mut session, number)?;
+            route.prepare(&mut session)?;
+            sessions.push(session);
+        }
+        Ok(sessions)
+    }
+
+    /// Everything that rounds need, at the state's position in the binary log.
+    fn engine(
+        &self,
+        control: Session,
+        sessions: Vec<Session>,
+        route: Route,
+        checkpoint: Checkpoint,
+        state: State,
+        progress: &Progress,
+    ) -> Result<Engine> {
+        let options = FeedOptions {
+            login: self.login.clone(),
+            server_id: server_id(control.id()),
+            table: TableName::new(&self.database, &self.table),
+            checkpoint: TableName::new(&self.database, &checkpoint.name),
+            key: route.key.clone(),
+        };
+        let position = state.position.clone();
+        progress.set_changes(state.changes);
+        Ok(Engine {
+            feed: Feed::start(options, &position)?,
+            throttle: Throttle::new(self.limits.clone())?,
+            brake: Brake::new(&self.login, &self.database, &self.table)?,
+            may_brake: true,
+            route,
             checkpoint,
             state,
-            ..
-        } = engine;
-        self.finish(&mut control, &names, &checkpoint, &state, Some(switched))
+            pending: Pending::default(),
+            control,
+            sessions,
+            progress: progress.clone(),
+            renamed: false,
+            seen: 0,
+            position,
+        })
     }
 
     /// Estimates of the new table are from when it was small.
@@ -511,6 +564,7 @@ fn done(state: &State, switched: Option<Switched>) -> Done {
         repaired: state.repaired,
         switched,
         old: None,
+        handed_over: false,
         plaintext_logs: Vec::new(),
     }
 }

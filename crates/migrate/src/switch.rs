@@ -44,6 +44,12 @@ const REPORT: Duration = Duration::from_secs(30);
 /// How fast a round must be before the lock is asked for.
 const SHORT_ROUND: Duration = Duration::from_millis(150);
 
+/// For how long writers may keep ahead before they are held back, more with every time.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the server waits for a sign of life of a session that may hold the lock. Where the network is lost without its notice,
+/// that is how long the application waits.
+const SIGN_OF_LIFE: u32 = 10;
+
 /// What stands in the comment of the sentry.
 pub(crate) const SENTRY: &str = "onionskin sentry";
 
@@ -63,6 +69,8 @@ pub(crate) struct Switch<'a> {
     pub login: &'a Login,
     pub names: &'a Names,
     pub family: Family,
+    /// What the checkpoint says meanwhile.
+    pub phase: &'static str,
     /// For the lock's session and the rename's.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
 }
@@ -76,7 +84,7 @@ impl Switch<'_> {
     /// Tries until it is done.
     pub fn run(&self, engine: &mut Engine) -> Result<Switched> {
         engine.progress.set_phase("switching");
-        engine.state.phase = "switch".into();
+        engine.state.phase = self.phase.into();
         let mut reason = String::new();
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;
@@ -114,7 +122,9 @@ impl Switch<'_> {
         let mut session = Session::connect(self.login)?;
         (self.register)(&mut session)?;
         engine.route.prepare(&mut session)?;
-        session.run(&format!("SET lock_wait_timeout = {LOCK_WAIT_SECONDS}"))?;
+        session.run(&format!(
+            "SET lock_wait_timeout = {LOCK_WAIT_SECONDS}, wait_timeout = {SIGN_OF_LIFE}"
+        ))?;
         Ok(session)
     }
 
@@ -162,6 +172,7 @@ impl Switch<'_> {
                 ))),
             };
         }
+        engine.brake.release();
         // From here on an error ends the session, and with it the lock.
         if let Some(reason) = self.write_last(engine, &mut locker, begun)? {
             // What was read stays pending, what was written is written; only the position is old, which does no harm.
@@ -387,21 +398,31 @@ impl Switch<'_> {
     }
 }
 
-/// Writes until little is left.
+/// Writes until little is left. Writers that keep that from happening are held back until it does.
 fn catch_up(engine: &mut Engine) -> Result<()> {
     let mut quiet = 0;
-    for _ in 0..10_000 {
+    let mut begun = Instant::now();
+    loop {
+        let held = engine.brake.share();
         let round = engine.round()?;
+        // Under a heavy load a round is never empty, but rounds become short.
         quiet = match round.rows <= FEW_ROWS && round.time <= SHORT_ROUND {
             true => quiet + 1,
             false => 0,
         };
-        // Under a heavy load a round is never empty, but rounds become short.
         if quiet >= 2 {
+            // Whatever brake there is stays until the lock is there.
             return Ok(());
         }
+        if held > engine.brake.share() {
+            // It was eased because rounds are short, which is not enough here.
+            engine.brake.press();
+        }
+        if begun.elapsed() > PATIENCE {
+            begun = Instant::now();
+            engine.press_brake();
+        }
     }
-    Ok(())
 }
 
 /// Waits until a session whose connection broke has ended, and with it what it was doing.

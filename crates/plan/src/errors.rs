@@ -108,6 +108,9 @@ table! {
     SCRATCH_TYPE = "OS1026", 1235, "42000",
         "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
         "Leave the column out of the statement.";
+    MIGRATION = "OS1040", 1235, "42000",
+        "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
+        "Run the command; statements go on meanwhile.";
     DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

@@ -34,6 +34,7 @@ mod listener;
 mod login;
 mod open;
 mod prepared;
+mod relayed;
 mod row_delete;
 mod row_update;
 mod scratch;

@@ -22,6 +22,7 @@ use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
+use crate::relayed::Relayed;
 use crate::scratch::Bound;
 use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text};
 
@@ -33,7 +34,9 @@ const LONG_DATA: usize = 256 << 20;
 /// The session's prepared statements, and what else spans several packets.
 #[derive(Default)]
 pub(crate) struct Statements {
-    open: HashMap<u32, Statement>,
+    pub open: HashMap<u32, Statement>,
+    /// Those that are relayed and name tables, by the server's id.
+    pub relayed: HashMap<u32, Relayed>,
     next_own: u32,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
@@ -45,27 +48,48 @@ pub(crate) struct Statements {
     asking: HashSet<u32>,
     /// The server has run another statement since it raised the present one's error.
     pub interfered: bool,
-    /// The server's id of the statement that was relayed to it last.
-    pub relayed: Option<u32>,
 }
 
 /// A prepared statement that is more than relayed.
-struct Statement {
+pub(crate) struct Statement {
     sql: Vec<u8>,
     template: Template,
-    prepared: Arc<Prepared>,
+    pub prepared: Arc<Prepared>,
     /// The server's statement; `None` for those that run as text.
-    server_id: Option<u32>,
+    pub server_id: Option<u32>,
     server_params: usize,
     params: usize,
-    types: Vec<ParamType>,
-    long: Vec<Option<Vec<u8>>>,
+    pub types: Vec<ParamType>,
+    pub long: Vec<Option<Vec<u8>>>,
     cursor: Option<Opener>,
+}
+
+impl Statement {
+    /// Of a text that was read without folding; nothing is prepared at the server.
+    pub fn new(sql: Vec<u8>, template: &Template, prepared: &Arc<Prepared>, params: usize) -> Self {
+        Statement {
+            sql,
+            template: Template {
+                key: Vec::new(),
+                literals: template.literals.clone(),
+                rows: None,
+                multiple: false,
+            },
+            prepared: Arc::clone(prepared),
+            server_id: None,
+            server_params: 0,
+            params,
+            types: Vec::new(),
+            long: vec![None; params],
+            cursor: None,
+        }
+    }
 }
 
 impl Statements {
     pub fn clear(&mut self) {
         self.open.clear();
+        self.relayed.clear();
         self.asking.clear();
     }
 }
@@ -108,7 +132,9 @@ impl Session {
                     attempts += 1;
                     self.server.drain()?;
                     let names = prepared.plan.names.clone();
-                    if !self.look_up(&names)? {
+                    let changed =
+                        self.look_up(&names)? || self.account.generation() != prepared.generation;
+                    if !changed {
                         return done;
                     }
                     prepared = self.make_plan(&sql, true)?;
@@ -139,12 +165,13 @@ impl Session {
             .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
-                let payload = self.client.last_payload();
-                self.server.put_command(payload)?;
-                self.server.flush()?;
-                self.relay_answer(Command::StmtPrepare, &[])?;
-                if let (true, Some(id)) = (asks(&self.template.key), self.statements.relayed) {
+                let id = self.relay_preparation(prepared)?;
+                if asks(&self.template.key) {
                     self.statements.asking.insert(id);
+                }
+                if !prepared.plan.names.is_empty() {
+                    let relayed = Relayed::new(sql, prepared, params);
+                    self.statements.relayed.insert(id, relayed);
                 }
                 return Ok(());
             }
@@ -160,22 +187,7 @@ impl Session {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
             }
         };
-        let mut statement = Statement {
-            sql: sql.to_vec(),
-            template: Template {
-                key: Vec::new(),
-                literals: self.template.literals.clone(),
-                rows: None,
-                multiple: false,
-            },
-            prepared: Arc::clone(prepared),
-            server_id: None,
-            server_params: 0,
-            params,
-            types: Vec::new(),
-            long: vec![None; params],
-            cursor: None,
-        };
+        let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params);
         let Some(text) = text else {
             let shown = match &prepared.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
@@ -338,9 +350,7 @@ impl Session {
         }
         self.diagnostics.clear();
         let Some(mut statement) = self.statements.open.remove(&id) else {
-            self.server.put_command(&payload)?;
-            self.server.flush()?;
-            return self.relay_answer(Command::StmtExecute, &[]);
+            return self.execute_relayed(id, &payload);
         };
         let mut done = self.execute_statement(&mut statement, &payload);
         let stale = match &done {
@@ -434,7 +444,7 @@ impl Session {
         Ok(())
     }
 
-    fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
+    pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         self.replan(statement)?;
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
@@ -471,6 +481,7 @@ impl Session {
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
+            Action::Relay => return self.execute_renumbered(statement, payload),
             _ => return Err(Failure::Stale),
         };
         let Some(server_id) = statement.server_id else {
@@ -545,12 +556,18 @@ impl Session {
             self.server.flush()?;
             return self.relay_answer(Command::StmtFetch, &[]);
         };
+        let mut own = payload.clone();
+        if let (Some(place), Some(server_id)) = (own.get_mut(1..5), statement.server_id) {
+            place.copy_from_slice(&server_id.to_le_bytes());
+        }
+        let is_relayed = matches!(statement.prepared.plan.action, Action::Relay);
         let done = match (statement.cursor.take(), statement.server_id) {
-            (Some(opener), Some(server_id)) => {
-                let mut own = payload.clone();
-                if let Some(place) = own.get_mut(1..5) {
-                    place.copy_from_slice(&server_id.to_le_bytes());
-                }
+            (_, Some(_)) if is_relayed => {
+                self.server.put_command(&own)?;
+                self.server.flush()?;
+                self.relay_answer(Command::StmtFetch, &[])
+            }
+            (Some(opener), Some(_)) => {
                 self.server.put_command(&own)?;
                 self.server.flush()?;
                 self.server.begin(Command::StmtFetch)?;
@@ -572,6 +589,11 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let id = statement_id(&payload).map_err(Failure::Client)?;
         if !self.statements.open.contains_key(&id) {
+            if command == Command::StmtClose {
+                self.statements.relayed.remove(&id);
+            } else if let Some(relayed) = self.statements.relayed.get_mut(&id) {
+                relayed.has_long_data = command == Command::StmtSendLongData;
+            }
             if command == Command::StmtReset {
                 self.server.put_command(&payload)?;
                 self.server.flush()?;
@@ -623,7 +645,7 @@ impl Session {
         }
     }
 
-    fn close_at_server(&mut self, id: u32) -> Outcome<()> {
+    pub fn close_at_server(&mut self, id: u32) -> Outcome<()> {
         let mut packet = Vec::new();
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.put_silent(&packet)

@@ -1,7 +1,8 @@
 //! What a migration needs to go on after a kill, in a table beside the one that it changes.
 //!
 //! The state is written after everything that it tells of, and writing that again does no harm: a checkpoint that is
-//! behind costs time, one that is ahead would lose writes. A second row holds the mark (see [`crate::pending`]).
+//! behind costs time, one that is ahead would lose writes. A second row holds the mark (see [`crate::pending`]),
+//! a third one is there while another process wants to take over.
 
 use onionskin_schema::identifier;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use crate::session::{Session, SqlError};
 
 /// The version of [`State`]'s text. A newer program reads older ones.
 pub const VERSION: u32 = 1;
+
+/// The row that is there while another process asks for the checkpoint.
+const REQUEST: u8 = 3;
 
 /// What stands in the table's comment.
 pub const COMMENT: &str = "onionskin migration";
@@ -47,6 +51,9 @@ pub struct State {
     /// Whose binary log the position is of; empty in checkpoints of earlier programs.
     #[serde(default)]
     pub server: String,
+    /// Whether the old table is kept up to date after the switch.
+    #[serde(default)]
+    pub reverse: bool,
 }
 
 impl State {
@@ -145,6 +152,30 @@ impl Checkpoint {
         text.parse().map_err(|_| RowError::Checkpoint {
             table: self.name.clone(),
         })
+    }
+
+    /// Asks the process that works with this checkpoint to save it and to end.
+    pub fn ask(&self, session: &mut Session) -> Result<(), SqlError> {
+        session.run_until_done(&format!(
+            "REPLACE INTO {} (id, mark, state) VALUES ({REQUEST}, 0, NULL)",
+            self.table
+        ))?;
+        Ok(())
+    }
+
+    /// Whether another process asks for it.
+    pub fn is_asked(&self, session: &mut Session) -> Result<bool, SqlError> {
+        let count = session.text(&format!(
+            "SELECT COUNT(*) FROM {} WHERE id = {REQUEST}",
+            self.table
+        ))?;
+        Ok(count != "0")
+    }
+
+    /// Takes the request back.
+    pub fn clear_request(&self, session: &mut Session) -> Result<(), SqlError> {
+        session.run_until_done(&format!("DELETE FROM {} WHERE id = {REQUEST}", self.table))?;
+        Ok(())
     }
 
     /// Removes the table.

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mysql::{Conn, OptsBuilder, Row, prelude::Queryable};
+use mysql::{Conn, Row, prelude::Queryable};
 use onionskin_backup::{
     Manifest,
     folder::Folder,
@@ -123,15 +123,7 @@ impl Clone<'_> {
     }
 
     fn connect(&self) -> Result<Conn, CommandError> {
-        let options = OptsBuilder::new().user(Some(self.user)).pass(self.password);
-        let options = match self.backend {
-            Backend::Tcp { host, port } => options
-                .ip_or_hostname(Some(host.as_str()))
-                .tcp_port(*port)
-                .prefer_socket(false),
-            Backend::Unix(path) => options.socket(Some(path.to_string_lossy())),
-        };
-        let mut conn = Conn::new(options).map_err(failed)?;
+        let mut conn = super::connect(self.backend, self.user, self.password).map_err(failed)?;
         // Our texts are written for this.
         run(&mut conn, "SET SESSION sql_mode = ''")?;
         Ok(conn)

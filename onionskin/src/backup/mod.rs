@@ -1,17 +1,19 @@
 //! `onionskin backup`: a server's data into one sealed file; what a folder of such files holds, and which of them may go.
 
 mod clone;
+mod dump;
 mod list;
 mod prune;
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use chrono::{DateTime, Datelike, Timelike};
 use clap::{Args, Subcommand, ValueEnum};
+use mysql::{Conn, OptsBuilder};
 use onionskin_backup::{
     Level, SealKey, SealOptions,
     catalogue::Entry,
@@ -34,6 +36,7 @@ use crate::{
     trial_start::default_work,
 };
 use clone::{Clone, Copied};
+use dump::Dumper;
 
 /// Back up a server into a sealed file, with a manifest of what is in it
 ///
@@ -92,7 +95,7 @@ enum BackupSource {
     MariadbBackup,
     /// A physical backup of MySQL 8 and 9 by their clone plugin; `restore` brings it back
     Clone,
-    /// A logical dump by mariadb-dump, of MariaDB and MySQL
+    /// A logical dump by mariadb-dump or mysqldump
     Dump,
     /// Standard input
     Stdin,
@@ -273,6 +276,7 @@ impl Backup {
     }
 
     fn start_dump(&self, backend: Option<&Backend>) -> Result<Program, CommandError> {
+        let dumper = self.dumper(backend).unless_in(&self.arguments);
         let mut arguments = self.arguments.clone();
         if arguments.is_empty() {
             arguments.push("--all-databases".into());
@@ -285,8 +289,27 @@ impl Backup {
             "--comments",
         ];
         arguments.extend(wanted.map(OsString::from));
+        arguments.extend(dumper.position);
         arguments.extend(self.connection(backend));
-        self.start("mariadb-dump", &arguments)
+        self.start(dumper.program, &arguments)
+    }
+
+    /// The program for this server. That it cannot be asked is no error here: the program will say so better.
+    fn dumper(&self, backend: Option<&Backend>) -> Dumper {
+        let Some(backend) = backend else {
+            return Dumper::default();
+        };
+        let password = std::env::var(&self.password_env).ok();
+        let asked = connect(backend, &self.user, password.as_deref())
+            .and_then(|mut conn| Dumper::of(&mut conn));
+        let dumper = asked.unwrap_or_else(|error| Dumper {
+            without: Some(error.to_string()),
+            ..Dumper::default()
+        });
+        if let Some(why) = dumper.without.as_ref().filter(|_| !self.quiet) {
+            eprintln!("onionskin: the dump will not say its position in the binlog: {why}");
+        }
+        dumper
     }
 
     fn connection(&self, backend: Option<&Backend>) -> Vec<OsString> {
@@ -307,11 +330,27 @@ impl Backup {
         arguments
     }
 
-    fn start(&self, program: &str, arguments: &[OsString]) -> Result<Program, CommandError> {
+    fn start(
+        &self,
+        program: impl AsRef<OsStr>,
+        arguments: &[OsString],
+    ) -> Result<Program, CommandError> {
         // In the environment, because everybody can read the arguments of a process.
         let password = std::env::var_os(&self.password_env).map(|password| ("MYSQL_PWD", password));
         start_source(program.as_ref(), arguments, password)
     }
+}
+
+/// Connects to the server that is backed up.
+fn connect(backend: &Backend, user: &str, password: Option<&str>) -> Result<Conn, mysql::Error> {
+    let options = OptsBuilder::new().user(Some(user)).pass(password);
+    Conn::new(match backend {
+        Backend::Tcp { host, port } => options
+            .ip_or_hostname(Some(host.as_str()))
+            .tcp_port(*port)
+            .prefer_socket(false),
+        Backend::Unix(path) => options.socket(Some(path.to_string_lossy())),
+    })
 }
 
 /// `20261121-171736-mariadb-backup.sealed`, in UTC.

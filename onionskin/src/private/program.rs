@@ -96,19 +96,29 @@ impl ServerProgram {
 
     /// The command-line client that came with it, or one of its family.
     pub fn client(&self) -> Option<PathBuf> {
+        self.sibling([("mariadbd", "mariadb"), ("mysqld", "mysql")])
+    }
+
+    /// The program for logical dumps that came with it, or one of its family.
+    pub fn dump(&self) -> Option<PathBuf> {
+        self.sibling([("mariadbd", "mariadb-dump"), ("mysqld", "mysqldump")])
+    }
+
+    /// A program that came with the server, by how the server is called in each family.
+    fn sibling(&self, names: [(&str, &str); 2]) -> Option<PathBuf> {
         let name = self.path.file_name()?.to_str()?;
-        let clients = [("mariadbd", "mariadb"), ("mysqld", "mysql")];
-        let beside = clients.into_iter().find_map(|(server, client)| {
-            let client = name.replacen(server, client, 1);
+        let beside = names.into_iter().find_map(|(server, other)| {
+            let other = name.replacen(server, other, 1);
             let folder = self.path.parent()?;
             let folders = [folder.to_owned(), folder.parent()?.join("bin")];
-            let mut paths = folders.into_iter().map(|folder| folder.join(&client));
-            paths.find(|path| client != name && path.is_file())
+            let mut paths = folders.into_iter().map(|folder| folder.join(&other));
+            paths.find(|path| other != name && path.is_file())
         });
         beside.or_else(|| {
+            let [(_, mariadb), (_, mysql)] = names;
             in_path(match self.family {
-                Family::MariaDb => "mariadb",
-                Family::MySql => "mysql",
+                Family::MariaDb => mariadb,
+                Family::MySql => mysql,
             })
         })
     }

@@ -28,6 +28,7 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 mod cli;
+mod migration;
 mod proxy;
 mod raw;
 mod relay;
@@ -39,6 +40,10 @@ mod session;
 mod sysbench;
 
 pub use cli::{Cli, CliOutput};
+pub use migration::{
+    end_of_migration, logging_server, migrate, migrate_at, must_migrate, must_not_migrate,
+    run_migration, start_migration,
+};
 pub use proxy::{Proxy, ProxyOptions, direct_mode};
 pub use raw::{RawClient, Reply, login_payload, packet};
 pub use relay::Relay;

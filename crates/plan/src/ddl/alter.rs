@@ -7,6 +7,7 @@ use onionskin_schema::Table;
 use super::collation::default_of;
 use super::column::{canonical, column_definition, default_literal, take_encrypted};
 use super::index::{existing_lookup, is_key_element, key_element};
+use super::migration::needed;
 use super::reader::Reader;
 use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
 use crate::errors::{self, Refusal};
@@ -220,7 +221,13 @@ pub(crate) fn alter_table<'a>(
                 .policy
                 .capabilities(&database, &name, &column, false)
                 .is_ok_and(|c| c.is_some());
-            if mentions || has_encrypted(sql, &tokens[spec.clone()]) || (by_policy && target_near) {
+            let wanted = take_encrypted(&s, s.at..spec.end)?.map(|(capabilities, ..)| capabilities);
+            if let Some(known) = table.column(&column)
+                && (known.protection.is_some() || wanted.is_some())
+            {
+                return Err(needed(&table, known, wanted.as_ref()));
+            }
+            if mentions || wanted.is_some() || (by_policy && target_near) {
                 return refuse(
                     &errors::ALTERATION,
                     format!("the definition of column {column}"),

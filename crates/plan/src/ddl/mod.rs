@@ -13,6 +13,7 @@ mod collation;
 mod column;
 mod create;
 mod index;
+mod migration;
 mod reader;
 
 pub(crate) use alter::alter_table;

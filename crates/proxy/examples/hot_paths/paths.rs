@@ -195,7 +195,7 @@ pub fn run(runner: &mut Runner) {
         keys: Arc::clone(&keys),
     };
     let family = Family::MariaDb;
-    let no_tables = ["id", "k", "c", "pad", "sum", "sbtest", "begin", "commit"];
+    let no_tables = ["id", "k", "c", "pad", "SUM", "sbtest", "BEGIN", "COMMIT"];
     let stage = Stage::new(keys, family, tables, &no_tables, &settings(), runner.wires);
     let mut stage = stage.expect("a stage");
     selects(runner, &mut stage, &cells);

@@ -5,6 +5,7 @@
 //! as bytes, in runs; sealed cells are opened straight into the client's buffer.
 
 mod definitions;
+mod held;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use onionskin_wire::rows::{
 pub(crate) use self::definitions::{
     Shown, column_flags, definitions, definitions_of, logical_definition, names_physical, shown,
 };
+pub(crate) use self::held::HeldRows;
 use crate::catalog::{Prepared, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::state::State;
@@ -44,6 +46,8 @@ struct OpenColumn {
     from: OpenFrom,
     /// `MIN` or `MAX` of the whole table.
     extremum: bool,
+    /// A cell has opened: the column is the one that the snapshot knows.
+    proven: bool,
 }
 
 /// The settings that cells are formatted under.
@@ -71,6 +75,7 @@ impl OpenColumn {
             cipher: Arc::clone(&prepared.ciphers[index]),
             others: Vec::new(),
             from,
+            proven: false,
         }
     }
 
@@ -167,6 +172,11 @@ impl Opener {
         Opener::new(columns.collect(), Vec::new(), false)
     }
 
+    /// Whether a cell of every protected column has opened; see [`HeldRows`].
+    pub fn is_proven(&self) -> bool {
+        self.columns.iter().flatten().all(|column| column.proven)
+    }
+
     /// Appends the row that the client gets.
     pub fn row(
         &mut self,
@@ -205,6 +215,7 @@ impl Opener {
                 Some(cell) => {
                     self.payload.clear();
                     column.open(keys, cell, &mut self.order, &mut self.payload)?;
+                    column.proven = true;
                     let start = begin_text_cell(out);
                     column.format(&self.payload, ctx, out, false)?;
                     end_text_cell(out, start);
@@ -235,6 +246,7 @@ impl Opener {
                 Some(bytes) => {
                     self.payload.clear();
                     column.open(keys, bytes, &mut self.order, &mut self.payload)?;
+                    column.proven = true;
                     writer.start_cell().map_err(Failure::Backend)?;
                     column.format(&self.payload, ctx, out, true)?;
                 }

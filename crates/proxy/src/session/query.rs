@@ -297,7 +297,7 @@ pub(super) fn locks_tables(key: &[u8]) -> Option<bool> {
 }
 
 /// Errors that an outdated snapshot can cause.
-pub(super) fn looks_stale(code: u16, message: &[u8]) -> bool {
+pub(crate) fn looks_stale(code: u16, message: &[u8]) -> bool {
     match code {
         // unknown column, column count, no default, no such key column
         1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,

@@ -109,9 +109,6 @@ impl Session {
                     continue;
                 }
                 _ => {
-                    if let Step::PrepareOk(prepared) = step {
-                        self.statements.relayed = Some(prepared.statement_id);
-                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
@@ -170,7 +167,7 @@ impl Session {
 
     /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
     /// program shows them, and that is refused.
-    pub(super) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+    pub(crate) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
             Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
@@ -201,13 +198,8 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let list =
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
-        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
-        let database = self
-            .state
-            .database
-            .clone()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let table = String::from_utf8_lossy(list.table).into_owned();
+        let database = self.state.database.clone().unwrap_or_default();
         let name = (database.clone(), table.clone());
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
@@ -222,7 +214,7 @@ impl Session {
 }
 
 /// Whether a definition's names, not its table or alias by chance, are physical.
-pub(super) fn shows_physical_name(definition: &[u8]) -> bool {
+pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
     onionskin_wire::messages::ColumnDefinition::decode(definition)
         .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
 }

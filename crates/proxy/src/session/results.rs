@@ -45,8 +45,6 @@ impl Session {
         open::format_context(&self.state)?;
         let mut head = Vec::new();
         onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
-        // the first row is opened before anything is written: if it does not open, the table may
-        // be another one than the snapshot says
         let mut behind = Vec::new();
         let mut step = self.server.step()?;
         if let Step::EofAfterColumns { .. } = step {
@@ -55,16 +53,15 @@ impl Session {
                 step = self.server.step()?;
             }
         }
-        if step == Step::Row {
-            let mut row = Vec::new();
+        let mut held = open::HeldRows::default();
+        while step == Step::Row {
             let ctx = open::format_context(&self.state)?;
-            opener.row(
-                self.server.payload(),
-                &self.shared.config.keys,
-                &ctx,
-                &mut row,
-            )?;
-            behind.push(row);
+            let (payload, keys) = (self.server.payload(), &self.shared.config.keys);
+            held.add(|row| opener.row(payload, keys, &ctx, row))?;
+            if opener.is_proven() || held.is_full() {
+                break;
+            }
+            step = self.server.step()?;
         }
         if step == Step::Err {
             return Err(self.server.error());
@@ -72,6 +69,9 @@ impl Session {
         self.statements.wrote = true;
         for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
             self.write(packet)?;
+        }
+        for row in held.rows() {
+            self.write(row)?;
         }
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;

@@ -1,0 +1,250 @@
+//! After the switch: the old table is kept up to date, so that there is a way back.
+//!
+//! ```text
+//! switch ──▶ reverse: what is written to the new table goes to the old one, too ──▶ --finish: the old table is the user's
+//!                                                                              └──▶ --roll-back: compared, switched back
+//! ```
+//!
+//! It is the same engine with the tables exchanged: what it read up to the rename was written to the old table anyway, so it
+//! goes on behind the rename. Where a kill came between the rename and the note of that place, both tables are compared
+//! and mended instead.
+//!
+//! Another process asks the one that feeds to hand over ([`Checkpoint::ask`]); it ends, and its locks are free.
+
+use std::thread;
+use std::time::Duration;
+
+use onionskin_rowstream::checkpoint::{Checkpoint, State};
+use onionskin_rowstream::session::Session;
+use onionskin_schema::identifier;
+use onionskin_value::Family;
+
+use crate::engine::Engine;
+use crate::error::{MigrateError, Result};
+use crate::facts::{self, Facts};
+use crate::preflight::{self, Names};
+use crate::progress::Progress;
+use crate::switch::{Switch, Switched, drop_sentry, exists};
+use crate::{Done, Job, definition, done, free_number};
+
+/// The checkpoint's phase while the old table is fed.
+pub(crate) const REVERSE: &str = "reverse";
+/// The checkpoint's phase while the tables are switched back.
+const ROLL_BACK: &str = "roll back";
+/// How long the old table may be behind, and a request waits to be seen.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Whether a checkpoint is one of a table that has been switched and is fed back.
+pub(crate) fn is_reverse(state: &State) -> bool {
+    [REVERSE, ROLL_BACK].contains(&state.phase.as_str())
+}
+
+/// The error of a request that the tables have left behind.
+pub(crate) fn switched_already(table: &str) -> MigrateError {
+    MigrateError::Request(format!(
+        "{table} was switched, and its old rows are kept up to date: --finish ends that, --roll-back brings the old table back"
+    ))
+}
+
+impl Names {
+    /// With the roles of the tables exchanged.
+    fn reversed(self) -> Self {
+        Self {
+            new: self.old,
+            old: self.new,
+            checkpoint: self.checkpoint,
+        }
+    }
+}
+
+/// Columns of the old table that the new one does not have cannot be kept up to date.
+pub(crate) fn check_reversible(new: &Facts, old: &Facts) -> Result<()> {
+    let lost = old
+        .logical
+        .columns
+        .iter()
+        .find(|column| new.logical.column(&column.name).is_none());
+    match lost {
+        None => Ok(()),
+        Some(column) => Err(MigrateError::Request(format!(
+            "--reverse cannot keep column {} up to date, which the new table does not have: do it without --reverse",
+            column.name
+        ))),
+    }
+}
+
+impl Job {
+    /// Feeds the old table until another process asks for it. `state` is of the moment after the switch or later.
+    pub(crate) fn keep_old(
+        &self,
+        control: Session,
+        family: Family,
+        state: State,
+        switched: Option<Switched>,
+        progress: &Progress,
+    ) -> Result<Done> {
+        let mut engine = self.reverse_engine(control, family, state, progress)?;
+        engine.checkpoint.clear_request(&mut engine.control)?;
+        // The way back is not worth anybody's waiting.
+        engine.may_brake = false;
+        engine.brake.release();
+        progress.set_phase("keeping the old table");
+        progress.note(format!(
+            "{} is the new table; the old one is kept up to date until --finish or --roll-back",
+            self.table
+        ));
+        loop {
+            let round = engine.round().map_err(no_way_back)?;
+            if engine.checkpoint.is_asked(&mut engine.control)? {
+                let mut done = done(&engine.state, switched);
+                done.old = Some(Names::of(&self.table).old);
+                done.handed_over = true;
+                return Ok(done);
+            }
+            if round.rows == 0 {
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// The engine from the new table, under the table's name, to the old one.
+    fn reverse_engine(
+        &self,
+        mut control: Session,
+        family: Family,
+        mut state: State,
+        progress: &Progress,
+    ) -> Result<Engine> {
+        let names = Names::of(&self.table).reversed();
+        drop_sentry(&mut control, &names)?;
+        let source = self.facts(&mut control, &self.table)?;
+        let target = self.facts(&mut control, &names.new)?;
+        let is_noted = is_reverse(&state);
+        if is_noted && facts::stable(&source.definition) != facts::stable(&state.definition) {
+            return Err(no_way_back(MigrateError::Changed(
+                "its definition is another one".into(),
+            )));
+        }
+        check_reversible(&source, &target)?;
+        let route = definition::route(&source, &target, self.keys.as_ref(), family)?;
+        let sessions = self.row_sessions(&route)?;
+        if !is_noted {
+            state.position = preflight::log_end(&mut control)?;
+        }
+        state.definition = source.definition;
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
+        engine.drain()?;
+        if !is_noted {
+            engine.verify().map_err(no_way_back)?;
+        }
+        engine.state.phase = REVERSE.into();
+        engine.round().map_err(no_way_back)?;
+        Ok(engine)
+    }
+
+    /// Ends the feeding of the old table, which is the user's from now on, or is dropped.
+    pub fn end_reverse(&self) -> Result<()> {
+        let (job, mut control) = self.spelled()?;
+        let names = Names::of(&job.table);
+        let (checkpoint, _) = job.take_over(&mut control, &names)?;
+        drop_sentry(&mut control, &names.clone().reversed())?;
+        if job.drop_old {
+            control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
+        }
+        checkpoint.drop(&mut control)?;
+        Ok(())
+    }
+
+    /// Puts the old table, which was kept up to date, in the new one's place.
+    pub fn roll_back(&self, progress: &Progress) -> Result<Done> {
+        let (job, mut control) = self.spelled()?;
+        let names = Names::of(&job.table);
+        let family = facts::family(&mut control)?;
+        let (_, state) = job.take_over(&mut control, &names)?;
+        let names = names.reversed();
+        let mut engine = job.reverse_engine(control, family, state, progress)?;
+        engine.verify().map_err(no_way_back)?;
+        let register = |session: &mut Session| job.register(session, free_number());
+        let switched = Switch {
+            login: &job.login,
+            names: &names,
+            family,
+            phase: ROLL_BACK,
+            register: &register,
+        }
+        .run(&mut engine)
+        .map_err(no_way_back)?;
+        let (mut control, _, state, _) = engine.end();
+        job.end_roll_back(&mut control, &state, Some(switched))
+    }
+
+    /// After the tables were switched back.
+    fn end_roll_back(
+        &self,
+        control: &mut Session,
+        state: &State,
+        switched: Option<Switched>,
+    ) -> Result<Done> {
+        let names = Names::of(&self.table);
+        if self.drop_old {
+            control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.new)))?;
+        }
+        Checkpoint::new(&self.database, &names.checkpoint).drop(control)?;
+        let mut done = done(state, switched);
+        done.old = (!self.drop_old).then_some(names.new);
+        Ok(done)
+    }
+
+    /// `--resume` of a checkpoint for which [`is_reverse`] holds.
+    pub(crate) fn resume_reverse(
+        &self,
+        mut control: Session,
+        family: Family,
+        state: State,
+        progress: &Progress,
+    ) -> Result<Done> {
+        let names = Names::of(&self.table);
+        // Only the rename takes the old table's name away.
+        if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
+            return self.end_roll_back(&mut control, &state, None);
+        }
+        self.keep_old(control, family, state, None, progress)
+    }
+
+    /// Makes the process that feeds the old table end, and takes its place.
+    fn take_over(&self, control: &mut Session, names: &Names) -> Result<(Checkpoint, State)> {
+        self.must_be_begun(control, names)?;
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let nothing = || {
+            MigrateError::Request(format!(
+                "{}.{} is not being kept for a way back: that begins with --reverse, and after a kill goes on with --resume",
+                self.database, self.table
+            ))
+        };
+        let state = checkpoint.read(control)?.filter(is_reverse);
+        if state.is_none() {
+            return Err(nothing());
+        }
+        checkpoint.ask(control)?;
+        let locked = self.lock_out_others(control);
+        checkpoint.clear_request(control)?;
+        locked?;
+        // As it is now that nobody else writes it.
+        let state = checkpoint.read(control)?.ok_or_else(nothing)?;
+        Ok((checkpoint, state))
+    }
+}
+
+/// What ends the feeding costs nothing but the way back.
+fn no_way_back(error: MigrateError) -> MigrateError {
+    match error {
+        MigrateError::Conflict { message } => MigrateError::NoWayBack(format!(
+            "the old table does not take a row of the new one: {message}"
+        )),
+        MigrateError::Changed(what) => MigrateError::NoWayBack(format!(
+            "the table was changed by another statement ({what})"
+        )),
+        other => other,
+    }
+}

@@ -1,0 +1,51 @@
+//! Changes of a column that need every row written anew, as the command that does them.
+//!
+//! The proxy does not begin a migration by itself: it needs an account that reads the binary log and defines tables, which an
+//! application's session seldom is, it outlives the session, and the proxy keeps no state. So the statement is refused with the command.
+
+use onionskin_schema::{Capabilities, Column, Table};
+
+use crate::errors::{self, Refusal};
+
+/// Refuses a change of `column` to what `wanted` says (`None`: no `ENCRYPTED FOR`), naming the command.
+pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilities>) -> Refusal {
+    let name = &column.name;
+    let before = column.protection.as_ref().map(|p| words(&p.capabilities));
+    let after = wanted.map(words);
+    let list = |words: &[String]| format!("\"{}\"", format!("{name}: {}", words.join(" ")).trim());
+    let without = |words: &[String], others: &[String]| -> Vec<String> {
+        let rest = words.iter().filter(|word| !others.contains(word));
+        rest.cloned().collect()
+    };
+    let what = match (&before, &after) {
+        (None, Some(after)) => format!("--encrypt {}", list(after)),
+        (Some(before), Some(after)) if !without(after, before).is_empty() => {
+            format!("--add {}", list(&without(after, before)))
+        }
+        (Some(before), Some(after)) if !without(before, after).is_empty() => {
+            format!("--drop {}", list(&without(before, after)))
+        }
+        (Some(before), _) => format!(
+            "--decrypt \"{name}\", then this statement, then --encrypt {}",
+            list(before)
+        ),
+        (None, None) => return Refusal::new(&errors::ALTERATION, format!("column {name}")),
+    };
+    let about = format!("onionskin migrate {}.{} {what}", table.database, table.name);
+    Refusal::new(&errors::MIGRATION, about)
+}
+
+/// As the command takes them.
+fn words(capabilities: &Capabilities) -> Vec<String> {
+    let mut words = Vec::new();
+    if capabilities.eq {
+        words.push("eq".to_owned());
+    }
+    if capabilities.range {
+        words.push("range".to_owned());
+    }
+    if let Some(group) = &capabilities.join {
+        words.push(format!("join:{group}"));
+    }
+    words
+}

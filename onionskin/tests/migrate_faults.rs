@@ -1,0 +1,507 @@
+//! What a migration waits for, what interrupts it, and the way back.
+
+mod support;
+use support::*;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+on_both_servers!(
+    copying_waits_for_a_replica_and_for_load,
+    a_cut_connection_loses_nothing,
+    backups_hold_a_switch_up_and_no_more,
+    an_old_snapshot_never_shows_a_part_of_the_rows,
+    the_old_table_is_kept_for_a_way_back,
+    a_change_of_a_protected_column_names_the_command_that_makes_it,
+);
+
+/// `app.t` with rows, and a session in the database.
+fn table(server: &Server, rows: u32) -> Session {
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), n INT)");
+    let rows: Vec<String> = (0..rows)
+        .map(|id| format!("({id}, 'value {id}', {id})"))
+        .collect();
+    for rows in rows.chunks(2000) {
+        session.must(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    }
+    session
+}
+
+fn goes_on(child: &mut Child, time: Duration) -> bool {
+    thread::sleep(time);
+    child.try_wait().expect("a child").is_none()
+}
+
+fn copying_waits_for_a_replica_and_for_load(kind: Kind) {
+    let (Some(server), Some(mut replica)) = (
+        logging_server(kind, &[]),
+        logging_server(kind, &["--server-id=2"]),
+    ) else {
+        return;
+    };
+    if kind == Kind::MySql {
+        // Both are copies of one data directory, its identity included.
+        replica.shutdown();
+        std::fs::remove_file(replica.data_dir().join("auto.cnf")).expect("auto.cnf");
+        replica.restart();
+    }
+    let mut session = table(&server, 3000);
+    let (change, lag) = match kind {
+        Kind::MariaDb => (
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='root', MASTER_DELAY=3600",
+            "Seconds_Behind_Master",
+        ),
+        Kind::MySql => (
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={}, SOURCE_USER='root', GET_SOURCE_PUBLIC_KEY=1, SOURCE_DELAY=3600",
+            "Seconds_Behind_Source",
+        ),
+    };
+    let word = |sql: &str| match kind {
+        Kind::MariaDb => sql.replace("REPLICA", "SLAVE"),
+        Kind::MySql => sql.to_owned(),
+    };
+    let mut follower = replica.connect();
+    follower.must(&change.replace("{}", &server.port().to_string()));
+    follower.must(&word("START REPLICA"));
+    wait_until("the replica lags", Duration::from_secs(30), || {
+        let outcome = follower.must(&word("SHOW REPLICA STATUS"));
+        let set = &outcome.sets[0];
+        let at = set
+            .columns
+            .iter()
+            .position(|(name, ..)| name == lag)
+            .expect(lag);
+        let behind: Option<u64> = ::mysql::from_value(set.rows[0][at].clone());
+        behind.is_some_and(|behind| behind > 2)
+    });
+    let address = replica.address();
+    let waits = [
+        "app.t",
+        "--rebuild",
+        "--drop-old",
+        "--max-lag",
+        "2",
+        "--replica",
+        &address,
+    ];
+    let mut child = start_migration(migrate(&server, None, &waits));
+    assert!(goes_on(&mut child, Duration::from_millis(1500)), "it waits");
+    assert_eq!(
+        session
+            .text("SELECT COUNT(*) FROM t_onionskin_new")
+            .unwrap(),
+        "0"
+    );
+    // Changes are written meanwhile.
+    session.must("UPDATE t SET n = -1 WHERE id < 10");
+    follower.must(&word("STOP REPLICA"));
+    follower.must(match kind {
+        Kind::MariaDb => "CHANGE MASTER TO MASTER_DELAY=0",
+        Kind::MySql => "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=0",
+    });
+    follower.must(&word("START REPLICA"));
+    let (succeeded, text) = end_of_migration(child);
+    assert!(succeeded && text.contains("waiting: a replica"), "{text}");
+
+    // More sessions than allowed.
+    let idle: Vec<Session> = (0..40).map(|_| server.connect()).collect();
+    let mut child = start_migration(migrate(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--rebuild",
+            "--drop-old",
+            "--max-load",
+            "Threads_connected=35",
+        ],
+    ));
+    assert!(goes_on(&mut child, Duration::from_millis(1000)), "it waits");
+    assert_eq!(
+        session
+            .text("SELECT COUNT(*) FROM t_onionskin_new")
+            .unwrap(),
+        "0"
+    );
+    drop(idle);
+    let (succeeded, text) = end_of_migration(child);
+    assert!(
+        succeeded && text.contains("waiting: Threads_connected is"),
+        "{text}"
+    );
+    assert_eq!(
+        session.text("SELECT COUNT(*), SUM(n = -1) FROM t").unwrap(),
+        "3000\t10"
+    );
+}
+
+/// Forwards connections until it is cut.
+struct Cable {
+    port: u16,
+    ends: Arc<Mutex<Vec<TcpStream>>>,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Cable {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listening socket");
+        let own = listener.local_addr().expect("its address").port();
+        let (ends, is_cut) = (
+            Arc::<Mutex<Vec<TcpStream>>>::default(),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (kept, stop) = (Arc::clone(&ends), Arc::clone(&is_cut));
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", port)))
+                else {
+                    continue;
+                };
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (mut from, mut to) = (
+                        from.try_clone().expect("a socket"),
+                        to.try_clone().expect("a socket"),
+                    );
+                    thread::spawn(move || {
+                        let mut buffer = [0; 1 << 14];
+                        while let Ok(n @ 1..) = from.read(&mut buffer) {
+                            if to.write_all(&buffer[..n]).is_err() {
+                                break;
+                            }
+                        }
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                kept.lock()
+                    .expect("no thread panics with it")
+                    .extend([client, server]);
+            }
+        });
+        Self {
+            port: own,
+            ends,
+            is_cut,
+        }
+    }
+
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+        for end in self.ends.lock().expect("no thread panics with it").iter() {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn a_cut_connection_loses_nothing(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = table(&server, 20_000);
+    session.must("CREATE TABLE twin LIKE t");
+    session.must("INSERT INTO twin SELECT * FROM t");
+    let over = AtomicBool::new(false);
+    let mut cuts = 0;
+    thread::scope(|scope| {
+        let (port, over) = (server.port(), &over);
+        scope.spawn(move || {
+            let mut session = Session::open(port, "root", "", Some("app"));
+            let mut n = 0;
+            while !over.load(Ordering::Relaxed) {
+                n += 1;
+                let id = n * 7919 % 20_000;
+                session.must("BEGIN");
+                for table in ["t", "twin"] {
+                    session.must(&format!(
+                        "REPLACE INTO {table} VALUES ({id}, 'new {n}', {n})"
+                    ));
+                    session.must(&format!(
+                        "DELETE FROM {table} WHERE id = {}",
+                        (id + 1) % 20_000
+                    ));
+                }
+                session.must("COMMIT");
+            }
+        });
+        let work = || {
+            let mut operation = "--rebuild";
+            for pause in [150, 400, 700, 1000] {
+                let cable = Cable::to(server.port());
+                let address = format!("127.0.0.1:{}", cable.port);
+                let mut child = start_migration(migrate_at(
+                    &address,
+                    None,
+                    &["app.t", operation, "--drop-old", "--threads", "2"],
+                ));
+                let is_cut = goes_on(&mut child, Duration::from_millis(pause));
+                cable.cut();
+                let (succeeded, text) = end_of_migration(child);
+                if succeeded {
+                    return;
+                }
+                assert!(is_cut, "{text}");
+                cuts += 1;
+                if !session
+                    .text("SHOW TABLES LIKE 't\\_onionskin'")
+                    .unwrap()
+                    .is_empty()
+                {
+                    operation = "--resume";
+                }
+            }
+            let (succeeded, text) =
+                run_migration(migrate(&server, None, &["app.t", operation, "--drop-old"]));
+            // The last cut may have come behind the end of everything.
+            assert!(
+                succeeded || text.contains("no migration of app.t has begun"),
+                "{text}"
+            );
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        over.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    assert!(cuts > 0);
+    let rows = |session: &mut Session, table: &str| {
+        session
+            .text(&format!("SELECT * FROM {table} ORDER BY id"))
+            .unwrap()
+    };
+    assert!(rows(&mut session, "t") == rows(&mut session, "twin"));
+}
+
+fn backups_hold_a_switch_up_and_no_more(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = table(&server, 100);
+    let mut backup = server.connect();
+    let holds: &[(&[&str], &str)] = match kind {
+        Kind::MariaDb => &[
+            (&["FLUSH TABLES WITH READ LOCK"], "UNLOCK TABLES"),
+            (
+                &[
+                    "BACKUP STAGE START",
+                    "BACKUP STAGE FLUSH",
+                    "BACKUP STAGE BLOCK_DDL",
+                ],
+                "BACKUP STAGE END",
+            ),
+        ],
+        Kind::MySql => &[
+            (&["FLUSH TABLES WITH READ LOCK"], "UNLOCK TABLES"),
+            (&["LOCK INSTANCE FOR BACKUP"], "UNLOCK INSTANCE"),
+        ],
+    };
+    for (begin, end) in holds {
+        must_migrate(
+            &server,
+            None,
+            &["app.t", "--rebuild", "--cut-over", "postpone"],
+        );
+        session.must("UPDATE t SET n = n + 1 WHERE id < 50");
+        for sql in *begin {
+            backup.must(sql);
+        }
+        let mut child =
+            start_migration(migrate(&server, None, &["app.t", "--resume", "--drop-old"]));
+        assert!(
+            goes_on(&mut child, Duration::from_millis(2500)),
+            "{begin:?} holds it up"
+        );
+        backup.must(end);
+        let (succeeded, text) = end_of_migration(child);
+        assert!(succeeded, "{begin:?}: {text}");
+    }
+    assert_eq!(
+        session.text("SELECT COUNT(*), SUM(n - id) FROM t").unwrap(),
+        "100\t100"
+    );
+}
+
+fn an_old_snapshot_never_shows_a_part_of_the_rows(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = table(&server, 1000);
+    session.must("CREATE TABLE other (id INT)");
+    for arguments in [["--rebuild", "--drop-old"], ["--alter", "ADD COLUMN w INT"]] {
+        let mut reader = Session::open(server.port(), "root", "", Some("app"));
+        reader.must("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+        reader.must("BEGIN");
+        reader.must("SELECT * FROM other");
+        must_migrate(&server, None, &[&["app.t"][..], &arguments].concat());
+        match reader.text("SELECT COUNT(*) FROM t") {
+            Ok(rows) => assert_eq!(rows, "1000"),
+            Err(failure) => assert_eq!(failure.code, 1412, "{failure}"),
+        }
+    }
+}
+
+/// Starts a migration with --reverse and returns when the old table is being fed.
+fn start_reverse(
+    server: &Server,
+    proxy: &Proxy,
+    session: &mut Session,
+    arguments: &[&str],
+) -> Child {
+    let child = start_migration(migrate(server, Some(proxy), arguments));
+    wait_until("the old table is fed", Duration::from_secs(60), || {
+        let state = session.text(
+            "SELECT JSON_UNQUOTE(JSON_EXTRACT(state, '$.phase')) FROM app.t_onionskin WHERE id = 1",
+        );
+        state.is_ok_and(|phase| phase == "reverse")
+    });
+    child
+}
+
+fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table(&server, 2000);
+    let mut through = proxy.connect_to("app");
+    let definition = session.text("SHOW CREATE TABLE t").unwrap();
+    let columns = ["app.t", "--encrypt", "v: eq; n: range", "--reverse"];
+    let text = must_not_migrate(
+        &server,
+        None,
+        &["app.t", "--alter", "DROP COLUMN n", "--reverse"],
+    );
+    assert!(text.contains("cannot keep column n"), "{text}");
+    let write = |through: &mut Session, n: u32| {
+        through.must(&format!(
+            "UPDATE t SET v = 'changed {n}', n = {n} WHERE id < 100"
+        ));
+        through.must(&format!("DELETE FROM t WHERE id BETWEEN {n}00 AND {n}09"));
+        through.must(&format!(
+            "INSERT INTO t VALUES ({}, 'new', NULL)",
+            10_000 + n
+        ));
+        through.must(&format!("UPDATE t SET id = id + 100000 WHERE id = {n}50"));
+    };
+
+    let mut child = start_reverse(&server, &proxy, &mut session, &columns);
+    write(&mut through, 2);
+    child.kill().expect("kill -9");
+    child.wait().expect("a child");
+    write(&mut through, 3);
+    assert_eq!(session.must_fail("SELECT v FROM t"), 1054);
+    let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--abort"]);
+    assert!(text.contains("--roll-back"), "{text}");
+    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
+    write(&mut through, 4);
+    let rows = "SELECT id, v, n FROM t ORDER BY id";
+    let expected = through.text(rows).unwrap();
+    let text = must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--roll-back", "--drop-old"],
+    );
+    assert!(text.contains(" 0 repaired"), "{text}");
+    let (succeeded, text) = end_of_migration(child);
+    assert!(succeeded && text.contains("took over"), "{text}");
+    assert!(session.text(rows).unwrap() == expected);
+    assert!(through.text(rows).unwrap() == expected);
+    assert_eq!(session.text("SHOW CREATE TABLE t").unwrap(), definition);
+    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
+    write(&mut through, 5);
+
+    // Killed between the rename and the note of it: what was written since is found by comparing.
+    let child = start_reverse(&server, &proxy, &mut session, &columns);
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
+    let mut killed = child;
+    killed.kill().expect("kill -9");
+    killed.wait().expect("a child");
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
+    write(&mut through, 6);
+    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
+    write(&mut through, 7);
+    let expected = through.text(rows).unwrap();
+    must_migrate(&server, Some(&proxy), &["app.t", "--roll-back"]);
+    end_of_migration(child);
+    assert!(session.text(rows).unwrap() == expected);
+    session.must("DROP TABLE t_onionskin_new");
+
+    // Or it stays as it is.
+    let child = start_reverse(&server, &proxy, &mut session, &columns);
+    write(&mut through, 8);
+    let expected = through.text(rows).unwrap();
+    must_migrate(&server, Some(&proxy), &["app.t", "--finish", "--drop-old"]);
+    let (succeeded, text) = end_of_migration(child);
+    assert!(succeeded, "{text}");
+    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
+    assert_eq!(session.must_fail("SELECT v FROM t"), 1054);
+    assert!(through.text(rows).unwrap() == expected);
+    let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--finish"]);
+    assert!(text.contains("no migration of app.t has begun"), "{text}");
+}
+
+fn a_change_of_a_protected_column_names_the_command_that_makes_it(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    table(&server, 10);
+    let mut through = proxy.connect_to("app");
+    for definition in [
+        "v VARCHAR(100) ENCRYPTED FOR (eq)",
+        "v VARCHAR(100) ENCRYPTED FOR (eq, range)",
+        "v VARCHAR(100) ENCRYPTED FOR (range)",
+    ] {
+        let sql = format!("ALTER TABLE t MODIFY {definition}");
+        let failure = through.run(&sql).expect_err("a refusal");
+        assert_eq!(failure.code, 1235, "{failure}");
+        // The message begins with the code and the command, word for word.
+        let command = failure
+            .message
+            .split("onionskin migrate ")
+            .nth(1)
+            .expect("a command");
+        let command = command.split(": Every row").next().expect("a command");
+        let mut arguments: Vec<&str> = command.splitn(3, ' ').collect();
+        arguments[2] = arguments[2].trim_matches('"');
+        must_migrate(
+            &server,
+            Some(&proxy),
+            &[&arguments[..], &["--drop-old"]].concat(),
+        );
+    }
+    let failure = through
+        .run("ALTER TABLE t MODIFY v TEXT")
+        .expect_err("a refusal");
+    assert!(
+        failure
+            .message
+            .contains("--decrypt \"v\", then this statement, then --encrypt \"v: range\""),
+        "{failure}"
+    );
+    assert_eq!(
+        through
+            .text("SELECT COUNT(*) FROM t WHERE v > 'value 5'")
+            .unwrap(),
+        "4"
+    );
+}

@@ -1,0 +1,236 @@
+//! Tables are migrated under applications that know nothing of it: sysbench, unmodified, and readers through the proxy.
+
+mod support;
+use support::*;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+on_both_servers!(
+    sysbench_goes_on_through_migrations_of_its_tables,
+    results_that_begin_with_null_are_right_while_tables_are_switched,
+);
+
+const ROWS: u32 = 2_000;
+const EVENTS: u32 = 1_000;
+
+/// Whether sysbench still runs is told by this.
+fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut other: impl FnMut(&dyn Fn() -> bool)) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = &over;
+        let working = scope.spawn(move || {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            over.store(true, Ordering::Relaxed);
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        other(&|| !over.load(Ordering::Relaxed));
+        working
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn sysbench_goes_on_through_migrations_of_its_tables(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let mut proxy = Proxy::start(&server, "");
+    let mut session = server.connect();
+    for database in ["sbtest", "twin", "plain"] {
+        session.must(&format!("CREATE DATABASE {database}"));
+    }
+    let load = |port: u16, database: &str| {
+        Sysbench::new(port, "oltp_read_write")
+            .database(database)
+            .tables(1, ROWS)
+    };
+    load(server.port(), "sbtest").run("prepare");
+    // With one thread and a seed sysbench sends the same statements every time, here and to a plain table.
+    load(server.port(), "plain").run("prepare");
+    session.must("CREATE TABLE twin.sbtest1 LIKE plain.sbtest1");
+    session.must("INSERT INTO twin.sbtest1 SELECT * FROM plain.sbtest1");
+    // Only writes: servers end transactions that have read a table and write it while somebody asks for a lock on all of it (1213).
+    let seeded = |port: u16, database: &str| {
+        Sysbench::new(port, "oltp_write_only")
+            .database(database)
+            .tables(1, ROWS)
+            .threads(1)
+            .option("--rand-seed=7")
+            .prepared(true)
+            .events(EVENTS)
+            .run("run")
+    };
+    assert_eq!(
+        seeded(server.port(), "plain").transactions,
+        u64::from(EVENTS)
+    );
+
+    let many = |prepared: bool| {
+        load(proxy.port(), "sbtest")
+            .threads(6)
+            .prepared(prepared)
+            .seconds(8)
+            .run("run")
+    };
+    let mut operations = 0;
+    let reports = beside(
+        || {
+            std::thread::scope(|scope| {
+                let text = scope.spawn(|| many(false));
+                let prepared = scope.spawn(|| many(true));
+                let twin = scope.spawn(|| seeded(proxy.port(), "twin"));
+                [text, prepared, twin].map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+            })
+        },
+        |goes_on| {
+            std::thread::sleep(Duration::from_millis(500));
+            for arguments in [
+                ["sbtest.sbtest1", "--encrypt", "k: eq range; c:; pad:"].as_slice(),
+                &["twin.sbtest1", "--encrypt", "k: eq range; c:; pad:"],
+                &["sbtest.sbtest1", "--rebuild"],
+                &["twin.sbtest1", "--drop", "k: eq"],
+            ] {
+                let arguments = [arguments, &["--drop-old"]].concat();
+                let text = must_migrate(&server, Some(&proxy), &arguments);
+                assert!(
+                    text.contains(" 0 repaired") && !text.contains("between the lock"),
+                    "{text}"
+                );
+                announce(text.lines().nth(1).unwrap_or_default());
+                operations += u32::from(goes_on());
+            }
+        },
+    );
+    let [text, prepared, twin] = &reports;
+    announce(&format!(
+        "{}: {operations} migrations ended under {} + {} + {} transactions",
+        kind.name(),
+        text.transactions,
+        prepared.transactions,
+        twin.transactions
+    ));
+    assert!(operations >= 2, "the load ended before the migrations did");
+    assert!(text.transactions > 0 && prepared.transactions > 0);
+    assert_eq!(
+        (twin.transactions, twin.ignored_errors),
+        (u64::from(EVENTS), 0)
+    );
+
+    // The same rows as on a plain server, and the sealed columns are searched as plain ones are.
+    let mut through = proxy.connect();
+    assert_eq!(session.must_fail("SELECT k FROM sbtest.sbtest1"), 1054);
+    assert_eq!(session.must_fail("SELECT k FROM twin.sbtest1"), 1054);
+    for sql in [
+        "SELECT * FROM {}.sbtest1 ORDER BY id",
+        "SELECT k, COUNT(*) FROM {}.sbtest1 GROUP BY k ORDER BY k",
+        "SELECT id FROM {}.sbtest1 WHERE k BETWEEN 900 AND 1100 ORDER BY k, id",
+    ] {
+        let [is, should] = [(&mut through, "twin"), (&mut session, "plain")]
+            .map(|(session, database)| session.text(&sql.replace("{}", database)).unwrap());
+        let differing: Vec<_> = is
+            .lines()
+            .zip(should.lines())
+            .filter(|(a, b)| a != b)
+            .take(3)
+            .collect();
+        assert!(
+            !should.is_empty() && is == should,
+            "{sql}: {} and {} rows, {differing:?}",
+            is.lines().count(),
+            should.lines().count()
+        );
+    }
+    // Every transaction puts back what it deletes.
+    let rows = through
+        .text("SELECT id, k, c, pad FROM sbtest.sbtest1")
+        .unwrap();
+    assert_eq!(rows.lines().count(), ROWS as usize);
+    let mut middle = 0;
+    for row in rows.lines() {
+        let cells: Vec<&str> = row.split('\t').collect();
+        assert!(cells[2].len() == 119 && cells[3].len() == 59, "{row}");
+        let k: u32 = cells[1].parse().expect("a number");
+        middle += u32::from((900..=1100).contains(&k));
+    }
+    let found = through.text("SELECT COUNT(*) FROM sbtest.sbtest1 WHERE k BETWEEN 900 AND 1100");
+    assert_eq!(found.unwrap(), middle.to_string());
+    proxy.assert_healthy();
+}
+
+fn results_that_begin_with_null_are_right_while_tables_are_switched(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let mut proxy = Proxy::start(&server, "");
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), n INT)");
+    for id in 0..60 {
+        // First NULL in both, then in one, then in none.
+        let value = |from: i32| match id >= from {
+            true => format!("'value {id}'"),
+            false => "NULL".to_owned(),
+        };
+        session.must(&format!(
+            "INSERT INTO app.t VALUES ({id}, {}, {}, {id})",
+            value(20),
+            value(40)
+        ));
+    }
+    let sql = "SELECT id, a, b, n FROM app.t ORDER BY id";
+    let expected = session.text(sql).unwrap();
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--drop-old", "--encrypt", "a: eq; b:; n: range"],
+    );
+    let reader = |is_text: bool| {
+        let (port, expected) = (proxy.port(), &expected);
+        move |goes_on: &dyn Fn() -> bool| {
+            let mut through = Session::open(port, "root", "", None);
+            let mut reads = 0;
+            while goes_on() {
+                let rows = match is_text {
+                    true => through.text(sql),
+                    false => through.execute_text(sql, ()),
+                };
+                assert_eq!(&rows.unwrap(), expected);
+                reads += 1;
+            }
+            reads
+        }
+    };
+    let mut reads = [0; 2];
+    beside(
+        || {
+            for _ in 0..4 {
+                must_migrate(&server, Some(&proxy), &["app.t", "--drop-old", "--rebuild"]);
+            }
+        },
+        |goes_on| {
+            // Whether it goes on is asked in this thread, so the other reader gets an answer of its own.
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| reader(false)(&|| !over.load(Ordering::Relaxed)));
+                reads[0] = reader(true)(goes_on);
+                over.store(true, Ordering::Relaxed);
+                reads[1] = other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            });
+        },
+    );
+    assert!(reads.iter().all(|&reads| reads > 10), "{reads:?}");
+    proxy.assert_healthy();
+}

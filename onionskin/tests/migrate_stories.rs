@@ -1,0 +1,413 @@
+//! Stories of tables: each is changed while it is written, and must then be what it would have been with ALTER TABLE.
+//!
+//! Which cases matter is known from what other tools for this purpose test; every story is told in our own words.
+
+mod support;
+use support::*;
+
+on_both_servers!(
+    stories_end_as_with_alter_table,
+    what_no_tool_should_try_is_refused
+);
+
+/// A table `t`, statements before and during the migration, and the change.
+struct Story {
+    name: &'static str,
+    columns: &'static str,
+    before: &'static [&'static str],
+    during: &'static [&'static str],
+    change: &'static str,
+}
+
+const STORIES: &[Story] = &[
+    Story {
+        name: "an AUTO_INCREMENT column holds zero",
+        columns: "id INT AUTO_INCREMENT PRIMARY KEY, v INT",
+        before: &[
+            "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+            "INSERT INTO t VALUES (0, 23), (1, 1)",
+        ],
+        during: &[
+            "UPDATE t SET v = 24 WHERE id = 0",
+            "INSERT INTO t VALUES (7, 7)",
+        ],
+        change: "ADD COLUMN w INT",
+    },
+    Story {
+        name: "bits are added and changed",
+        columns: "id INT PRIMARY KEY, a BIT NOT NULL, b BIT(10)",
+        before: &["INSERT INTO t VALUES (1, b'1', b'1010101010'), (2, b'0', NULL)"],
+        during: &[
+            "UPDATE t SET a = b'0', b = b'1' WHERE id = 1",
+            "INSERT INTO t VALUES (3, b'1', b'0')",
+        ],
+        change: "ADD COLUMN c BIT(1) NOT NULL DEFAULT b'1', MODIFY a BIT(3) NOT NULL",
+    },
+    Story {
+        name: "the key has several columns, one of them a text",
+        columns: "a INT NOT NULL, b VARCHAR(20) CHARACTER SET latin1 NOT NULL, ts TIMESTAMP(3) NOT NULL DEFAULT '2020-01-01 00:00:00', v INT, PRIMARY KEY (b, a, ts)",
+        before: &[
+            "INSERT INTO t VALUES (1, 'x', '2020-03-29 02:30:00.5', 1), (1, 'X y', '2020-10-25 02:30:00', 2), (2, '', '2021-01-01', 3)",
+        ],
+        during: &[
+            "UPDATE t SET b = 'ä' WHERE a = 2",
+            "DELETE FROM t WHERE b = 'x'",
+            "INSERT INTO t VALUES (9, 'ß', '2022-01-01', 1)",
+        ],
+        change: "ADD COLUMN w VARCHAR(10) DEFAULT 'ü', ADD INDEX (v)",
+    },
+    Story {
+        name: "dates that are none",
+        columns: "id INT PRIMARY KEY, d DATE NOT NULL, dt DATETIME(6) NOT NULL, ts TIMESTAMP NULL",
+        before: &[
+            "SET sql_mode = 'ALLOW_INVALID_DATES'",
+            "INSERT INTO t VALUES (1, '0000-00-00', '0000-00-00', NULL), (2, '2020-02-31', '2020-01-00 10:00:00.000001', '1999-12-31 23:59:59')",
+        ],
+        during: &[
+            "UPDATE t SET dt = '2021-00-00' WHERE id = 1",
+            "INSERT INTO t VALUES (3, '2020-00-10', '0000-00-00 00:00:00', NULL)",
+        ],
+        change: "ADD INDEX (d), ADD COLUMN w INT NOT NULL",
+    },
+    Story {
+        name: "a time is written in one zone and becomes a date without one",
+        columns: "id INT PRIMARY KEY, dt DATETIME, ts TIMESTAMP NULL",
+        before: &[
+            "SET time_zone = '+05:00'",
+            "INSERT INTO t VALUES (1, '2020-01-01 00:00:00', '2020-01-01 00:00:00')",
+        ],
+        during: &[
+            "SET time_zone = '-08:00'",
+            "INSERT INTO t VALUES (2, '2020-06-01 00:00:00', '2020-06-01 00:00:00')",
+            "UPDATE t SET ts = '2021-01-01 00:00:00' WHERE id = 1",
+            "SET time_zone = '+00:00'",
+        ],
+        change: "MODIFY dt DATETIME(3), ADD INDEX (ts)",
+    },
+    Story {
+        name: "decimals grow and keep their digits",
+        columns: "id INT PRIMARY KEY, d DECIMAL(5,2) NOT NULL, e DECIMAL(30,10)",
+        before: &[
+            "INSERT INTO t VALUES (1, 999.99, -0.0000000001), (2, -0.01, 12345678901234567890.0123456789)",
+        ],
+        during: &[
+            "UPDATE t SET d = -999.99 WHERE id = 2",
+            "INSERT INTO t VALUES (3, 0, NULL)",
+        ],
+        change: "MODIFY d DECIMAL(7,2) NOT NULL, ADD INDEX (e)",
+    },
+    Story {
+        name: "an ENUM and a SET gain members in the middle",
+        columns: "id INT PRIMARY KEY, e ENUM('red','green') NOT NULL DEFAULT 'red', s SET('a','b')",
+        before: &["INSERT INTO t VALUES (1, 'red', 'a'), (2, 'green', 'a,b'), (3, 'green', '')"],
+        during: &[
+            "UPDATE t SET e = 'red', s = NULL WHERE id = 2",
+            "INSERT INTO t VALUES (4, 'green', 'b')",
+        ],
+        change: "MODIFY e ENUM('red','orange','green') NOT NULL DEFAULT 'orange', MODIFY s SET('0','a','b')",
+    },
+    Story {
+        name: "an ENUM becomes a text",
+        columns: "id INT PRIMARY KEY, e ENUM('red','green','grün') CHARACTER SET utf8mb4 NOT NULL",
+        before: &["INSERT INTO t VALUES (1, 'red'), (2, 'grün')"],
+        during: &[
+            "UPDATE t SET e = 'green' WHERE id = 1",
+            "INSERT INTO t VALUES (3, 'red')",
+        ],
+        change: "MODIFY e VARCHAR(20) CHARACTER SET utf8mb4 NOT NULL",
+    },
+    Story {
+        name: "computed columns, stored, virtual and indexed",
+        columns: "id INT PRIMARY KEY, a INT NOT NULL, s INT AS (a * 2) STORED, v INT AS (a + 1) VIRTUAL, UNIQUE (s), KEY (v)",
+        before: &["INSERT INTO t (id, a) VALUES (1, 10), (2, 20), (3, 30)"],
+        during: &[
+            "UPDATE t SET a = 11 WHERE id = 1",
+            "DELETE FROM t WHERE id = 2",
+            "INSERT INTO t (id, a) VALUES (4, 20)",
+        ],
+        change: "ADD COLUMN w INT AS (a + 3) STORED, DROP COLUMN v",
+    },
+    Story {
+        name: "points on a map",
+        columns: "id INT PRIMARY KEY, g GEOMETRY, p POINT NOT NULL",
+        before: &[
+            "INSERT INTO t VALUES (1, ST_GeomFromText('LINESTRING(0 0, 1 1.5)'), ST_GeomFromText('POINT(1 2)')), (2, NULL, ST_GeomFromText('POINT(-1 0)'))",
+        ],
+        during: &[
+            "UPDATE t SET g = ST_GeomFromText('POINT(7 7)') WHERE id = 2",
+            "INSERT INTO t VALUES (3, NULL, ST_GeomFromText('POINT(0 0)'))",
+        ],
+        change: "ADD COLUMN w INT, MODIFY id BIGINT",
+    },
+    Story {
+        name: "JSON keeps its numbers and its text",
+        columns: "id INT PRIMARY KEY, j JSON",
+        before: &[
+            r#"INSERT INTO t VALUES (1, '{"a": 1.0, "b": [null, "ü"], "c": 1e100}'), (2, 'null'), (3, NULL)"#,
+        ],
+        during: &[
+            r#"UPDATE t SET j = JSON_SET(j, '$.a', 2) WHERE id = 1"#,
+            "INSERT INTO t VALUES (4, '[]')",
+        ],
+        change: "ADD COLUMN w JSON, ADD COLUMN n INT",
+    },
+    Story {
+        name: "names are reserved words, with quotes and spaces",
+        columns: "`select` INT NOT NULL, `from` VARCHAR(10), `a ``b` INT, `group` INT, PRIMARY KEY (`select`), KEY `order` (`from`)",
+        before: &["INSERT INTO t VALUES (1, 'x', 2, 3), (2, 'y', NULL, 4)"],
+        during: &[
+            "UPDATE t SET `select` = 5 WHERE `select` = 1",
+            "INSERT INTO t VALUES (3, 'z', 0, 0)",
+        ],
+        change: "ADD COLUMN `where` INT DEFAULT 1, DROP INDEX `order`, ADD INDEX `by` (`group`)",
+    },
+    Story {
+        name: "latin1 and gbk hold what utf8 spells differently",
+        columns: "id INT PRIMARY KEY, l VARCHAR(20) CHARACTER SET latin1, g VARCHAR(20) CHARACTER SET gbk, u TEXT CHARACTER SET utf8mb4",
+        before: &[
+            "INSERT INTO t VALUES (1, 'Grüße €', '中文', '😀'), (2, x'e4f6', _gbk x'bf5c', 'e\u{301}')",
+        ],
+        during: &[
+            "UPDATE t SET l = 'é', g = '汉' WHERE id = 2",
+            "INSERT INTO t VALUES (3, '', '', '')",
+        ],
+        change: "MODIFY l VARCHAR(20) CHARACTER SET utf8mb4, MODIFY g TEXT CHARACTER SET utf8mb4",
+    },
+    Story {
+        name: "the whole table changes its character set",
+        columns: "id INT PRIMARY KEY, a VARCHAR(20), b CHAR(5)) DEFAULT CHARSET=latin1 COMMENT=(",
+        before: &["INSERT INTO t VALUES (1, 'ä ', 'x '), (2, 'Ñ', '')"],
+        during: &[
+            "UPDATE t SET a = 'ß' WHERE id = 2",
+            "INSERT INTO t VALUES (3, 'é', 'ö')",
+        ],
+        change: "CONVERT TO CHARACTER SET utf8mb4",
+    },
+    Story {
+        name: "two unique keys exchange values",
+        columns: "a INT NOT NULL, b INT NOT NULL, v VARCHAR(10), PRIMARY KEY (a), UNIQUE (b)",
+        before: &["INSERT INTO t VALUES (1, 2, 'x'), (2, 1, 'y'), (3, 3, 'z')"],
+        during: &[
+            "UPDATE t SET b = 9 WHERE a = 1",
+            "UPDATE t SET b = 2 WHERE a = 2",
+            "UPDATE t SET b = 1 WHERE a = 1",
+            "DELETE FROM t WHERE a = 3",
+            "INSERT INTO t VALUES (4, 3, 'w')",
+        ],
+        change: "DROP PRIMARY KEY, DROP INDEX b, ADD PRIMARY KEY (b), ADD UNIQUE INDEX a (a)",
+    },
+    Story {
+        name: "a unique key without NULL stands in for a missing primary key",
+        columns: "a INT NOT NULL, b INT, c VARCHAR(10) NOT NULL, UNIQUE n (b), UNIQUE u (c, a)",
+        before: &["INSERT INTO t VALUES (1, NULL, 'x'), (2, NULL, 'x'), (3, 7, 'y')"],
+        during: &[
+            "UPDATE t SET b = 8 WHERE a = 1",
+            "UPDATE t SET b = NULL WHERE a = 3",
+            "INSERT INTO t VALUES (4, NULL, 'x')",
+        ],
+        change: "DROP INDEX n, ADD COLUMN id INT",
+    },
+    Story {
+        name: "a unique key with NULLs comes",
+        columns: "id INT PRIMARY KEY, b INT",
+        before: &["INSERT INTO t VALUES (1, NULL), (2, NULL), (3, 7)"],
+        during: &[
+            "UPDATE t SET b = 8 WHERE id = 1",
+            "INSERT INTO t VALUES (4, NULL)",
+        ],
+        change: "ADD UNIQUE INDEX (b)",
+    },
+    Story {
+        name: "columns change places and the case of their names",
+        columns: "id INT PRIMARY KEY, a INT, B VARCHAR(10), c INT",
+        before: &["INSERT INTO t VALUES (1, 2, 'x', 3)"],
+        during: &[
+            "INSERT INTO t VALUES (2, 3, 'y', 4)",
+            "UPDATE t SET a = c, c = 9 WHERE id = 1",
+        ],
+        change: "MODIFY c INT FIRST, MODIFY a INT AFTER B, MODIFY b VARCHAR(12)",
+    },
+    Story {
+        name: "spaces at the end",
+        columns: "c VARCHAR(10) COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, d CHAR(10), v TEXT",
+        before: &["INSERT INTO t VALUES ('a', 'x ', 'x '), (' a', '', ' ')"],
+        during: &[
+            "UPDATE t SET c = 'a ' WHERE c = 'a'",
+            "INSERT INTO t VALUES ('b  ', 'b  ', 'b  ')",
+        ],
+        change: "ADD COLUMN w INT",
+    },
+    Story {
+        name: "numbers lose and gain their sign and width",
+        columns: "id BIGINT UNSIGNED PRIMARY KEY, a INT UNSIGNED, b SMALLINT(4) ZEROFILL, c TINYINT",
+        before: &["INSERT INTO t VALUES (18446744073709551615, 4294967295, 7, -128), (0, 0, 0, 0)"],
+        during: &[
+            "UPDATE t SET a = 1 WHERE id = 0",
+            "UPDATE t SET id = 9223372036854775808 WHERE a = 4294967295",
+            "INSERT INTO t VALUES (5, 5, 5, 5)",
+        ],
+        change: "MODIFY a BIGINT, MODIFY b INT, MODIFY c SMALLINT",
+    },
+    Story {
+        name: "bytes, with zeros at their ends",
+        columns: "k VARBINARY(16) NOT NULL PRIMARY KEY, b BINARY(8), v BLOB",
+        before: &[
+            "INSERT INTO t VALUES (x'00', x'0100', x''), (x'0000', x'', x'00ff'), (x'ff27', NULL, NULL)",
+        ],
+        during: &[
+            "UPDATE t SET k = x'000000' WHERE k = x'00'",
+            "DELETE FROM t WHERE k = x'0000'",
+            "INSERT INTO t VALUES (x'', x'5c', x'0a')",
+        ],
+        change: "MODIFY v LONGBLOB, ADD INDEX (b)",
+    },
+    Story {
+        name: "the default comes from now, on update too",
+        columns: "id INT PRIMARY KEY, v INT, ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, dt DATETIME DEFAULT CURRENT_TIMESTAMP",
+        before: &[
+            "SET timestamp = 1600000000",
+            "INSERT INTO t (id, v) VALUES (1, 1), (2, 2)",
+        ],
+        during: &[
+            "SET timestamp = 1600000100",
+            "UPDATE t SET v = 3 WHERE id = 1",
+            "INSERT INTO t (id, v) VALUES (3, 3)",
+            "SET timestamp = DEFAULT",
+        ],
+        change: "ADD COLUMN w INT DEFAULT 5",
+    },
+];
+
+fn stories_end_as_with_alter_table(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut control = server.connect();
+    for (n, story) in STORIES.iter().enumerate() {
+        let databases = [format!("app{n}"), format!("twin{n}")];
+        let mut sessions = databases.clone().map(|database| {
+            control.must(&format!("CREATE DATABASE {database} CHARACTER SET utf8mb4"));
+            Session::open(server.port(), "root", "", Some(&database))
+        });
+        let definition = match story.columns.strip_suffix(" COMMENT=(") {
+            Some(columns) => format!("CREATE TABLE t ({columns}"),
+            None => format!("CREATE TABLE t ({})", story.columns),
+        };
+        for session in &mut sessions {
+            session.must(&definition);
+            story.before.iter().for_each(|sql| drop(session.must(sql)));
+        }
+        let table = format!("{}.t", databases[0]);
+        let text = must_migrate(
+            &server,
+            None,
+            &[&table, "--alter", story.change, "--cut-over", "postpone"],
+        );
+        assert!(text.contains(" 0 repaired"), "{}: {text}", story.name);
+        for session in &mut sessions {
+            story.during.iter().for_each(|sql| drop(session.must(sql)));
+        }
+        let text = must_migrate(&server, None, &[&table, "--resume", "--drop-old"]);
+        assert!(text.contains(" 0 repaired"), "{}: {text}", story.name);
+        let [session, twin] = &mut sessions;
+        twin.must(&format!("ALTER TABLE t {}", story.change));
+        for session in [&mut *session, &mut *twin] {
+            session.must("SET time_zone = '+00:00', NAMES binary");
+        }
+        let shown = |session: &mut Session| {
+            let columns = session
+                .text("SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 't' ORDER BY ORDINAL_POSITION")
+                .unwrap();
+            // As bytes, but for lists, whose numbers matter.
+            let list: Vec<String> = columns
+                .lines()
+                .map(|name| format!("HEX(`{0}`), `{0}` + 0", name.replace('`', "``")))
+                .collect();
+            let list = list.join(", ");
+            let is_map = story.columns.contains("POINT");
+            let list = if is_map {
+                "id, HEX(g), HEX(p), w".to_owned()
+            } else {
+                list
+            };
+            let rows = session
+                .text(&format!("SELECT {list} FROM t ORDER BY 1, 2, 3"))
+                .unwrap();
+            let definition = session.text("SHOW CREATE TABLE t").unwrap();
+            (rows, definition)
+        };
+        let (is, should) = (shown(session), shown(twin));
+        assert_eq!(is, should, "{}", story.name);
+        assert!(!is.0.is_empty(), "{}", story.name);
+    }
+}
+
+fn what_no_tool_should_try_is_refused(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    for (name, columns, change, reason) in [
+        (
+            "nullable",
+            "a INT, b INT, UNIQUE (a)",
+            "ADD COLUMN c INT",
+            "no primary or unique key",
+        ),
+        (
+            "float",
+            "a FLOAT NOT NULL PRIMARY KEY",
+            "ADD COLUMN c INT",
+            "no primary or unique key",
+        ),
+        (
+            "list",
+            "e ENUM('a','b') NOT NULL PRIMARY KEY",
+            "ADD COLUMN c INT",
+            "no primary or unique key",
+        ),
+        (
+            "keyless",
+            "a INT PRIMARY KEY, b INT",
+            "DROP PRIMARY KEY",
+            "no primary or unique key",
+        ),
+        (
+            "unrelated",
+            "a INT NOT NULL PRIMARY KEY, b INT NOT NULL",
+            "DROP PRIMARY KEY, ADD PRIMARY KEY (b)",
+            "no primary or unique key",
+        ),
+        (
+            "rename",
+            "a INT PRIMARY KEY, b INT",
+            "CHANGE COLUMN b c INT",
+            "RENAME COLUMN",
+        ),
+        (
+            "prefix",
+            "v VARCHAR(50) NOT NULL, UNIQUE (v(5))",
+            "ADD COLUMN c INT",
+            "no primary or unique key",
+        ),
+        (
+            "place",
+            "a INT PRIMARY KEY",
+            "ADD COLUMN p POINT NOT NULL",
+            "without a default",
+        ),
+        (
+            "numbers",
+            "a INT PRIMARY KEY",
+            "ADD COLUMN n INT NOT NULL AUTO_INCREMENT, ADD UNIQUE (n)",
+            "AUTO_INCREMENT",
+        ),
+    ] {
+        session.must(&format!("CREATE TABLE {name} ({columns})"));
+        let text = must_not_migrate(&server, None, &[&format!("app.{name}"), "--alter", change]);
+        assert!(text.contains(reason), "{name}: {text}");
+    }
+    assert!(!session.text("SHOW TABLES").unwrap().contains("onionskin"));
+}

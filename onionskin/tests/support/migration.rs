@@ -1,0 +1,73 @@
+//! `onionskin migrate` as a user calls it.
+
+use super::{Binlog, Kind, Proxy, Server, ServerOptions};
+use std::process::{Child, Command, Stdio};
+
+/// A server that logs rows; `None` where it could not be installed.
+pub fn logging_server(kind: Kind, extra: &[&str]) -> Option<Server> {
+    let options = ServerOptions {
+        binlog: Some(Binlog::Row),
+        extra: extra.iter().copied().map(str::to_owned).collect(),
+        ..ServerOptions::default()
+    };
+    Server::start(kind, options)
+}
+
+/// `onionskin migrate` for a server; with a proxy, under its configuration.
+pub fn migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> Command {
+    migrate_at(&server.address(), proxy, arguments)
+}
+
+/// The same for the server behind an address.
+pub fn migrate_at(address: &str, proxy: Option<&Proxy>, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+    command.args(["migrate", "--backend", address]);
+    if let Some(proxy) = proxy {
+        command.arg("-c").arg(proxy.folder().join("onionskin.toml"));
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it; returns whether it succeeded, and all that it printed.
+pub fn run_migration(mut command: Command) -> (bool, String) {
+    let output = command.output().expect("onionskin runs");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+/// Runs a migration that must succeed; returns what it printed.
+pub fn must_migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
+    let (succeeded, text) = run_migration(migrate(server, proxy, arguments));
+    assert!(succeeded, "{arguments:?}: {text}");
+    text
+}
+
+/// Runs a migration that must fail; returns what it printed.
+pub fn must_not_migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> String {
+    let (succeeded, text) = run_migration(migrate(server, proxy, arguments));
+    assert!(!succeeded, "{arguments:?}: {text}");
+    text
+}
+
+/// Starts a migration whose output is kept for [`end_of_migration`].
+pub fn start_migration(mut command: Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("onionskin runs")
+}
+
+/// Waits for its end; returns whether it succeeded, and all that it printed.
+pub fn end_of_migration(child: Child) -> (bool, String) {
+    let output = child.wait_with_output().expect("onionskin ends");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
