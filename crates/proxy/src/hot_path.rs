@@ -1,7 +1,7 @@
 //! A session on a stage: its client and its server are the other ends of two pairs of sockets, held by whoever measures.
 //!
 //! What the server will answer is written before the command, so one thread plays all three parts, nothing waits, and
-//! the instructions of a turn are the same every time. `examples/hot_paths.rs` runs the statements of sysbench on it,
+//! the instructions of a turn are the same every time. `examples/hot_paths` runs the statements of sysbench on it,
 //! and `tests/instruction_counts.rs` counts them under callgrind. The session is the real one: the stage only
 //! spares it the login and the look-up of tables.
 //!
