@@ -129,7 +129,14 @@ fn program() -> PathBuf {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--locked", "--offline", "--profile", "ci"])
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--offline",
+                "--profile",
+                "ci",
+            ])
             .args(["-p", "onionskin-proxy", "--example", "hot_paths"])
             .arg("--target-dir")
             .arg(profile().parent().expect("target"))
