@@ -17,6 +17,7 @@ on_both_servers!(
     backups_hold_a_switch_up_and_no_more,
     an_old_snapshot_never_shows_a_part_of_the_rows,
     the_old_table_is_kept_for_a_way_back,
+    connections_of_our_own_use_tls,
     a_change_of_a_protected_column_names_the_command_that_makes_it,
 );
 
@@ -504,4 +505,29 @@ fn a_change_of_a_protected_column_names_the_command_that_makes_it(kind: Kind) {
             .unwrap(),
         "4"
     );
+}
+
+fn connections_of_our_own_use_tls(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table(&server, 100);
+    session.must("SET GLOBAL require_secure_transport = ON");
+    let text = must_not_migrate(&server, None, &["app.t", "--rebuild"]);
+    assert!(
+        text.contains("secure transport") || text.contains("insecure transport"),
+        "{text}"
+    );
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--encrypt", "v: eq", "--drop-old"],
+    );
+    let listed = must_migrate(&server, Some(&proxy), &["--status"]);
+    assert_eq!(listed, "");
+    assert_eq!(session.text("SELECT COUNT(`v$enc`) FROM t").unwrap(), "100");
 }
