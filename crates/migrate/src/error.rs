@@ -101,6 +101,14 @@ impl MigrateError {
         move |source| Self::Sql { doing, source }
     }
 
+    /// Whether a statement waited for somebody else's lock for too long.
+    pub(crate) fn waited_in_vain(&self) -> bool {
+        match self {
+            Self::Sql { source, .. } | Self::Rows(RowError::Sql(source)) => source.waited_in_vain(),
+            _ => false,
+        }
+    }
+
     /// Whether trying again without another request cannot help.
     pub fn is_about_the_request(&self) -> bool {
         matches!(self, Self::Refused { .. } | Self::Request(_))

@@ -133,7 +133,12 @@ impl Switch<'_> {
         let renamer = match self.family {
             Family::MySql => None,
             Family::MariaDb => {
-                self.make_sentry(&mut locker)?;
+                if let Err(error) = self.make_sentry(&mut locker) {
+                    return match error.waited_in_vain() {
+                        true => Ok(Attempt::Again(format!("definitions are held up: {error}"))),
+                        false => Err(error),
+                    };
+                }
                 Some(self.session(engine)?)
             }
         };
