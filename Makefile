@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz bench bench-backup bench-migrate bench-quick performance nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate performance nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +26,19 @@ lint: ## format and lints only
 fuzz: ## coverage-guided fuzzing of every decoder (nightly Rust, cargo-fuzz); SECONDS_EACH=60
 	@scripts/fuzz.sh $(SECONDS_EACH)
 
-bench: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
+mariadb-tests: ## MariaDB's own test files, statement by statement, on a plain server and with every column protected
+	@scripts/install-deps.sh tests
+	@scripts/mariadb-tests.sh
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
+
+orm-suites: ## test suites of Django and SQLAlchemy on a plain server and through the proxy
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/orm_suites.py
+
+bench: bench-proxy bench-backup bench-migrate ## the speed of all parts, each next to what else there is; takes hours
+
+bench-proxy: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench.py $(BENCH)
@@ -56,8 +68,11 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	@scripts/install-deps.sh tests
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
 	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=50000 $(CARGO) test --locked --profile ci -p onionskin --test differential
+	scripts/mariadb-tests.sh
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/orm_suites.py
 	python3 scripts/bench.py
 	rm -rf target/bench-nightly
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out target/bench-nightly

@@ -6,6 +6,7 @@
 //! sealed column where none was expected), and again when it was last looked at more than
 //! [`RECHECK`] ago. Any real difference moves the generation on and with it every cached plan.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,6 +125,10 @@ impl Account {
     }
 
     /// Looks tables up at the server. Returns whether anything is different from before.
+    ///
+    /// Each name is asked for as it stands and in lower case, because `lower_case_table_names` decides which of them the server
+    /// means: a table in exactly these letters comes first, any other that differs in case alone counts as well. So a table
+    /// may be taken for a protected one whose name it nearly has, and never the other way round.
     pub fn look_up(
         &self,
         server: &mut Server,
@@ -140,8 +145,11 @@ impl Account {
                 names.iter().partition(|n| n.starts_with(COLLATION));
             let mut found = Vec::new();
             if !real.is_empty() {
-                let rows = server.rows(catalog_query(database, &real).as_bytes())?;
-                found = tables(&rows, keys)?;
+                for (database, real) in spellings(database, &real) {
+                    let real: Vec<&str> = real.iter().map(|n| &**n).collect();
+                    let rows = server.rows(catalog_query(&database, &real).as_bytes())?;
+                    found.extend(tables(&rows, keys)?);
+                }
             }
             let mut defaults = HashMap::new();
             for name in collations {
@@ -152,9 +160,11 @@ impl Account {
             let now = self.now();
             let mut tables = self.tables.write();
             for name in names {
-                let table = defaults
-                    .get(name)
-                    .or_else(|| found.iter().find(|t| t.name.eq_ignore_ascii_case(name)));
+                let table = defaults.get(name).or_else(|| {
+                    let exact = |t: &&Table| t.name == name && t.database == database;
+                    let nearly = |t: &&Table| t.name.eq_ignore_ascii_case(name);
+                    found.iter().find(exact).or(found.iter().find(nearly))
+                });
                 let key = (database.to_string(), name.to_string());
                 if let Some(entry) = tables.get(&key)
                     && entry.table.as_deref() == table
@@ -181,9 +191,12 @@ impl Account {
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
-        self.tables
-            .write()
-            .retain(|key, _| !names.iter().any(|name| name == key || name.1 == key.0));
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        self.tables.write().retain(|(database, table), _| {
+            !names
+                .iter()
+                .any(|(d, name)| (same(d, database) && same(name, table)) || same(name, database))
+        });
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -233,7 +246,7 @@ impl Account {
 
 impl Catalog for Account {
     fn table(&self, database: &str, name: &str) -> Known {
-        let key = (database.to_ascii_lowercase(), name.to_ascii_lowercase());
+        let key = (database.to_owned(), name.to_owned());
         match self.tables.read().get(&key) {
             None => Known::Unknown,
             Some(entry) => match &entry.table {
@@ -314,6 +327,31 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     }
     let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
     Ok(tables_from_rows(parsed, verify))
+}
+
+/// What to ask for: the names as they stand, and in lower case where that is something else.
+fn spellings<'a>(database: &'a str, names: &[&'a str]) -> Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)> {
+    let has_upper = |text: &str| text.chars().any(char::is_uppercase);
+    let lower = || {
+        let names = names.iter().filter(|n| has_upper(n));
+        names.map(|n| Cow::Owned(n.to_lowercase()))
+    };
+    let as_given = names.iter().map(|n| Cow::Borrowed(*n));
+    let mut asked: Vec<(Cow<str>, Vec<Cow<str>>)> =
+        vec![(Cow::Borrowed(database), as_given.chain(lower()).collect())];
+    if has_upper(database) {
+        let all = names.iter().map(|n| Cow::Owned(n.to_lowercase())).collect();
+        asked.push((Cow::Owned(database.to_lowercase()), all));
+    }
+    // Names of databases and tables are in the basic plane; servers refuse to compare others with them.
+    let possible = |name: &str| name.chars().all(|c| c <= '\u{ffff}');
+    for (_, names) in &mut asked {
+        names.retain(|n| possible(n));
+        names.sort_unstable();
+        names.dedup();
+    }
+    asked.retain(|(database, names)| possible(database) && !names.is_empty());
+    asked
 }
 
 /// The default collation of a database or of a table, as [`COLLATION`] says.

@@ -87,10 +87,7 @@ struct Loaded(
 
 impl Catalog for Loaded {
     fn table(&self, database: &str, name: &str) -> Known {
-        match self
-            .0
-            .get(&(database.to_ascii_lowercase(), name.to_ascii_lowercase()))
-        {
+        match self.0.get(&(database.to_owned(), name.to_owned())) {
             None => Known::Unknown,
             Some(None) => Known::Absent,
             Some(Some(table)) => Known::Table(std::sync::Arc::clone(table)),

@@ -31,6 +31,7 @@ pub(super) fn table_collation(
 ) -> Planned<Option<String>> {
     let mut r = Reader::over(request, tokens, options);
     let (mut charset, mut collation) = (None, None);
+    let bad = || Refusal::new(&errors::DEFINITION, "the name of its character set");
     while !r.done() {
         if r.eat("charset")
             || (r.is("character") && {
@@ -39,10 +40,10 @@ pub(super) fn table_collation(
             })
         {
             r.eat_punct(b'=');
-            charset = r.name();
+            charset = Some(r.name_or_string().ok_or_else(bad)?);
         } else if r.eat("collate") {
             r.eat_punct(b'=');
-            collation = r.name();
+            collation = Some(r.name_or_string().ok_or_else(bad)?);
         } else {
             r.at += 1;
         }

@@ -92,10 +92,13 @@ pub(super) fn column_definition(
                     return Err(attribute("CHARACTER SET"));
                 }
             }
-            charset = Some(r.name().ok_or_else(|| attribute("CHARACTER SET"))?);
+            charset = Some(
+                r.name_or_string()
+                    .ok_or_else(|| attribute("CHARACTER SET"))?,
+            );
         } else if r.eat("collate") {
             r.eat_punct(b'=');
-            collation = Some(r.name().ok_or_else(|| attribute("COLLATE"))?);
+            collation = Some(r.name_or_string().ok_or_else(|| attribute("COLLATE"))?);
         } else if r.eat("binary") {
             binary_text = true;
         } else if r.eat("not") {

@@ -57,6 +57,24 @@ impl<'a> Reader<'a> {
         Some(name)
     }
 
+    /// The name of a character set or a collation, which may be a string as well. `None` if it is neither, or is written
+    /// with escapes.
+    pub(super) fn name_or_string(&mut self) -> Option<String> {
+        if let Some(name) = self.name() {
+            return Some(name);
+        }
+        let token = self.token()?;
+        let text = std::str::from_utf8(token.text(self.sql())).ok()?;
+        let inner = text.get(1..text.len().checked_sub(1)?)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !text.starts_with(['\'', '"']) || !inner.chars().all(plain) {
+            return None;
+        }
+        let inner = inner.to_owned();
+        self.at += 1;
+        Some(inner)
+    }
+
     pub(super) fn done(&self) -> bool {
         self.at >= self.end
     }

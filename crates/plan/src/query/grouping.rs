@@ -3,19 +3,21 @@
 //! The rules of SQL differ: in ORDER BY an alias hides a column of the same name, in GROUP BY the
 //! column hides the alias.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    Expr, Function, GroupByExpr, Ident, JoinOperator, SelectItem, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, Function, GroupByExpr, Ident, JoinOperator, SelectItem, TableFactor,
+    TableWithJoins, UnaryOperator, visit_expressions,
 };
 
 use crate::errors;
 use crate::lex::LiteralKind;
-use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem};
+use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::predicate::{equality, exact_order, no_order};
-use crate::scope::Scope;
+use crate::query::finish::aggregate_of;
+use crate::scope::{Resolved, Scope};
 
 impl Planner<'_> {
     /// `GROUP BY`; returns the protected columns in it.
@@ -32,7 +34,8 @@ impl Planner<'_> {
         for key in keys {
             if let Some((range, column)) = self.key_column(key, projection, scope, false)? {
                 let name = equality(&column)?.0.to_string();
-                self.edit_sql(range, self.reference(&column, scope, &name));
+                let text = self.physical_key(key, &column, projection, scope, &name);
+                self.edit_sql(range, text);
                 grouped.push(column);
             } else {
                 self.scan_key(key, scope)?;
@@ -74,7 +77,7 @@ impl Planner<'_> {
         }
         if let Some((
             range,
-            crate::plan::Source::Literal {
+            Source::Literal {
                 index,
                 negative: false,
             },
@@ -143,8 +146,122 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn having(&mut self, condition: &Expr, scope: &Scope) -> Planned<()> {
+    /// What stands in the place of a key's last name, or of its position: the physical column, from the source that the
+    /// key means. A table that is joined to itself has two, and an alias or a position stands for one of them.
+    fn physical_key(
+        &self,
+        key: &Expr,
+        column: &ColumnUse,
+        projection: &[SelectItem],
+        scope: &Scope,
+        physical: &str,
+    ) -> String {
+        let by_name = |name: &Ident| {
+            projection.iter().find_map(|item| match item {
+                SelectItem::ExprWithAlias { expr, alias }
+                    if alias.value.eq_ignore_ascii_case(&name.value) =>
+                {
+                    Some(expr)
+                }
+                _ => None,
+            })
+        };
+        let meant = match key {
+            // a name that the statement qualified stays qualified
+            Expr::CompoundIdentifier(_) => return quoted(physical),
+            Expr::Identifier(name) => by_name(name),
+            // a position: the parser sees no numbers
+            _ => match self.constant(key) {
+                Some((_, Source::Literal { index, .. })) => {
+                    let literal = self.request.template.literals[index];
+                    let text = std::str::from_utf8(literal.text(self.sql())).unwrap_or_default();
+                    let position = text.parse::<usize>().ok().and_then(|p| p.checked_sub(1));
+                    match position.and_then(|i| projection.get(i)) {
+                        Some(
+                            SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. },
+                        ) => Some(e),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            },
+        };
+        match meant {
+            Some(Expr::CompoundIdentifier(parts)) => {
+                let source = parts[..parts.len() - 1].iter().map(|p| quoted(&p.value));
+                let source: Vec<String> = source.collect();
+                format!("{}.{}", source.join("."), quoted(physical))
+            }
+            _ => self.reference(column, scope, physical),
+        }
+    }
+
+    /// `HAVING`. Servers look its names up in the select list and in GROUP BY, where a protected column goes by another
+    /// name: what it says of one, outside of aggregates, must be about the very token that is grouped by.
+    pub(super) fn having(
+        &mut self,
+        condition: &Expr,
+        grouped: &[ColumnUse],
+        scope: &Scope,
+    ) -> Planned<()> {
+        self.having_names(condition, grouped, scope)?;
         self.scan(condition, scope)
+    }
+
+    fn having_names(
+        &mut self,
+        condition: &Expr,
+        grouped: &[ColumnUse],
+        scope: &Scope,
+    ) -> Planned<()> {
+        let (one, physical): (&Expr, fn(&ColumnUse) -> Option<&str>) = match condition {
+            Expr::Nested(e)
+            | Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr: e,
+            } => return self.having_names(e, grouped, scope),
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::And | BinaryOperator::Or,
+                right,
+            } => {
+                self.having_names(left, grouped, scope)?;
+                return self.having_names(right, grouped, scope);
+            }
+            Expr::BinaryOp { left, op, right } => {
+                let by_equality = matches!(
+                    op,
+                    BinaryOperator::Eq | BinaryOperator::NotEq | BinaryOperator::Spaceship
+                );
+                let column = match protected_names(right, scope).is_empty() {
+                    true => left,
+                    false => right,
+                };
+                let physical: fn(&ColumnUse) -> Option<&str> = match by_equality {
+                    true => |c| equality(c).ok().map(|e| e.0),
+                    false => exact_order,
+                };
+                (column, physical)
+            }
+            Expr::InList { expr, .. } => (expr, |c| equality(c).ok().map(|e| e.0)),
+            Expr::Between { expr, .. } => (expr, exact_order),
+            _ => (condition, |_| None),
+        };
+        let names = protected_names(condition, scope);
+        let Some(first) = names.first() else {
+            return Ok(());
+        };
+        let is_column = matches!(one, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let is_grouped = grouped.iter().any(|g| {
+            Arc::ptr_eq(&g.table, &first.table)
+                && g.index == first.index
+                && physical(g).is_some_and(|p| equality(g).is_ok_and(|e| e.0 == p))
+        });
+        if names.len() > 1 || !is_column || !is_grouped {
+            let about = format!("{} in HAVING, which does not group by it so", first.path());
+            return refuse(&errors::GROUPING, about);
+        }
+        Ok(())
     }
 
     pub(super) fn order_key(
@@ -157,13 +274,7 @@ impl Planner<'_> {
             let name = exact_order(&column)
                 .ok_or_else(|| no_order(&column))?
                 .to_string();
-            // a name that the statement qualified stays qualified
-            let qualified = matches!(key, Expr::CompoundIdentifier(_));
-            let text = if qualified {
-                quoted(&name)
-            } else {
-                self.reference(&column, scope, &name)
-            };
+            let text = self.physical_key(key, &column, projection, scope, &name);
             self.edit_sql(range, text);
             return Ok(());
         }
@@ -197,6 +308,37 @@ impl Planner<'_> {
             Some((argument, _)) => self.column_of(argument, scope),
             None => Ok(None),
         }
+    }
+}
+
+/// The protected columns that an expression names outside of aggregates.
+fn protected_names(expr: &Expr, scope: &Scope) -> Vec<ColumnUse> {
+    let named = |expr: &Expr, found: &mut Vec<ColumnUse>| {
+        let parts: &[Ident] = match expr {
+            Expr::Identifier(name) => std::slice::from_ref(name),
+            Expr::CompoundIdentifier(parts) => parts,
+            _ => return,
+        };
+        if let Ok(Resolved::Protected(column)) = scope.resolve(parts) {
+            found.push(column);
+        }
+    };
+    let (mut all, mut within) = (Vec::new(), 0);
+    let _ = visit_expressions(expr, |e: &Expr| {
+        named(e, &mut all);
+        if aggregate_of(e).is_some() {
+            let mut inside = Vec::new();
+            let _ = visit_expressions(e, |e: &Expr| {
+                named(e, &mut inside);
+                ControlFlow::<()>::Continue(())
+            });
+            within += inside.len();
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    match all.len() == within {
+        true => Vec::new(),
+        false => all,
     }
 }
 

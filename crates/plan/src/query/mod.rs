@@ -118,6 +118,11 @@ impl Planner<'_> {
                 left,
                 right,
             } => {
+                if let Mode::Tokens(wanted) = mode {
+                    // its constants would have to become tokens of the column
+                    let about = format!("{} in a set operation", wanted.path());
+                    return refuse(&errors::UNION_OF_SEALED, about);
+                }
                 let given = self.set_operand(left, parent)?;
                 self.set_operand(right, parent)?;
                 let scope = Scope::inside(parent);

@@ -168,7 +168,7 @@ impl Planner<'_> {
         }
         let grouped = self.group_by(group_by, projection, &scope)?;
         if let Some(condition) = having {
-            self.having(condition, &scope)?;
+            self.having(condition, &grouped, &scope)?;
         }
 
         let mut given = Given {

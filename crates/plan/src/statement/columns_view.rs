@@ -5,7 +5,7 @@ use onionskin_schema::information_schema_columns;
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
-use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, refuse};
+use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
 
 /// `information_schema.columns` becomes a derived table that shows the logical columns.
 pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
@@ -58,7 +58,16 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
                 || (t.kind == TokenKind::Word && !is_clause(t.text(sql)))
         });
         if !aliased {
-            out.sql(b" AS `COLUMNS`");
+            // names in information_schema have no case, those of derived tables do
+            let qualifier = tokens.windows(2).enumerate().find(|(i, pair)| {
+                named(&pair[0], "columns")
+                    && pair[1].is(b'.')
+                    && i.checked_sub(1)
+                        .is_none_or(|before| !tokens[before].is(b'.'))
+            });
+            let name = qualifier.and_then(|(_, pair)| identifier(sql, &pair[0]));
+            let name = name.unwrap_or_else(|| "COLUMNS".into());
+            out.sql(format!(" AS {}", quoted(&name)).as_bytes());
         }
         at = tokens[last].end;
     }

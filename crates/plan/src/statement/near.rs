@@ -88,7 +88,8 @@ fn is_reserved(word: &str) -> bool {
         .is_ok()
 }
 
-/// Every `(database, name)` that an identifier of the statement may mean.
+/// Every `(database, name)` that an identifier of the statement may mean, in the statement's own letters: servers on file
+/// systems that tell `T` from `t` tell the tables apart, too.
 pub(super) fn candidates(
     request: &Request,
     tokens: &[Token],
@@ -110,10 +111,8 @@ pub(super) fn candidates(
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
         if let Some((database, table)) = named {
-            let database = database.to_ascii_lowercase();
             found.push((database.clone(), COLLATION.to_string()));
-            let table = format!("{COLLATION}{}", table.to_ascii_lowercase());
-            found.push((database, table));
+            found.push((database, format!("{COLLATION}{table}")));
         }
     }
     found.sort();
@@ -213,12 +212,12 @@ pub(super) fn collect(
             _ => None,
         };
         if let Some(qualifier) = qualifier {
-            found.push((qualifier.to_ascii_lowercase(), name.to_ascii_lowercase()));
+            found.push((qualifier, name));
         } else if let Some(database) = database
             && name.len() <= 256
             && !(token.kind == TokenKind::Word && is_reserved(&name))
         {
-            found.push((database.to_ascii_lowercase(), name.to_ascii_lowercase()));
+            found.push((database.to_owned(), name));
         }
     }
     Ok(())

@@ -31,7 +31,9 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
-    match parse(&planner.parse_text)? {
+    let mut statement = parse(&planner.parse_text)?;
+    super::aliases::name(planner, &mut statement)?;
+    match statement {
         Statement::Query(query) => {
             let given = planner.query(&query, None, Mode::Top)?;
             match given.finish {

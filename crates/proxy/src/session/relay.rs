@@ -198,13 +198,8 @@ impl Session {
         let payload = self.client.last_payload().to_vec();
         let list =
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
-        let table = String::from_utf8_lossy(list.table).to_ascii_lowercase();
-        let database = self
-            .state
-            .database
-            .clone()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let table = String::from_utf8_lossy(list.table).into_owned();
+        let database = self.state.database.clone().unwrap_or_default();
         let name = (database.clone(), table.clone());
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =

@@ -1,0 +1,164 @@
+//! What names mean: tables in capital letters, aliases, keys of GROUP BY and HAVING, as MariaDB's own test files once showed
+//! them to be misunderstood.
+
+mod support;
+
+#[path = "scratch/twins.rs"]
+#[allow(dead_code)]
+mod twins;
+
+use support::*;
+use twins::{Twins, twins};
+
+on_both_servers!(
+    tables_in_capital_letters,
+    names_in_queries,
+    constants_in_set_operations,
+    collations_as_strings,
+    tables_of_another_proxy,
+);
+
+const TABLES: &str = "
+CREATE TABLE Clients (id INT PRIMARY KEY, Name VARCHAR(20) {eq, range}, age INT {eq, range}, city VARCHAR(20) {});
+CREATE TABLE clients (id INT PRIMARY KEY, Name VARCHAR(20), age INT);
+CREATE TABLE pets (id INT PRIMARY KEY, owner INT {eq, range}, name VARCHAR(20) {eq, range})
+";
+
+fn stage(kind: Kind) -> Option<Twins> {
+    let mut twins = twins(kind, TABLES)?;
+    for sql in [
+        "INSERT INTO Clients VALUES (1, 'Xaver7q', 31, 'Bern'), (2, 'Beate', 17, 'Basel'), (3, 'Anna', 31, NULL)",
+        "INSERT INTO clients VALUES (1, 'open', 5)",
+        "INSERT INTO pets VALUES (1, 1, 'Rex'), (2, 1, 'Bello'), (3, 2, 'Rex'), (4, 9, NULL)",
+    ] {
+        twins.both(sql);
+    }
+    Some(twins)
+}
+
+fn tables_in_capital_letters(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    twins.both("UPDATE Clients SET Name = 'Xaver7qq' WHERE Name = 'Xaver7q'");
+    twins.both("INSERT INTO `Clients` (id, Name) VALUES (4, 'Xaver7qqq')");
+    twins.both("DELETE FROM app.Clients WHERE Name = 'xaver7QQQ'");
+    for sql in [
+        "SELECT * FROM Clients ORDER BY id",
+        "SELECT * FROM app.Clients WHERE Name = 'xaver7qq'",
+        "SELECT c.Name, UPPER(c.city) FROM Clients AS c ORDER BY c.id",
+        "SELECT Clients.Name, clients.Name FROM Clients, clients WHERE Clients.id = 1",
+        "SELECT * FROM clients",
+        "SELECT * FROM CLIENTS",
+        "SHOW CREATE TABLE clients",
+        "DESCRIBE Clients",
+    ] {
+        twins.compare_text(sql);
+    }
+    twins.conclude(0);
+    let log = std::fs::read_to_string(twins.behind.data_dir().join("general.log")).unwrap();
+    let leaked = log.to_lowercase().contains("xaver7q");
+    assert!(!leaked, "a protected value reached the server");
+    assert!(log.contains("open"), "the log shows the other table's");
+}
+
+fn names_in_queries(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        // HAVING without a group, and about columns that are not grouped by in this way
+        "SELECT id, age FROM Clients HAVING age > 20 ORDER BY id",
+        "SELECT age, COUNT(*) FROM Clients GROUP BY age HAVING age > 20 ORDER BY age",
+        "SELECT age, COUNT(*) FROM Clients GROUP BY age HAVING age = 31 AND COUNT(*) > 1",
+        "SELECT Name, COUNT(*) FROM Clients GROUP BY Name HAVING Name = 'ANNA'",
+        "SELECT Name, COUNT(*) FROM Clients GROUP BY Name HAVING Name > 'b' ORDER BY Name",
+        "SELECT COUNT(*) FROM pets GROUP BY name HAVING name IS NULL",
+        "SELECT name FROM pets GROUP BY name HAVING name IN ('rex', 'x')",
+        // keys with qualifiers, aliases and positions, of a table that is joined to itself
+        "SELECT pets.owner, COUNT(*) FROM pets JOIN Clients ON pets.owner <> Clients.id GROUP BY pets.owner ORDER BY pets.owner",
+        "SELECT a.name AS one, b.name AS two, COUNT(*) FROM pets a JOIN pets b ON a.owner = b.owner GROUP BY one, two ORDER BY one, two",
+        "SELECT a.owner, b.owner, COUNT(*) FROM pets a, pets b GROUP BY 1, 2 ORDER BY 1, 2",
+        "SELECT b.owner AS o, b.id AS i FROM pets a LEFT JOIN pets b ON a.id = b.id AND b.id > 1 ORDER BY o, i",
+        // aliases that are strings
+        "SELECT Name AS 'Client', id FROM Clients ORDER BY Client",
+        "SELECT Name AS \"The Client\", age 'Years' FROM Clients ORDER BY Years DESC, id",
+        "SELECT SUM(age) AS 'all years', MAX(city) AS 'last' FROM Clients",
+        "SELECT DISTINCT city AS 'Town' FROM Clients ORDER BY Town",
+        "SELECT age AS 'y', COUNT(*) FROM Clients GROUP BY y ORDER BY y",
+    ] {
+        twins.compare_text(sql);
+    }
+    // the same shape with other aliases is another plan
+    for name in ["id", "zz", "city"] {
+        twins.compare_text(&format!(
+            "SELECT SUM(age) AS '{name}', id AS 'x{name}' FROM Clients GROUP BY id ORDER BY x{name}"
+        ));
+    }
+    twins.conclude(0);
+}
+
+fn constants_in_set_operations(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        "SELECT id FROM pets WHERE owner IN (SELECT 1 UNION SELECT 2) ORDER BY id",
+        "SELECT id FROM pets WHERE owner NOT IN (SELECT 1 UNION ALL SELECT 2) ORDER BY id",
+        "SELECT id FROM pets WHERE name IN (SELECT 'REX' FROM pets UNION ALL SELECT 'x') ORDER BY id",
+        "SELECT id FROM pets WHERE owner IN ((SELECT age FROM clients) UNION (SELECT 9)) ORDER BY id",
+    ] {
+        twins.compare_text(sql);
+    }
+    twins.conclude(0);
+}
+
+fn collations_as_strings(kind: Kind) {
+    let Some(mut twins) = twins(
+        kind,
+        "CREATE TABLE c (a VARCHAR(20) {eq}, b CHAR(5) CHARACTER SET 'latin1' COLLATE 'latin1_swedish_ci' {eq}) CHARSET = 'utf8mb4' COLLATE 'utf8mb4_bin'",
+    ) else {
+        return;
+    };
+    twins.both("INSERT INTO c VALUES ('a', 'ä'), ('A', 'A')");
+    twins.compare_text("SELECT * FROM c WHERE a = 'A'");
+    twins.compare_text("SELECT COUNT(*) FROM c WHERE b = 'a'");
+    twins.compare_text("SHOW CREATE TABLE c");
+    twins.conclude(0);
+}
+
+/// Definitions are looked up again when they are asked for, and before IGNORE hides what no longer fits: another proxy may
+/// have made the table.
+fn tables_of_another_proxy(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let other = Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    // sealed only: no column changes its name with the table
+    for _ in 0..2 {
+        let mut session = other.connect_to("app");
+        session.must("DROP TABLE IF EXISTS noted");
+        session.must("CREATE TABLE noted (id INT PRIMARY KEY, note TEXT ENCRYPTED FOR ())");
+        let outcome = twins
+            .protected
+            .must("INSERT IGNORE INTO noted VALUES (1, 'one')");
+        assert_eq!((outcome.affected, outcome.warnings), (1, 0));
+    }
+    // known as absent, then as a table without protected columns
+    assert_eq!(twins.protected.must_fail("SELECT * FROM later"), 1146);
+    for column in ["a INT", "a INT ENCRYPTED FOR (eq)"] {
+        let mut session = other.connect_to("app");
+        session.must("DROP TABLE IF EXISTS later");
+        session.must(&format!(
+            "CREATE TABLE later (id INT PRIMARY KEY, {column})"
+        ));
+        let shown = twins.protected.text("SHOW CREATE TABLE later").unwrap();
+        assert!(
+            shown.contains("`a` int") && !shown.contains("$enc"),
+            "{shown}"
+        );
+        let shown = twins.protected.text("DESCRIBE later").unwrap();
+        assert!(
+            shown.contains("\na\t") && !shown.contains("$enc"),
+            "{shown}"
+        );
+    }
+}

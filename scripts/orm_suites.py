@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Two ORMs' own test suites, on a plain server and through the proxy with columns protected: `make orm-suites`.
+
+    scripts/orm_suites.py [django] [sqlalchemy] [--apps basic,lookup] [--binary target/release/onionskin]
+
+Django's test applications and SQLAlchemy's dialect suite come from the source distributions on PyPI; they are unpacked into
+target/orm together with a Python environment of their own, and nothing is installed elsewhere. Each suite runs twice:
+
+    plain      suite → MariaDB
+    protected  suite → onionskin → MariaDB, with a scratch engine
+
+On the plain server the tables that the suite makes are written down. Every column that is no key and can be protected is
+then named in the proxy's configuration, with all that it can be searched by; keys (primary, foreign, and what they refer to) stay as they are. A test
+must end the same way on both sides. What does not is listed in target/orm/SUITE.txt with the last line of its traceback, and
+makes the exit code 1.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import bench  # private servers
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+HOME = CHECKOUT / "target/orm"
+DJANGO, SQLALCHEMY = "4.2.30", "2.0.58"
+PACKAGES = [f"django=={DJANGO}", f"sqlalchemy=={SQLALCHEMY}", "pymysql", "cryptography", "pytest<8.4", "setuptools<81"]
+APPS = [
+    "aggregation", "annotations", "basic", "bulk_create", "custom_columns", "dates", "datetimes", "defer", "delete", "distinct_on_fields",
+    "expressions", "expressions_case", "expressions_window", "field_defaults", "get_or_create", "lookup", "many_to_one", "model_fields", "null_queries",
+    "or_lookups", "ordering", "pagination", "queries", "raw_query", "reserved_names", "save_delete_hooks", "select_for_update", "string_lookup",
+    "transactions", "update",
+]
+# Types that can be protected and searched.
+SEARCHABLE = ("tinyint smallint mediumint int bigint decimal float double char varchar tinytext text mediumtext longtext "
+              "binary varbinary tinyblob blob mediumblob longblob date time datetime year").split()
+
+SETTINGS = """
+import pymysql
+pymysql.version_info = (1, 4, 6, "final", 0)
+pymysql.install_as_MySQLdb()
+DATABASES = {{
+    name: {{
+        "ENGINE": "django.db.backends.mysql", "NAME": name, "HOST": "127.0.0.1", "PORT": {port}, "USER": "root", "PASSWORD": "",
+        # A snapshot for the whole transaction: tables that are read together must be.
+        "OPTIONS": {{"charset": "utf8mb4", "isolation_level": "repeatable read", "ssl_disabled": True}},
+        "TEST": {{"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_general_ci"}},
+    }}
+    for name in ("default", "other")
+}}
+SECRET_KEY = "tests"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+USE_TZ = False
+"""
+
+
+def run(command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
+    if done.returncode:
+        sys.exit(f"orm_suites: {' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def environment():
+    """The Python environment and the two sources; made once."""
+    python = HOME / "venv/bin/python"
+    if not python.exists():
+        HOME.mkdir(parents=True, exist_ok=True)
+        run([sys.executable, "-m", "venv", HOME / "venv"])
+    run([python, "-m", "pip", "install", "-q", *PACKAGES])
+    for name, version in (("django", DJANGO), ("sqlalchemy", SQLALCHEMY)):
+        if not (HOME / f"{name}-{version}").exists():
+            run([python, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", HOME, f"{name}=={version}"])
+            for archive in HOME.glob(f"{name}-{version}.tar.gz"):
+                shutil.unpack_archive(archive, HOME)
+    return python
+
+
+class Protected:
+    """A server, a scratch engine, and the proxy before them with a policy."""
+
+    def __init__(self, folder, binary, policy):
+        (folder / "behind").mkdir()
+        (folder / "scratch").mkdir()
+        self.server = bench.Server("mariadb", folder / "behind", False)
+        self.scratch = bench.Server("mariadb", folder / "scratch", False)
+        home = folder / "onionskin"
+        run([binary, "init", "--dir", home, "--backend", f"127.0.0.1:{self.server.port}"])
+        file = home / "onionskin.toml"
+        file.write_text('backend_tls = "never"\n' + file.read_text() + f'\n[scratch]\nsocket = "{self.scratch.socket}"\n{policy}')
+        self.port = bench.free_port()
+        log = folder / "onionskin.log"
+        listen = f"127.0.0.1:{self.port}"
+        self.process = bench.start([binary, "serve", "-c", home / "onionskin.toml", "--listen", listen],
+                                   stdout=open(log, "w"), stderr=subprocess.STDOUT)
+        bench.wait_for_port(self.port, self.process, log)
+
+
+def protectable(server, databases):
+    """(database, table) → column → capabilities, of what a plain server holds, and how many columns there are."""
+    listed = ",".join(f"'{d}'" for d in databases)
+    keys = set()
+    for line in server.sql(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE "
+        f"WHERE TABLE_SCHEMA IN ({listed}) AND (CONSTRAINT_NAME = 'PRIMARY' OR REFERENCED_TABLE_NAME IS NOT NULL) "
+        "UNION SELECT REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME "
+        f"FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA IN ({listed}) AND REFERENCED_TABLE_NAME IS NOT NULL"
+    ).splitlines():
+        keys.add(tuple(line.split("\t")))
+    # Columns that the server computes with.
+    computed = server.sql(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS "
+        f"WHERE TABLE_SCHEMA IN ({listed}) AND GENERATION_EXPRESSION <> '' UNION ALL SELECT CONSTRAINT_SCHEMA, TABLE_NAME, "
+        f"CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA IN ({listed})"
+    )
+    expressions = {}
+    for line in computed.splitlines():
+        database, table, text = (line.split("\t") + [""])[:3]
+        expressions.setdefault((database, table), []).append(text)
+    found, columns = {}, 0
+    for line in server.sql(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COALESCE(EXTRA, ''), COALESCE(GENERATION_EXPRESSION, ''), CHARACTER_MAXIMUM_LENGTH "
+        f"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA IN ({listed})"
+    ).splitlines():
+        database, table, column, kind, extra, expression, _ = line.split("\t")
+        columns += 1
+        used = any(re.search(rf"`{re.escape(column)}`", text) for text in expressions.get((database, table), []))
+        if (database, table, column) in keys or extra or expression or used or kind not in SEARCHABLE:
+            continue
+        found.setdefault((database, table), {})[column] = ["eq", "range"]
+    return found, columns
+
+
+def policy_of(found):
+    lines = []
+    for (database, table), columns in sorted(found.items()):
+        lines.append(f"[protect.{json.dumps(f'{database}.{table}')}]")
+        lines += [f"{json.dumps(column)} = {json.dumps(words)}" for column, words in sorted(columns.items())]
+    return "\n".join(lines) + "\n"
+
+
+def django(python, folder, binary, apps):
+    tests = HOME / f"django-{DJANGO}/tests"
+    settings = folder / "settings"
+    settings.mkdir()
+
+    def suite(app, port, *options):
+        (settings / "onionskin_settings.py").write_text(SETTINGS.format(port=port))
+        ran = subprocess.run(
+            [python, "runtests.py", "--settings=onionskin_settings", "--parallel=1", "--noinput", "-v", "2", *options, app],
+            cwd=tests, env={**os.environ, "PYTHONPATH": str(settings)}, capture_output=True, text=True, timeout=3000,
+        )
+        results = {}
+        # `test_x (app.tests.Class.test_x)`, perhaps its first line of documentation, then what became of it
+        for name, outcome in re.findall(r"^(test\w* \([\w.]+\))(?:\n[^\n]*?)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure|unexpected success)",
+                                        ran.stderr, re.M):
+            results[name] = outcome
+        reasons = {}
+        for name, text in re.findall(r"^(?:ERROR|FAIL): (test\w* \([\w.]+\))[^\n]*\n(?:[^\n]*\n)?-{20,}\n(.*?)(?=^={20,}|^-{20,}\nRan)", ran.stderr, re.M | re.S):
+            reasons[name] = text.strip().splitlines()[-1]
+        if not results:
+            results["the suite itself"] = "ERROR"
+            reasons["the suite itself"] = ran.stderr.strip()[-600:].replace("\n", " / ")
+        return results, reasons
+
+    (folder / "plain").mkdir()
+    plain_server = bench.Server("mariadb", folder / "plain", False)
+    databases = ["test_default", "test_other"]
+    expected, found, columns = {}, {}, 0
+    for app in apps:
+        expected[app] = suite(app, plain_server.port, "--keepdb")
+        of_app, count = protectable(plain_server, databases)
+        found.update(of_app)
+        columns += count
+        for database in databases:
+            plain_server.sql(f"DROP DATABASE IF EXISTS {database}")
+    protected = Protected(folder, binary, policy_of(found))
+    note = f"{sum(map(len, found.values()))} columns named in the configuration"
+    return [(app, expected[app], suite(app, protected.port)) for app in apps], note
+
+
+def sqlalchemy(python, folder, binary, _):
+    home = HOME / f"sqlalchemy-{SQLALCHEMY}"
+
+    def suite(port, server):
+        for name in ("test", "test_schema", "test_schema_2"):
+            server.sql(f"DROP DATABASE IF EXISTS {name}")
+            server.sql(f"CREATE DATABASE {name} DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci")
+        uri = f"mariadb+pymysql://root@127.0.0.1:{port}/test?charset=utf8mb4&ssl_disabled=1"
+        report = folder / "report.xml"
+        ran = subprocess.run(
+            [python, "-m", "pytest", "-p", "no:logging", "-q", "--dburi", uri, "--maxfail=100000", f"--junitxml={report}", "test/dialect/test_suite.py"],
+            cwd=home, env={**os.environ, "PYTHONPATH": str(home / "lib")}, capture_output=True, text=True, timeout=3000,
+        )
+        results, reasons = {}, {}
+        if not report.exists():
+            return {"the suite itself": "ERROR"}, {"the suite itself": (ran.stdout + ran.stderr)[-600:].replace("\n", " / ")}
+        import xml.etree.ElementTree as tree
+
+        for case in tree.parse(report).iter("testcase"):
+            name = re.sub(r"_mariadb\+pymysql_[\d_]+", "", f"{case.get('classname')}::{case.get('name')}")
+            outcome = "ok"
+            for child in case:
+                outcome = {"failure": "FAIL", "error": "ERROR", "skipped": "skipped"}.get(child.tag, outcome)
+                if child.tag in ("failure", "error"):
+                    reasons[name] = (child.get("message") or "").splitlines()[0][:400]
+            results[name] = outcome
+        report.unlink()
+        return results, reasons
+
+    (folder / "plain").mkdir()
+    plain = bench.Server("mariadb", folder / "plain", False)
+    # The tables come and go within the suite, so their definitions are taken from the log of statements.
+    plain.sql("SET GLOBAL log_output = 'TABLE'; SET GLOBAL general_log = ON")
+    expected = suite(plain.port, plain)
+    plain.sql("SET GLOBAL general_log = OFF")
+    texts = plain.sql("SELECT HEX(argument) FROM mysql.general_log WHERE command_type = 'Query' AND argument LIKE '%CREATE TABLE%'").split()
+    found, columns, never = {}, 0, set()
+    for text in (bytes.fromhex(t).decode(errors="replace") for t in texts):
+        made = re.match(r"\s*CREATE TABLE (?:IF NOT EXISTS )?`?(?:(\w+)`?\.`?)?(\w+)`? \((.*)\)", text, re.S)
+        if not made:
+            continue
+        database, table, body = made[1] or "test", made[2], made[3]
+        keys = set(re.findall(r"\w+", " ".join(re.findall(r"(?:PRIMARY KEY|FOREIGN KEY|REFERENCES [\w.`]+|CHECK|GENERATED ALWAYS AS) ?\(([^)]*)\)", body))))
+        for line in body.splitlines():
+            column = re.match(r"\s*`?(\w+)`? ([A-Za-z]+)", line)
+            if not column or column[1].upper() in ("PRIMARY", "FOREIGN", "UNIQUE", "CONSTRAINT", "CHECK", "INDEX", "KEY"):
+                continue
+            columns += 1
+            kind = {"integer": "int", "numeric": "decimal", "bool": "tinyint", "boolean": "tinyint"}.get(column[2].lower(), column[2].lower())
+            if column[1] in keys or "AUTO_INCREMENT" in line or "GENERATED" in line or "CURRENT_TIMESTAMP" in line or kind not in SEARCHABLE:
+                never.add((database, table, column[1]))
+            found.setdefault((database, table), {})[column[1]] = ["eq", "range"]
+    for database, table, column in never:
+        found.get((database, table), {}).pop(column, None)
+    protected = Protected(folder, binary, policy_of(found))
+    note = f"{sum(map(len, found.values()))} columns named in the configuration"
+    return [("dialect suite", expected, suite(protected.port, protected.server))], note
+
+
+def report(suite, parts, note):
+    """Writes and prints what came of a suite; returns the number of tests that end in another way."""
+    lines, different, totals = [], 0, Counter()
+    for part, (expected, _), (actual, reasons) in parts:
+        counts = Counter()
+        rest = []
+        for name in sorted(expected.keys() | actual.keys()):
+            before, after = expected.get(name, "not run"), actual.get(name, "not run")
+            if before == after:
+                counts["same"] += 1
+                counts["same, " + before] += 1
+            else:
+                counts["different"] += 1
+                rest.append(f"    {name}: {before}, through the proxy {after}\n        {reasons.get(name, '')}")
+        totals += counts
+        lines.append(f"{part:24} {len(expected):4} tests, {counts['same']:4} the same "
+                     f"({counts['same, ok']} ok, {counts['same, skipped']} skipped), {counts['different']} different")
+        lines += rest
+        different += counts["different"]
+    lines.append(f"{suite}: {totals['same'] + different} tests, {totals['same']} the same ({totals['same, ok']} ok), {different} different; {note}")
+    text = "\n".join(lines)
+    (HOME / f"{suite}.txt").write_text(text + "\n")
+    print(text, flush=True)
+    return different
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("suites", nargs="*", default=["django", "sqlalchemy"])
+    options.add_argument("--apps", default=",".join(APPS))
+    options.add_argument("--binary", default=str(CHECKOUT / "target/release/onionskin"))
+    given = options.parse_args()
+    python = environment()
+    different = 0
+    for suite in given.suites:
+        with tempfile.TemporaryDirectory(prefix="orm-", dir="/tmp") as folder:
+            parts, note = {"django": django, "sqlalchemy": sqlalchemy}[suite](
+                python, Path(folder), given.binary, given.apps.split(","))
+            different += report(suite, parts, note)
+            bench.stop_all()
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
