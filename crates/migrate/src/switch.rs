@@ -419,10 +419,8 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
             // Whatever brake there is stays until the lock is there.
             return Ok(());
         }
-        if held > engine.brake.share() {
-            // It was eased because rounds are short, which is not enough here.
-            engine.brake.press();
-        }
+        // Rounds have become short, which is not enough here.
+        engine.brake.hold(held);
         if begun.elapsed() > PATIENCE {
             begun = Instant::now();
             engine.press_brake();
