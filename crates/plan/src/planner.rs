@@ -15,7 +15,7 @@ use std::sync::Arc;
 use onionskin_schema::{Policy, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
-use sqlparser::tokenizer::Span;
+use sqlparser::tokenizer::{Location, Span};
 
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
