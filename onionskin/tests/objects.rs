@@ -121,6 +121,18 @@ fn temporary_tables(kind: Kind) {
     stage.both("ALTER TABLE t DROP COLUMN c");
     stage.same("SELECT * FROM t ORDER BY id");
     stage.both("TRUNCATE t");
+    // what the proxy asks about it does not hide what the client asks about its statement
+    for sql in [
+        "CREATE TEMPORARY TABLE IF NOT EXISTS t LIKE user",
+        "SHOW WARNINGS",
+        "DROP TEMPORARY TABLE IF EXISTS nothing_of_that_name",
+        "SELECT @@warning_count",
+        "TRUNCATE t",
+        "SELECT ROW_COUNT()",
+    ] {
+        let (a, b) = (stage.plain.must(sql), stage.protected.must(sql));
+        assert_eq!((a.text(), a.warnings), (b.text(), b.warnings), "{sql}");
+    }
     // it has no other name
     for sql in [
         "ALTER TABLE t RENAME TO s",

@@ -30,7 +30,7 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, Described, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
+    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
     Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
     Upsert,
 };

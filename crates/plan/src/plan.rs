@@ -84,6 +84,11 @@ pub enum Purpose {
     StoreEquality,
     /// The order key of a value to be stored.
     StoreOrder,
+    /// The gram tokens of a value to be stored.
+    StoreGrams,
+    /// The tokens of all grams that a value has which a pattern matches, for `MATCH … AGAINST`. There may be none:
+    /// see [`Piece::Indexed`].
+    CandidateGrams(Escape),
     /// The equality token of a constant that the column is compared with.
     CompareEquality,
     /// The order key of a constant that the column is compared with.
@@ -101,7 +106,7 @@ impl Purpose {
     pub fn stores(self) -> bool {
         matches!(
             self,
-            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder
+            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder | Purpose::StoreGrams
         )
     }
 }
@@ -136,6 +141,18 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
+    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So
+    /// statements that lock have no such piece, and it is left out in a transaction, and where the pattern has no gram.
+    Indexed(Text),
+}
+
+/// The character that takes their meaning from wildcards in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Escape {
+    /// Nothing stands behind the pattern: the backslash.
+    Backslash,
+    /// The literal behind ESCAPE, by its index.
+    Literal(usize),
 }
 
 /// The text for the server.

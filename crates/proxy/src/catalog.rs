@@ -466,7 +466,7 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
     for row in &rows {
         let definition = text(row.get(1));
         // an account without SHOW VIEW does not see what it is about
-        let ours = ["$enc", "$eq_", "$ord_"]
+        let ours = ["$enc", "$eq_", "$ord_", "$gram_"]
             .iter()
             .any(|s| definition.contains(s));
         if ours || definition.is_empty() {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use onionskin_plan::{Refusal, errors};
 use onionskin_schema::{ColumnRow, Table, identifier, tables_from_rows};
-
 use onionskin_value::Family;
+use onionskin_wire::messages::OkPacket;
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
@@ -42,9 +42,24 @@ impl Session {
         self.account.expect_temporary(name)
     }
 
-    /// Looks at all temporary tables of the session again.
+    /// Looks at all temporary tables of the session again, after a statement that may have changed them. What the client may ask about that statement
+    /// is kept first: the server forgets it.
     pub(crate) fn refresh_temporary(&mut self) -> Outcome<()> {
-        for name in self.account.temporary_names() {
+        let names = self.account.temporary_names();
+        if names.is_empty() {
+            return Ok(());
+        }
+        if self.diagnostics.row_count.is_none()
+            && let Ok(ok) = OkPacket::decode(self.server.payload(), self.server.capabilities)
+        {
+            self.diagnostics.row_count = i64::try_from(ok.affected_rows).ok();
+            let count = ok.warnings;
+            if count > 0 {
+                let shown = self.server.rows(b"SHOW WARNINGS")?;
+                self.diagnostics.keep(&shown, count);
+            }
+        }
+        for name in names {
             match self.read_temporary(&name) {
                 Ok(table) => self.account.set_temporary(&name, table.map(Arc::new)),
                 // the client has its answer: what was known stays, or the name stays unusable
