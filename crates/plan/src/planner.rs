@@ -174,6 +174,16 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// The span that [`Self::offset`] turns into this offset.
+    pub fn span_at(&self, offset: usize) -> Span {
+        let column = match &self.offsets {
+            None => offset,
+            Some(map) => map.partition_point(|&at| at < offset),
+        };
+        let column = column as u64 + 1;
+        Span::new(Location::new(1, column), Location::new(1, column))
+    }
+
     /// The index of the token that covers an offset.
     pub fn token_at(&self, offset: usize) -> Planned<usize> {
         let i = self.tokens.partition_point(|t| t.end <= offset);
