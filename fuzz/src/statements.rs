@@ -150,6 +150,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
             column("c", "varchar(40)", 3, Some(text)),
         ],
         table_id: Some([7; 8]),
+        view: false,
         damaged: None,
     }))
 });

@@ -9,6 +9,7 @@
 //! | `c$enc` | `VARBINARY` or `BLOB`: the sealed cell | always |
 //! | `c$eq_XXXX` | `BINARY(16)`, invisible: equality token | `eq` or `join`, unless `c$ord_XXXX` answers equality |
 //! | `c$ord_XXXX` | `BINARY(n)`, invisible: order key | `range` |
+//! | `c$gram_XXXX` | `TEXT` of ASCII words, invisible, with a full-text index: gram tokens | `like` |
 //!
 //! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot be: the suffix
 //! makes the statement of a proxy with an outdated schema fail with "unknown column", where it would otherwise
@@ -20,7 +21,7 @@
 //! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows of
 //!   `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
 //! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for ALTER TABLE.
-//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_columns`]: back from
+//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_view`]: back from
 //!   what the server shows to what a server with the logical table would show.
 //! - [`Policy`]: which columns of new tables are to be protected.
 //!
@@ -30,10 +31,12 @@ pub mod alter;
 mod catalog;
 mod charset;
 pub mod comment;
+mod copy;
 mod ddl;
 mod display;
 mod errors;
 mod information_schema;
+mod information_views;
 mod policy;
 mod protection;
 mod quote;
@@ -44,6 +47,7 @@ mod type_facts;
 
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use comment::{ColumnMetadata, CommentError};
+pub use copy::copy_definition;
 pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,
     is_our_constraint, is_reserved_name, physical_definitions,
@@ -51,9 +55,10 @@ pub use ddl::{
 pub use display::canonical_default;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
+pub use information_views::{LOGICAL_VIEWS, information_schema_view};
 pub use policy::{Policy, PolicyMatch};
 pub use protection::{CELL_OVERHEAD, Capabilities, PhysicalNames, Protection, TokenKind};
 pub use quote::identifier;
 pub use show_columns::{show_columns_row, show_index_row};
-pub use show_create::show_create_table;
+pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};
