@@ -128,7 +128,8 @@ fn fits_key(columns: &[&Column]) -> bool {
         };
         // their keys are of prefixes
         let text = column.type_text.to_ascii_lowercase();
-        if text.contains("text") || text.contains("blob") {
+        let is_long = text.contains("text") || text.contains("blob") || text == "json";
+        if is_long && !ty.is_enumerated() {
             return false;
         }
         bytes += ty.payload_max() + 3;
@@ -138,6 +139,8 @@ fn fits_key(columns: &[&Column]) -> bool {
 
 fn column_type(column: &Column, family: Family) -> String {
     let mut text = match (&column.protection, &column.sql_type) {
+        // MariaDB's, too: functions know a JSON column by the CHECK that goes with the word
+        (_, Some(ty)) if ty.kind == Kind::Json => return "json".into(),
         (Some(_), Some(ty)) => ty.to_sql(family),
         _ => column.type_text.clone(),
     };
@@ -175,6 +178,11 @@ fn default(column: &Column, family: Family) -> Option<String> {
     };
     match column.default.as_ref()? {
         Default::Literal(DefaultLiteral::Null) => None,
+        Default::Literal(DefaultLiteral::Value(bits))
+            if column.sql_type.is_some_and(|t| t.is_bit()) =>
+        {
+            String::from_utf8(bits.clone()).ok()
+        }
         Default::Literal(DefaultLiteral::Value(bytes)) => Some(literal(bytes)),
         // MariaDB's words are SQL, MySQL's are a value
         Default::Server(text) if family == Family::MariaDb => Some(text.clone()),
@@ -284,7 +292,8 @@ impl<'r> Loader<'r> {
                     return Err(unfit());
                 }
                 let ty = used.column().sql_type;
-                self.introduce(ty.map_or(Charset::Utf8mb4, |t| t.charset()));
+                let text = ty.filter(|t| !t.is_json_value());
+                self.introduce(text.map_or(Charset::Utf8mb4, |t| t.charset()));
                 self.sql.extend_from_slice(cell);
                 self.sql.push(b'\'');
                 Ok(())
@@ -350,6 +359,27 @@ impl<'r> Loader<'r> {
                 let bytes = bytes.map_err(|_| Failure::refused(&errors::TAMPERED, used.path()))?;
                 let value = f64::from(f32::from_le_bytes(bytes));
                 self.sql.extend_from_slice(format!("{value:e}").as_bytes());
+            }
+            // by number: names are looked up by rules of their own, and 0 has none
+            Kind::Enum(members) if payload == [0, 0] => {
+                // to MySQL the text '0' is the value of an error, unless a member is called so
+                if self.family == Family::MariaDb || members.has(b"0") {
+                    return Err(Failure::refused(&errors::SCRATCH_TYPE, used.path()));
+                }
+                self.quote(b"0");
+            }
+            Kind::Enum(_) | Kind::Set(_) => {
+                format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
+                let number = payload
+                    .iter()
+                    .fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+                self.sql.extend_from_slice(number.to_string().as_bytes());
+            }
+            Kind::Json => {
+                format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
+                self.introduce(Charset::Utf8mb4);
+                put_hex(&text, &mut self.sql);
+                self.sql.push(b'\'');
             }
             _ => {
                 format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
