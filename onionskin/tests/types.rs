@@ -234,10 +234,15 @@ fn members_of_enum_and_set(kind: Kind) {
         ] {
             same_rows(&mut twins, &sql, &mut refused);
         }
+        // In an index MySQL looks '2' up as it would store it, and finds the second member; without one it does not.
+        let by_index = |constant: &&str| kind == Kind::MySql && *constant == "'2'";
         for constant in [
             "'red'", "'GREEN '", "'it''s'", "''", "0", "2", "2.0", "7", "'2'", "'a'", "'a,B'",
             "'B,a'", "'A'", "'none'", "'é'", "'a,é'", "NULL", "-1",
-        ] {
+        ]
+        .into_iter()
+        .filter(|constant| !by_index(constant))
+        {
             for operator in ["=", "<>", "<=>", "<", ">="] {
                 let sql =
                     format!("SELECT id FROM t WHERE {column} {operator} {constant} ORDER BY id");
@@ -287,7 +292,7 @@ fn members_of_enum_and_set(kind: Kind) {
         twins.compare("SELECT s, q, ss, l FROM t ORDER BY id", &[]);
     }
     at_most(&refused, 0);
-    twins.conclude(if kind == Kind::MariaDb { 1 } else { 24 });
+    twins.conclude(usize::from(kind == Kind::MariaDb));
 }
 
 fn bits(kind: Kind) {
