@@ -145,6 +145,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
             column("c", "varchar(40)", 3, Some(Capabilities::default())),
         ],
         table_id: Some([7; 8]),
+        view: false,
         damaged: None,
     }))
 });

@@ -22,7 +22,7 @@ mod statement;
 pub mod template;
 mod write;
 
-pub use ddl::{Ddl, DdlPiece};
+pub use ddl::{Copied, Ddl, DdlPiece, Reference};
 pub use errors::Refusal;
 pub use finishing::{
     Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
 
-use crate::ddl::Ddl;
+use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
 use crate::scratch::{Computed, Scratch};
@@ -321,9 +321,16 @@ pub enum Show {
         like: Option<usize>,
         /// `DESCRIBE t column`.
         column: Option<String>,
+        /// `WHERE Field IN (…)` (indexes of the literals); all columns if there are none.
+        named: Vec<usize>,
     },
     /// `SHOW INDEX FROM t`
-    Index,
+    Index {
+        /// `WHERE Column_name IN (…)`, likewise.
+        named: Vec<usize>,
+    },
+    /// `SHOW CREATE VIEW v`
+    CreateView,
 }
 
 /// What to do with a statement.
@@ -354,6 +361,8 @@ pub enum Action {
     },
     /// A definition of tables.
     Define(Box<Ddl>),
+    /// `CREATE TABLE … LIKE`: the other table's definition has to be asked for, then it is a definition like others.
+    Copy(Box<Copied>),
     /// Names of physical columns in the result become logical ones.
     Show {
         /// Which statement.
@@ -400,7 +409,7 @@ impl Plan {
     pub fn tier(&self) -> u8 {
         match &self.action {
             Action::Relay | Action::Refuse(_) => 0,
-            Action::Server { .. } | Action::Define(_) | Action::Show { .. } => 1,
+            Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
             Action::Scratch(_) | Action::Compute { .. } => 3,
         }

@@ -188,6 +188,11 @@ impl<'a> Planner<'a> {
         Ok(token.start..token.end)
     }
 
+    /// A token that names no column has been judged.
+    pub fn pass(&mut self, token: &Token) {
+        self.judged.insert(token.start);
+    }
+
     /// The index of a column among the plan's columns.
     pub fn column_index(&mut self, column: &ColumnUse) -> usize {
         let same = |c: &ColumnUse| Arc::ptr_eq(&c.table, &column.table) && c.index == column.index;

@@ -64,6 +64,7 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
         name: name.into(),
         columns,
         table_id: protected.then_some([name.len() as u8; 8]),
+        view: false,
         damaged: None,
     })
 }
@@ -382,6 +383,10 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 )
                 .unwrap();
             }
+        }
+        Action::Copy(copied) => {
+            let head = String::from_utf8_lossy(&copied.head).into_owned();
+            writeln!(out, "copy: {head} like {}", copied.source.name).unwrap();
         }
         Action::Show { what, text: t, .. } => {
             writeln!(out, "show {what:?}: {}", text(t, &plan)).unwrap();

@@ -142,6 +142,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             show(&delete.select, plan, sql, template, &mut learns),
         ),
         Action::Define(_) => ("a definition, made physical".into(), String::new()),
+        Action::Copy(_) => (
+            "a definition like the other table's, with keys of its own".into(),
+            String::new(),
+        ),
         Action::Show { text, .. } => (
             "shown logically".into(),
             show(text, plan, sql, template, &mut learns),

@@ -165,6 +165,7 @@ impl Session {
             .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
+                self.check_temporary(sql, prepared)?;
                 let id = self.relay_preparation(prepared)?;
                 if asks(&self.template.key) {
                     self.statements.asking.insert(id);
@@ -181,6 +182,7 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => None,
             Action::Show { .. } => {
@@ -423,6 +425,7 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => {
                 return Ok(());
@@ -469,6 +472,7 @@ impl Session {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
+            Action::Copy(copied) => return self.copy_table(copied, &prepared),
             Action::Compute { .. } => return self.compute_and_run(values),
             Action::Scratch(scratch) => {
                 let long = &statement.long;

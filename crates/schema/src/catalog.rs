@@ -122,6 +122,7 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         name: rows.first().map_or("", |row| row.table_name).to_owned(),
         columns: Vec::with_capacity(rows.len()),
         table_id: None,
+        view: false,
         damaged: None,
     };
     let holds_sealed = rows.iter().any(|row| is_sealed(row));
@@ -157,8 +158,10 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         }
     }
 
+    // the columns of a view are never invisible
+    table.view = !companions.is_empty() && !companions.iter().any(|row| is_invisible(row));
     for column in &mut table.columns {
-        claim_companions(column, &mut companions, &mut damage);
+        claim_companions(column, table.view, &mut companions, &mut damage);
     }
     if let Some(foreign) = companions.first() {
         damage.note(foreign.column_name, "belongs to no protected column");
@@ -216,6 +219,7 @@ fn is_invisible(row: &ColumnRow<'_>) -> bool {
 /// Takes the companions of `column` out of the list, checks them and learns the column's part in keys from them.
 fn claim_companions(
     column: &mut Column,
+    of_view: bool,
     companions: &mut Vec<&ColumnRow<'_>>,
     damage: &mut Damage,
 ) {
@@ -237,7 +241,7 @@ fn claim_companions(
         if (row.is_nullable == "YES") != column.nullable {
             damage.note(name, "and its sealed column differ in NOT NULL");
         }
-        if !is_invisible(row) {
+        if !of_view && !is_invisible(row) {
             damage.note(name, "is not invisible");
         }
         column.key = column.key.max(KeyRole::from_column_key(row.column_key));

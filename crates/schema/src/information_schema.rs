@@ -1,4 +1,4 @@
-//! `information_schema.columns` with logical tables.
+//! `information_schema.columns` and its like with logical tables.
 //!
 //! A query of a client on that view cannot be answered row by row, because it may filter, group and join. So the
 //! proxy puts a derived table in its place, whose columns have the names and the order of the view's and whose rows
@@ -42,7 +42,7 @@ pub fn information_schema_columns(family: Family) -> String {
 
 /// `s` sealed, `c` companion, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
 const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' THEN 's' \
-     WHEN COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{4}$' AND EXTRA LIKE '%INVISIBLE%' THEN 'c' ELSE 'p' END";
+     WHEN COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{4}$' THEN 'c' ELSE 'p' END";
 
 const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' \
      THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 4) \

@@ -2,7 +2,7 @@
 
 use onionskin_value::SqlType;
 
-use crate::quote::hex;
+use crate::quote::{hex, identifier};
 
 /// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column id, 12 nonce,
 /// 16 tag.
@@ -38,6 +38,15 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// As they stand in `ENCRYPTED FOR (…)`.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.eq.then(|| "eq".to_owned()));
+        words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.join.iter().map(|g| format!("join:{}", identifier(g))));
+        words.join(", ")
+    }
+
     /// Whether the server can search the column at all.
     pub fn searchable(&self) -> bool {
         self.eq || self.range || self.join.is_some()

@@ -15,6 +15,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The id that binds cells to the table; `Some` if any column is protected.
     pub table_id: Option<[u8; 8]>,
+    /// It is a view over a protected table. Its companions are not invisible: `SELECT *` has to be spelled out.
+    pub view: bool,
     /// Why the table's definition cannot be trusted, if so. Every statement that names it must be refused.
     pub damaged: Option<String>,
 }
