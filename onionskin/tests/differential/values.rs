@@ -199,8 +199,8 @@ pub fn compared(random: &mut Random, column: &Column) -> Literal {
 /// finds 10:11:12 in an indexed TIME(0).
 fn is_rounded_by_an_index(column: &Column, literal: &Literal) -> bool {
     let (Type::Time(digits) | Type::DateTime(digits) | Type::Timestamp(digits)) = column.ty else {
-        // Likewise a DATE, and a YEAR out of range.
-        let cut = matches!(column.ty, Type::Date | Type::Year);
+        // Likewise a DATE, and a YEAR out of range; and MySQL a text that is no member of an ENUM.
+        let cut = matches!(column.ty, Type::Date | Type::Year | Type::Enum | Type::Set);
         return column.is_indexed && cut && literal.risky;
     };
     let fraction = literal.sql.split_once('.').map_or(0, |(_, rest)| {
