@@ -30,11 +30,14 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, Described, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
+    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
     Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
     Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
-pub use scratch::{Carried, Computed, Renamed, Scratch, ScratchColumn, ScratchRead};
+pub use scratch::{
+    Carried, Computed, Effect, Load, NewRows, Renamed, Scratch, ScratchColumn, ScratchRead,
+    ScratchWrite, Written, WrittenColumn,
+};
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

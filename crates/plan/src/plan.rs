@@ -11,7 +11,7 @@ use onionskin_schema::{Column, Table};
 use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
-use crate::scratch::{Computed, Scratch};
+use crate::scratch::{Computed, Scratch, ScratchWrite};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]
@@ -35,10 +35,18 @@ impl ColumnUse {
 
     /// `db.table.column`, for messages.
     pub fn path(&self) -> String {
-        format!(
+        self.to_string()
+    }
+}
+
+impl std::fmt::Display for ColumnUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let table = &self.table;
+        write!(
+            f,
             "{}.{}.{}",
-            self.table.database,
-            self.table.name,
+            table.database,
+            table.name,
             self.column().name
         )
     }
@@ -84,6 +92,11 @@ pub enum Purpose {
     StoreEquality,
     /// The order key of a value to be stored.
     StoreOrder,
+    /// The gram tokens of a value to be stored.
+    StoreGrams,
+    /// The tokens of all grams that a value has which a pattern matches, for `MATCH … AGAINST`. There may be none:
+    /// see [`Piece::Indexed`].
+    CandidateGrams(Escape),
     /// The equality token of a constant that the column is compared with.
     CompareEquality,
     /// The order key of a constant that the column is compared with.
@@ -101,7 +114,7 @@ impl Purpose {
     pub fn stores(self) -> bool {
         matches!(
             self,
-            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder
+            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder | Purpose::StoreGrams
         )
     }
 }
@@ -136,6 +149,18 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
+    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So
+    /// statements that lock have no such piece, and it is left out in a transaction, and where the pattern has no gram.
+    Indexed(Text),
+}
+
+/// The character that takes their meaning from wildcards in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Escape {
+    /// Nothing stands behind the pattern: the backslash.
+    Backslash,
+    /// The literal behind ESCAPE, by its index.
+    Literal(usize),
 }
 
 /// The text for the server.
@@ -353,6 +378,8 @@ pub enum Action {
     Delete(Box<RowDelete>),
     /// Tier 3.
     Scratch(Box<Scratch>),
+    /// Tier 3, a statement that changes tables.
+    ScratchWrite(Box<ScratchWrite>),
     /// Tier 3: constant expressions have to be computed; then the statement is planned with literals in their place. The places
     /// are those of this very text.
     Compute {
@@ -411,7 +438,7 @@ impl Plan {
             Action::Relay | Action::Refuse(_) => 0,
             Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
-            Action::Scratch(_) | Action::Compute { .. } => 3,
+            Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. } => 3,
         }
     }
 }

@@ -119,6 +119,8 @@ pub(crate) struct Planner<'a> {
     pub surplus_values: u64,
     /// See [`crate::plan::Plan::upsert`].
     pub upsert: Option<Upsert>,
+    /// Rows are locked as they are now, so that full-text indexes, which hold what was committed, cannot be used.
+    pub locks: bool,
     /// Constants that the scratch engine has to compute first.
     pub computed: Vec<Computed>,
     /// Protected tables of the statement.
@@ -153,9 +155,15 @@ impl<'a> Planner<'a> {
             grouping: None,
             surplus_values: 0,
             upsert: None,
+            locks: false,
             computed: Vec::new(),
             near,
         })
+    }
+
+    /// The parser has read another text than `parse_text`: where each of its characters stands in the statement.
+    pub fn count_from(&mut self, offsets: Vec<usize>) {
+        self.offsets = Some(offsets);
     }
 
     pub fn sql(&self) -> &'a [u8] {

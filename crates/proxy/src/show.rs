@@ -44,7 +44,7 @@ impl Session {
         for &literal in named {
             names.push(self.pattern(planned, literal)?.to_lowercase());
         }
-        self.send_text(planned, text)?;
+        self.send_text(planned, text, false)?;
         self.server.begin(Command::Query)?;
         let family = self.state.family;
         while !self.server.tracker.is_complete() {

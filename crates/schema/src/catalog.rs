@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     comment::{self, CommentError, MARK},
-    ddl::{cell_type, order_key_bytes},
+    ddl::{cell_type, gram_type, order_key_bytes},
     protection::{EQUALITY_TOKEN_BYTES, PhysicalNames, Protection, split_companion, split_enc},
     quote::text_as_hex_literal,
     table::{Column, Default, KeyRole, Table, same_name},
@@ -226,7 +226,22 @@ fn claim_companions(
     let (Some(protection), Some(sql_type)) = (&column.protection, &column.sql_type) else {
         return;
     };
-    let PhysicalNames { eq, ord, .. } = &protection.names;
+    let PhysicalNames { eq, ord, gram, .. } = &protection.names;
+    if let Some(name) = gram {
+        match companions.iter().position(|row| row.column_name == name) {
+            None => damage.note(name, "is missing, or hidden from this account"),
+            Some(at) => {
+                let row = companions.swap_remove(at);
+                if !same_type(row, gram_type(sql_type)) || row.collation != Some("ascii_bin") {
+                    damage.note(name, "has another type than its definition says");
+                }
+                if !is_invisible(row) {
+                    damage.note(name, "is not invisible");
+                }
+                // its index is ours, and tells nothing about keys
+            }
+        }
+    }
     let expected = [(eq, EQUALITY_TOKEN_BYTES), (ord, order_key_bytes(sql_type))];
     for (name, bytes) in expected {
         let Some(name) = name else { continue };

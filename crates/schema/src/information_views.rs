@@ -76,7 +76,7 @@ const OTHERS: [Other; 6] = [
         mysql: "",
         names: &["COLUMN_NAME"],
         texts: &[],
-        rows: "COLUMN_NAME NOT REGEXP '.[$](eq|ord)_[0-9a-f]{4}$'",
+        rows: "COLUMN_NAME NOT REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$'",
         schema: "TABLE_SCHEMA",
     },
     Other {
@@ -150,19 +150,20 @@ fn logical_name(column: &str) -> String {
         )
     };
     format!(
-        "CASE {} {} {} ELSE s.{column} END",
+        "CASE {} {} {} {} ELSE s.{column} END",
         cut("enc", 4),
         cut("eq_[0-9a-f]{4}", 8),
-        cut("ord_[0-9a-f]{4}", 9)
+        cut("ord_[0-9a-f]{4}", 9),
+        cut("gram_[0-9a-f]{4}", 10)
     )
 }
 
 /// The text of a view with logical names, without the companions that it selects.
 fn logical_text(column: &str) -> String {
     let without = format!(
-        "REGEXP_REPLACE(s.{column}, ',([^, ]*[.])?[^, ]+[$](eq|ord)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord)_[0-9a-f]{{4}}.', '')"
+        "REGEXP_REPLACE(s.{column}, ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
     );
-    format!("REGEXP_REPLACE({without}, '[$](enc|(eq|ord)_[0-9a-f]{{4}})', '')")
+    format!("REGEXP_REPLACE({without}, '[$](enc|(eq|ord|gram)_[0-9a-f]{{4}})', '')")
 }
 
 #[cfg(test)]

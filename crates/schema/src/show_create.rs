@@ -128,7 +128,7 @@ pub(crate) fn logical(
                 }
                 Some(_) => {}
             }
-        } else if !is_our_check(trimmed, table) {
+        } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             elements.push(format!("{indent}{}", with_logical_names(trimmed, table)));
         }
     }
@@ -238,6 +238,20 @@ fn is_our_check(element: &str, table: &Table) -> bool {
                 && split_enc(&token.name()).is_some()
                 && table.owner_of(&token.name()).is_some()
         })
+}
+
+/// Whether the element is the index on a column's grams.
+fn is_our_index(element: &str, table: &Table) -> bool {
+    element.starts_with("FULLTEXT")
+        && tokens(element).any(|token| token.is_identifier() && is_gram(&token.name(), table))
+}
+
+/// Whether a physical column of the table holds grams.
+pub(crate) fn is_gram(name: &str, table: &Table) -> bool {
+    table
+        .owner_of(name)
+        .and_then(Column::gram_name)
+        .is_some_and(|gram| same_name(gram, name))
 }
 
 /// `text` with the names of companions replaced by the logical ones.
@@ -460,6 +474,7 @@ mod tests {
         let capabilities = Capabilities {
             eq: true,
             range: false,
+            like: false,
             join: Some("people".into()),
         };
         let column_id = [0x1a, 0x2b, 0, 0];

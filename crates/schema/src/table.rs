@@ -119,6 +119,11 @@ impl Column {
         self.protection.as_ref()?.names.ord.as_deref()
     }
 
+    /// The name of the gram tokens' column.
+    pub fn gram_name(&self) -> Option<&str> {
+        self.protection.as_ref()?.names.gram.as_deref()
+    }
+
     /// The column that decides equality, and how its values are made.
     pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
         self.protection.as_ref()?.names.equality_column()

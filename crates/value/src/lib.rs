@@ -22,6 +22,7 @@ mod context;
 mod decimal;
 mod format;
 mod json;
+mod like;
 mod members;
 mod mode;
 mod payload;
@@ -43,6 +44,7 @@ pub use context::{
     ValueError, Warning,
 };
 pub use format::{FormatContext, FormatError, format_binary, format_text};
+pub use like::{Escape, GRAM_BYTES, LikePattern, Pattern, grams, has_grams, most_grams};
 pub use members::Members;
 pub use mode::SqlMode;
 pub use store::store;

@@ -57,7 +57,7 @@ pub(super) fn create_view<'a>(
                 let literal = &request.template.literals[index];
                 out.extend_from_slice(literal.text(sql));
             }
-            Piece::Slot(_) | Piece::Rows { .. } => {
+            Piece::Slot(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
                 let about = "a constant that a protected column is compared with";
                 return refuse(&errors::VIEW, about);
             }

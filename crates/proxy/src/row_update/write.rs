@@ -153,11 +153,12 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
 }
 
 /// A protected column's physical columns, and what they hold.
-fn physical_columns(used: &ColumnUse) -> impl Iterator<Item = (&str, Purpose)> {
+pub(crate) fn physical_columns(used: &ColumnUse) -> impl Iterator<Item = (&str, Purpose)> {
     let column = used.column();
     std::iter::once((used.sealed(), Purpose::Seal))
         .chain(column.eq_name().map(|n| (n, Purpose::StoreEquality)))
         .chain(column.ord_name().map(|n| (n, Purpose::StoreOrder)))
+        .chain(column.gram_name().map(|n| (n, Purpose::StoreGrams)))
 }
 
 /// Appends an identifier in backticks.

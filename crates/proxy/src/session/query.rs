@@ -266,7 +266,7 @@ impl Session {
                     let ignore = planned.is_ignore();
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
-                match self.send_text(planned, text) {
+                match self.send_text(planned, text, false) {
                     Err(Failure::Value(error)) => {
                         let rows = planned.template.rows.map_or(1, |r| r.count);
                         let flags = (planned.is_ignore(), planned.is_lenient());
@@ -283,6 +283,9 @@ impl Session {
             Action::Compute { .. } => self.compute_and_run(planned.values()),
             Action::Scratch(scratch) => {
                 self.scratch_query(prepared, scratch, planned.values(), None)
+            }
+            Action::ScratchWrite(write) => {
+                self.scratch_write(prepared, write, planned.values(), None)
             }
             Action::Update(update) => {
                 let values = planned.values();

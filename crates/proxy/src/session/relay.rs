@@ -229,7 +229,10 @@ pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
 pub(super) fn is_physical(name: &[u8]) -> bool {
     let digits = |tail: &[u8]| tail.len() == 4 && tail.iter().all(u8::is_ascii_hexdigit);
     name.ends_with(b"$enc")
-        || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
-            memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
-        })
+        || [b"$ord_".as_slice(), b"$eq_", b"$gram_"]
+            .iter()
+            .any(|infix| {
+                memchr::memmem::rfind(name, infix)
+                    .is_some_and(|at| digits(&name[at + infix.len()..]))
+            })
 }

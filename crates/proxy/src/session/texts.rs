@@ -64,6 +64,7 @@ fn without_suffixes(text: &str) -> String {
             () if rest.starts_with(b"$enc") => 4,
             () if rest.starts_with(b"$eq_") && digits(4) => 8,
             () if rest.starts_with(b"$ord_") && digits(5) => 9,
+            () if rest.starts_with(b"$gram_") && digits(6) => 10,
             () => return 0,
         };
         let ends = rest.get(length).is_none_or(|&b| !is_word(b));
