@@ -110,6 +110,10 @@ impl Side {
             Form::Plain(name) if self.ty.kind == Kind::Float => {
                 vec![format!("{} * 1e0", column_of(table, name))]
             }
+            // Members by their numbers, which are what is sealed.
+            Form::Plain(name) if self.ty.is_enumerated() => {
+                vec![format!("{} + 0", column_of(table, name))]
+            }
             _ => self
                 .names()
                 .iter()
@@ -221,8 +225,14 @@ fn plain_payload(
     out: &mut Vec<u8>,
 ) -> Reason<()> {
     let text = || std::str::from_utf8(cell).map_err(|_| "a number is not understood".to_owned());
+    if ty.is_enumerated() && cell == b"0" && matches!(ty.kind, Kind::Enum(_)) {
+        // It could not be written again by a session that checks what it writes.
+        return Err(format!(
+            "a row of column {name} holds the empty value that stands for an error; give it a member first"
+        ));
+    }
     let input = match ty.kind {
-        _ if ty.is_integer() => {
+        _ if ty.is_integer() || ty.is_enumerated() => {
             let number: i128 = text()?
                 .parse()
                 .map_err(|_| "a number is not understood".to_owned())?;
@@ -238,7 +248,11 @@ fn plain_payload(
                 .parse()
                 .map_err(|_| "a number is not understood".to_owned())?,
         ),
-        _ if ty.is_binary() => Input::Bytes(cell),
+        _ if ty.is_binary() || ty.is_bit() => Input::Bytes(cell),
+        _ if ty.is_json_value() => Input::Text {
+            bytes: cell,
+            charset: Charset::Utf8mb4,
+        },
         _ => Input::Text {
             bytes: cell,
             charset: ty.charset(),
@@ -256,7 +270,12 @@ fn plain_payload(
         table: "",
     };
     let mut warnings = Vec::new();
+    let start = out.len();
     match store(ty, input, &context, out, &mut warnings) {
+        // A number of more digits than a double has, or the like, would change.
+        Ok(Stored::Value) if ty.is_json_value() && out[start..] != *cell => Err(format!(
+            "a document of column {name} cannot be sealed exactly"
+        )),
         Ok(Stored::Value) if warnings.is_empty() => Ok(()),
         Ok(_) => Err(format!(
             "the value of column {name} cannot be sealed exactly"
@@ -289,7 +308,15 @@ fn plain_constant(ty: &SqlType, payload: &[u8], family: Family, out: &mut String
         return Ok(());
     }
     format_text(ty, payload, &context, &mut bytes).map_err(|error| error.to_string())?;
-    if ty.is_binary() {
+    if ty.is_enumerated() {
+        let number = payload
+            .iter()
+            .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        out.push_str(&number.to_string());
+    } else if ty.is_binary() || ty.is_bit() {
+        push_hex(&bytes, out);
+    } else if ty.is_json_value() {
+        out.push_str("_utf8mb4 ");
         push_hex(&bytes, out);
     } else if ty.is_character() {
         out.push('_');

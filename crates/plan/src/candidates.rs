@@ -148,6 +148,14 @@ impl Planner<'_> {
         let Some((place, column)) = self.column_of(subject, scope)? else {
             return Ok(None);
         };
+        // what is kept of these is no text
+        if column
+            .column()
+            .sql_type
+            .is_some_and(|ty| ty.is_enumerated() || ty.is_bit() || ty.is_json_value())
+        {
+            return Ok(None);
+        }
         let Some((_, pattern)) = self.constant(pattern) else {
             return Ok(None);
         };

@@ -7,13 +7,15 @@
 use std::ops::Range;
 
 use onionskin_schema::TokenKind;
+use onionskin_value::SqlType;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, UnaryOperator,
 };
 
 use crate::errors::{self, Refusal};
-use crate::plan::{ColumnUse, Purpose};
+use crate::lex::LiteralKind;
+use crate::plan::{ColumnUse, Purpose, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::query::Mode;
 use crate::scope::{Resolved, Scope};
@@ -53,10 +55,17 @@ pub(crate) fn no_order(column: &ColumnUse) -> Refusal {
     Refusal::new(entry, column.path())
 }
 
-/// The order key column whose keys open again to the very value.
+/// Whether MIN, MAX and `<` have an order other than that of the column's keys: members of ENUM and SET go by name there,
+/// and BIT becomes a number.
+pub(crate) fn goes_by_name(column: &ColumnUse) -> bool {
+    let ty = column.column().sql_type.as_ref();
+    ty.is_some_and(|ty| ty.is_enumerated() || ty.is_bit())
+}
+
+/// The order key column whose keys open again to the very value, and are in the order of MIN and MAX.
 pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
-    let width = column.column().sql_type.as_ref()?.order_width()?;
-    if width.invertible {
+    let ty = column.column().sql_type.as_ref()?;
+    if ty.order_width()?.invertible && !goes_by_name(column) {
         exact_order(column)
     } else {
         None
@@ -194,6 +203,7 @@ impl Planner<'_> {
                 negated: _,
             } => match self.column_of(e, scope)? {
                 Some((range, column)) => {
+                    self.ordered_with(&column, &[low, high])?;
                     let name = exact_order(&column)
                         .ok_or_else(|| no_order(&column))?
                         .to_string();
@@ -348,6 +358,47 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Refuses what `<` compares by name: members of ENUM and SET with anything but numbers.
+    fn ordered_with(&self, column: &ColumnUse, others: &[&Expr]) -> Planned<()> {
+        let enumerated = column.column().sql_type.is_some_and(|t| t.is_enumerated());
+        let is_number = |e: &&Expr| match self.constant(e) {
+            Some((_, Source::Literal { index, .. })) => matches!(
+                self.request.template.literals[index].kind,
+                LiteralKind::Integer | LiteralKind::Decimal
+            ),
+            Some((_, Source::Null | Source::Bool(_))) => true,
+            _ => false,
+        };
+        if enumerated && !others.iter().all(is_number) {
+            return refuse(&errors::EXPRESSION, column.path());
+        }
+        Ok(())
+    }
+
+    /// Refuses a list of numbers and texts for a column that is compared with the ones by number and with the others by
+    /// name.
+    fn alike(&self, column: &ColumnUse, list: &[Expr]) -> Planned<()> {
+        let mixes = |t: &SqlType| t.is_enumerated() || t.is_bit();
+        if !column.column().sql_type.is_some_and(|t| mixes(&t)) {
+            return Ok(());
+        }
+        let kind = |e: &Expr| match self.constant(e) {
+            Some((_, Source::Literal { index, .. })) => {
+                Some(match self.request.template.literals[index].kind {
+                    LiteralKind::Decimal => LiteralKind::Integer,
+                    kind => kind,
+                })
+            }
+            _ => None,
+        };
+        let mut kinds = list.iter().filter_map(kind);
+        let first = kinds.next();
+        if kinds.any(|kind| Some(kind) != first) {
+            return refuse(&errors::EXPRESSION, column.path());
+        }
+        Ok(())
+    }
+
     fn comparison(&mut self, left: &Expr, right: &Expr, need: Need, scope: &Scope) -> Planned<()> {
         let (l, r) = (self.column_of(left, scope)?, self.column_of(right, scope)?);
         match (l, r) {
@@ -362,6 +413,9 @@ impl Planner<'_> {
                 }
                 let (x, y) = match need {
                     Need::Equality => (equality(&a)?.0, equality(&b)?.0),
+                    Need::Order if a.column().sql_type.is_some_and(|t| t.is_enumerated()) => {
+                        return refuse(&errors::EXPRESSION, a.path());
+                    }
                     Need::Order => (
                         exact_order(&a).ok_or_else(|| no_order(&a))?,
                         exact_order(&b).ok_or_else(|| no_order(&b))?,
@@ -404,6 +458,7 @@ impl Planner<'_> {
                 (name, TokenKind::Equality) => (name, Purpose::CompareEquality),
             },
             Need::Order => {
+                self.ordered_with(&column, &[other])?;
                 let name = exact_order(&column).ok_or_else(|| no_order(&column))?;
                 (name, Purpose::CompareOrder)
             }
@@ -418,6 +473,7 @@ impl Planner<'_> {
             self.scan(expr, scope)?;
             return list.iter().try_for_each(|e| self.scan(e, scope));
         };
+        self.alike(&column, list)?;
         let (name, kind) = equality(&column)?;
         let purpose = match kind {
             TokenKind::Order => Purpose::CompareOrder,

@@ -4,7 +4,7 @@
 //! in a row (cell, token, key), so the coerced payload of the last one is kept.
 
 use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
-use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
+use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, bits_of_default};
 use onionskin_value::{
     Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, LikePattern, Pattern,
     SqlMode, SqlType, Stored, TemporalKind, ValueError, Warning, WeightError, compare, store,
@@ -273,6 +273,16 @@ impl<'a> Binder<'a> {
             let mut is_parameter = false;
             let input = match source {
                 Source::Default => match &used.column().default {
+                    // which takes its first member, and says nothing
+                    None if !used.column().nullable
+                        && matches!(ty.kind, Kind::Enum(_))
+                        && !(self.updates() && self.state.family == Family::MariaDb) =>
+                    {
+                        Input::Integer {
+                            negative: false,
+                            magnitude: 1,
+                        }
+                    }
                     None if !used.column().nullable => {
                         if self.updates() && self.state.family == Family::MariaDb {
                             return Err(no_default(&used.column().name));
@@ -288,7 +298,12 @@ impl<'a> Binder<'a> {
                     Some(ColumnDefault::Literal(DefaultLiteral::Value(bytes))) => {
                         default = bytes.clone();
                         // the text form of the definition, in the column's own terms
-                        if ty.is_binary() {
+                        if let (true, Some(magnitude)) = (ty.is_bit(), bits_of_default(&default)) {
+                            Input::Integer {
+                                negative: false,
+                                magnitude,
+                            }
+                        } else if ty.is_binary() {
                             Input::Bytes(&default)
                         } else {
                             Input::Text {
@@ -318,7 +333,7 @@ impl<'a> Binder<'a> {
                 }
             };
             let mut ctx = self.context(column, row);
-            if implicit && matches!(ty.kind, Kind::Timestamp { .. }) {
+            if implicit && matches!(ty.kind, Kind::Timestamp { .. } | Kind::Json) {
                 // depending on its settings, the server takes the present time
                 return Err(Failure::refused(&errors::VALUE, used.path()));
             }
@@ -358,14 +373,17 @@ impl<'a> Binder<'a> {
                     if !lenient {
                         return Err(Failure::Value(cannot_be_null(&used.column().name)));
                     }
-                    if matches!(ty.kind, Kind::Timestamp { .. }) {
+                    if matches!(ty.kind, Kind::Timestamp { .. } | Kind::Json) {
                         return Err(Failure::refused(&errors::VALUE, used.path()));
                     }
-                    warnings.push(Warning {
-                        level: Level::Warning,
-                        code: NOT_NULL,
-                        message: format!("Column '{}' cannot be null", used.column().name),
-                    });
+                    if let Kind::Enum(_) = ty.kind {
+                        // its first member, or the value that stands for errors
+                        let number = u8::from(self.state.family == Family::MariaDb);
+                        payload.extend_from_slice(&[0, number]);
+                        warnings.push(null_warning(&used.column().name));
+                        return Ok(Bound::Exact);
+                    }
+                    warnings.push(null_warning(&used.column().name));
                     let plain = Context {
                         sql_mode: SqlMode::empty(),
                         ..ctx
@@ -520,7 +538,11 @@ impl<'a> Binder<'a> {
                     ..
                 }) => {
                     let column = self.prepared.plan.columns[*column].column();
-                    if column.default.is_none() && !column.nullable {
+                    let is_enum = |t: &SqlType| matches!(t.kind, Kind::Enum(_));
+                    if column.default.is_none()
+                        && !column.nullable
+                        && !column.sql_type.as_ref().is_some_and(is_enum)
+                    {
                         return Err(no_default(&column.name));
                     }
                 }
@@ -965,7 +987,8 @@ fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
 
 /// What a NOT NULL column without a default gets where the server is not strict.
 fn implicit_default(ty: &SqlType) -> Input<'static> {
-    if ty.is_temporal() || ty.is_numeric() || ty.kind == Kind::Year {
+    let number = ty.is_numeric() || ty.is_bit() || matches!(ty.kind, Kind::Set(_) | Kind::Year);
+    if ty.is_temporal() || number {
         Input::Integer {
             negative: false,
             magnitude: 0,
@@ -1023,6 +1046,14 @@ fn cannot_be_null(column: &str) -> ValueError {
     ValueError {
         code: NOT_NULL,
         sqlstate: *b"23000",
+        message: format!("Column '{column}' cannot be null"),
+    }
+}
+
+fn null_warning(column: &str) -> Warning {
+    Warning {
+        level: Level::Warning,
+        code: NOT_NULL,
         message: format!("Column '{column}' cannot be null"),
     }
 }

@@ -25,7 +25,7 @@
 use std::fmt::Write;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use onionskin_value::{Family, SqlType};
+use onionskin_value::{Family, Kind, SqlType};
 
 use crate::{
     display::shown,
@@ -44,7 +44,9 @@ pub const MARK: &str = "onionskin:";
 
 const VERSION_FIELD: &str = "onionskin:1|";
 const FIELDS_AFTER_TAG: usize = 17;
-const EXPLICIT_COLLATION: &str = "c";
+/// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints as LONGTEXT.
+const EXPLICIT_COLLATION: char = 'c';
+const TEXT_JSON: char = 'j';
 
 /// Number of a field, counted from 1 as `SUBSTRING_INDEX` does.
 pub(crate) mod field {
@@ -134,14 +136,10 @@ pub fn encode(
     push_text(&mut body, &facts.column_type);
     push_text(&mut body, facts.character_set.as_deref().unwrap_or(""));
     push_text(&mut body, facts.collation.as_deref().unwrap_or(""));
-    push_text(
-        &mut body,
-        if metadata.explicit_collation {
-            EXPLICIT_COLLATION
-        } else {
-            ""
-        },
-    );
+    let mut flags = String::new();
+    flags.extend(metadata.explicit_collation.then_some(EXPLICIT_COLLATION));
+    flags.extend(is_text_json(&metadata.sql_type).then_some(TEXT_JSON));
+    push_text(&mut body, &flags);
     for number in [
         facts.character_maximum_length,
         facts.character_octet_length,
@@ -218,15 +216,19 @@ pub fn decode(
     ] = fields;
     let collation = text_field(collation)?;
     let collation = (!collation.is_empty()).then_some(collation.as_str());
+    let mut sql_type = SqlType::parse(&text_field(column_type)?, collation)
+        .map_err(|_| CommentError::UnknownType)?;
+    let rest = flags.strip_prefix(EXPLICIT_COLLATION);
+    let explicit_collation = rest.is_some();
+    match rest.unwrap_or(flags).strip_prefix(TEXT_JSON) {
+        None if rest.unwrap_or(flags).is_empty() => {}
+        Some("") if sql_type.kind == Kind::LongText => sql_type.kind = Kind::Json,
+        _ => return Err(CommentError::Malformed),
+    }
     Ok(ColumnMetadata {
         name: name.to_owned(),
-        sql_type: SqlType::parse(&text_field(column_type)?, collation)
-            .map_err(|_| CommentError::UnknownType)?,
-        explicit_collation: match flags {
-            EXPLICIT_COLLATION => true,
-            "" => false,
-            _ => return Err(CommentError::Malformed),
-        },
+        sql_type,
+        explicit_collation,
         default: match default {
             "" => None,
             DEFAULT_NULL => Some(DefaultLiteral::Null),
@@ -247,6 +249,11 @@ pub fn decode(
         key_id: key_id.parse().map_err(|_| CommentError::Malformed)?,
         suite: suite.parse().map_err(|_| CommentError::Malformed)?,
     })
+}
+
+/// Whether this is JSON that is text with a CHECK, as MariaDB has it.
+pub(crate) fn is_text_json(sql_type: &SqlType) -> bool {
+    sql_type.kind == Kind::Json && sql_type.collation.is_some()
 }
 
 /// What the tag covers. Names hold no NUL, so the parts cannot be shifted against each other.

@@ -135,9 +135,11 @@ fn check_capabilities(
         },
         capability,
     };
-    let comparable = sql_type
-        .collation
-        .is_none_or(|collation| collation.is_searchable());
+    let comparable = sql_type.is_comparable();
+    if sql_type.is_enumerated() && capabilities.join.is_some() {
+        // Between columns the servers compare the names of members, tokens are made of their numbers.
+        return Err(not_searchable("join"));
+    }
     if !comparable && capabilities.eq {
         return Err(not_searchable("eq"));
     }

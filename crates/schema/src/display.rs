@@ -4,7 +4,8 @@
 //! `information_schema` (whose text MariaDB writes as SQL, so that it differs from SHOW COLUMNS).
 
 use onionskin_value::{
-    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, format_text, store,
+    Charset, Comparand, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, compare,
+    format_text, store,
 };
 
 use crate::{
@@ -26,7 +27,8 @@ pub(crate) fn push_default_clause(
     match default {
         None => {}
         // MySQL's long types can have no default and say nothing of it.
-        Some(DefaultLiteral::Null) if family == Family::MySql && is_long(data_type) => {}
+        Some(DefaultLiteral::Null)
+            if family == Family::MySql && is_long(data_type) && data_type != "json" => {}
         Some(DefaultLiteral::Null) => out.push_str(" DEFAULT NULL"),
         Some(DefaultLiteral::Value(value)) => {
             out.push_str(" DEFAULT ");
@@ -38,6 +40,7 @@ pub(crate) fn push_default_clause(
                     push_literal_of_expression(out, &shown(text));
                 }
                 Ok(text) if family == Family::MariaDb => push_shown_literal(out, &shown(text)),
+                Ok(text) if data_type == "bit" => out.push_str(text),
                 Ok(text) if text.chars().all(in_basic_plane) => push_shown_literal(out, text),
                 // MySQL's own way out. MariaDB prints the bytes as they are, which no text can hold; the literal
                 // means the same there.
@@ -97,6 +100,13 @@ pub fn canonical_default(
     let invalid = || SchemaError::InvalidDefault {
         column: context.column.to_owned(),
     };
+    if let Kind::Bit { bits } = sql_type.kind {
+        let number = bits_of_default(value).ok_or_else(invalid)?;
+        if number > u64::MAX >> (64 - u32::from(bits.max(1))) {
+            return Err(invalid());
+        }
+        return Ok(DefaultLiteral::Value(format!("b'{number:b}'").into_bytes()));
+    }
     let (input, results_charset) = if sql_type.is_binary() {
         (Input::Bytes(value), Charset::Binary)
     } else {
@@ -113,6 +123,15 @@ pub fn canonical_default(
     };
     let mut payload = Vec::new();
     store(sql_type, input, &strict, &mut payload, &mut Vec::new()).map_err(|_| invalid())?;
+    // Defaults name members: no numbers, no value that stands for an error.
+    if sql_type.is_enumerated() {
+        let mut named = Vec::new();
+        let compared = compare(sql_type, input, &strict, &mut named).map_err(|_| invalid())?;
+        let is_error = matches!(sql_type.kind, Kind::Enum(_)) && payload == [0, 0];
+        if compared != Comparand::Exact || named != payload || is_error {
+            return Err(invalid());
+        }
+    }
     let mut shown = Vec::new();
     let look = FormatContext {
         time_zone: context.time_zone,
@@ -122,6 +141,12 @@ pub fn canonical_default(
     };
     format_text(sql_type, &payload, &look, &mut shown).map_err(|_| invalid())?;
     Ok(DefaultLiteral::Value(shown))
+}
+
+/// The number of a BIT column's default, `b'101'`.
+pub fn bits_of_default(value: &[u8]) -> Option<u64> {
+    let digits = value.strip_prefix(b"b'")?.strip_suffix(b"'")?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 2).ok()
 }
 
 /// The default as the server would keep it: BINARY values are padded.

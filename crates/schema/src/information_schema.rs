@@ -105,7 +105,7 @@ fn logical(name: &str, family: Family) -> Option<String> {
         "DATETIME_PRECISION" => number(field::FRACTION),
         "CHARACTER_SET_NAME" => optional(field::CHARSET),
         "COLLATION_NAME" => optional(field::COLLATION),
-        "COLUMN_TYPE" => text(field::COLUMN_TYPE),
+        "COLUMN_TYPE" => decoded(&field_of_comment(field::COLUMN_TYPE)),
         "COLUMN_KEY" => "onionskin_key".to_owned(),
         "COLUMN_COMMENT" => decoded(&field_of_comment(field::COMMENT)),
         _ => return None,
@@ -166,7 +166,7 @@ fn default(family: Family) -> String {
                 "CASE WHEN onionskin_default = '' THEN NULL \
                  WHEN onionskin_default = '{DEFAULT_NULL}' THEN 'NULL' \
                  WHEN {data_type} IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', \
-                 'double', 'year') THEN {text} \
+                 'double', 'year', 'bit') THEN {text} \
                  ELSE CONCAT(_utf8mb4 X'27', {escaped}, _utf8mb4 X'27') END"
             )
         }

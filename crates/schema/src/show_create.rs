@@ -9,10 +9,11 @@ use onionskin_value::Family;
 
 use crate::{
     charset::{charset_of, default_collation},
+    comment::is_text_json,
     display::push_default_clause,
     errors::SchemaError,
     protection::{split_companion, split_enc},
-    quote::push_shown_literal,
+    quote::{identifier, push_shown_literal},
     table::{Column, Default, DefaultLiteral, Table, same_name},
     type_facts::data_type_of,
 };
@@ -195,6 +196,13 @@ fn column_line(
     if !column.comment.is_empty() {
         line.push_str(" COMMENT ");
         push_shown_literal(&mut line, &column.comment);
+    }
+    if is_text_json(sql_type) {
+        // The CHECK that MariaDB adds to every JSON column.
+        line.push_str(&format!(
+            " CHECK (json_valid({}))",
+            identifier(&column.name)
+        ));
     }
     Some(line)
 }

@@ -50,6 +50,7 @@ pub(crate) fn is_numeric(data_type: &str) -> bool {
             | "float"
             | "double"
             | "year"
+            | "bit"
     )
 }
 
@@ -58,9 +59,9 @@ pub(crate) fn is_binary(data_type: &str) -> bool {
     matches!(data_type, "binary" | "varbinary") || data_type.ends_with("blob")
 }
 
-/// Whether this is one of the TEXT or BLOB types.
+/// Whether this is one of the TEXT or BLOB types, or JSON: types whose defaults are expressions, if any.
 pub(crate) fn is_long(data_type: &str) -> bool {
-    data_type.ends_with("blob") || data_type.ends_with("text")
+    data_type.ends_with("blob") || data_type.ends_with("text") || data_type == "json"
 }
 
 impl TypeFacts {
@@ -99,6 +100,10 @@ impl TypeFacts {
             "double" => {
                 facts.numeric_precision = Some(first.unwrap_or(22));
                 facts.numeric_scale = second;
+            }
+            "enum" | "set" => {
+                let (characters, octets) = sql_type.text_lengths();
+                lengths = length(characters, octets);
             }
             "bit" => facts.numeric_precision = Some(first.unwrap_or(1)),
             "char" | "varchar" => {

@@ -19,6 +19,9 @@ fn sql_type() -> impl Strategy<Value = SqlType> {
         ("varchar(190)", Some("utf8mb4_unicode_ci")),
         ("longtext", Some("latin1_swedish_ci")),
         ("varbinary(12)", None),
+        ("bit(9)", None),
+        ("enum('a','it''s','%|')", Some("utf8mb4_general_ci")),
+        ("set('x','é')", Some("latin1_swedish_ci")),
     ])
     .prop_map(|(text, collation)| SqlType::parse(text, collation).expect(text))
 }

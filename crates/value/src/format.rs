@@ -3,6 +3,7 @@
 use crate::charset::Charset;
 use crate::context::{DateTimeParts, TemporalKind};
 use crate::decimal;
+use crate::members::Members;
 use crate::payload;
 use crate::temporal;
 use crate::time_zone::TimeZone;
@@ -104,9 +105,58 @@ pub fn format_text(
             ]);
             out.extend_from_slice(&[b'0' + (digits / 10 % 10) as u8, b'0' + (digits % 10) as u8]);
         }
+        Kind::Enum(members) => {
+            let name = member(members, payload).ok_or(FormatError::Malformed)?;
+            text(ty.charset(), name, ctx, out);
+        }
+        Kind::Set(members) => {
+            let chosen = set_bits(members, payload).ok_or(FormatError::Malformed)?;
+            let mut first = true;
+            for number in (1..=members.count()).filter(|number| chosen >> (number - 1) & 1 == 1) {
+                if !first {
+                    text(ty.charset(), b",", ctx, out);
+                }
+                first = false;
+                text(
+                    ty.charset(),
+                    members.bytes(number).unwrap_or_default(),
+                    ctx,
+                    out,
+                );
+            }
+        }
+        Kind::Bit { bits } => {
+            let in_first = (u32::from(bits) - 1) % 8 + 1;
+            let beyond = payload
+                .first()
+                .map_or(0, |first| u32::from(*first) >> in_first);
+            if ty.payload_fixed() != Some(payload.len()) || beyond > 0 {
+                return Err(FormatError::Malformed);
+            }
+            out.extend_from_slice(payload);
+        }
         _ => string(ty, payload, ctx, out),
     }
     Ok(())
+}
+
+/// What the payload of an ENUM is called; empty for the value that stands for errors. `None` where it is malformed.
+pub(crate) fn member(members: Members, payload: &[u8]) -> Option<&'static [u8]> {
+    match u16::from_be_bytes(payload.try_into().ok()?) {
+        0 => Some(b""),
+        number => members.bytes(usize::from(number)),
+    }
+}
+
+/// The members that the payload of a SET holds, the first in the lowest bit. `None` where it is malformed.
+pub(crate) fn set_bits(members: Members, payload: &[u8]) -> Option<u64> {
+    let chosen = u64::from_be_bytes(payload.try_into().ok()?);
+    (chosen & !all_bits(members) == 0).then_some(chosen)
+}
+
+/// All members of a SET.
+pub(crate) fn all_bits(members: Members) -> u64 {
+    u64::MAX >> (64 - members.count().clamp(1, 64))
 }
 
 /// The year of a YEAR payload.
@@ -246,28 +296,34 @@ fn binary_time(parts: &DateTimeParts, out: &mut Vec<u8>) {
 }
 
 fn string(ty: &SqlType, payload: &[u8], ctx: &FormatContext<'_>, out: &mut Vec<u8>) {
-    let charset = ty.charset();
+    let charset = match ty.is_json_value() {
+        true => Charset::Utf8mb4,
+        false => ty.charset(),
+    };
     let pad = match ty.kind {
         Kind::Char { chars } if ctx.pad_char => {
             (chars as usize).saturating_sub(charset.count(payload))
         }
         _ => 0,
     };
-    if charset.same_bytes(ctx.results_charset, payload) {
-        out.extend_from_slice(payload);
-    } else {
-        let mut at = 0;
-        while at < payload.len() {
-            let (code, length) = charset
-                .decode(&payload[at..])
-                .unwrap_or((u32::from(b'?'), 1));
-            if !ctx.results_charset.encode(code, out) {
-                out.push(b'?');
-            }
-            at += length;
-        }
-    }
+    text(charset, payload, ctx, out);
     out.resize(out.len() + pad, b' ');
+}
+
+/// Appends text, converted to the charset of results.
+fn text(charset: Charset, bytes: &[u8], ctx: &FormatContext<'_>, out: &mut Vec<u8>) {
+    if charset.same_bytes(ctx.results_charset, bytes) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    let mut at = 0;
+    while at < bytes.len() {
+        let (code, length) = charset.decode(&bytes[at..]).unwrap_or((u32::from(b'?'), 1));
+        if !ctx.results_charset.encode(code, out) {
+            out.push(b'?');
+        }
+        at += length;
+    }
 }
 
 /// Puts zeros before a number up to the column's width.

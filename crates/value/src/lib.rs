@@ -21,7 +21,9 @@ mod compare;
 mod context;
 mod decimal;
 mod format;
+mod json;
 mod like;
+mod members;
 mod mode;
 mod payload;
 mod store;
@@ -43,6 +45,7 @@ pub use context::{
 };
 pub use format::{FormatContext, FormatError, format_binary, format_text};
 pub use like::{Escape, GRAM_BYTES, LikePattern, Pattern, grams, has_grams, most_grams};
+pub use members::Members;
 pub use mode::SqlMode;
 pub use store::store;
 pub use sum::{Sum, SumError, compare_numbers};
@@ -50,5 +53,6 @@ pub use time_zone::TimeZone;
 pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError};
 pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};
 pub use wire_type::{
-    FLAG_BINARY, FLAG_BLOB, FLAG_TIMESTAMP, FLAG_UNSIGNED, FLAG_ZEROFILL, WireType,
+    FLAG_BINARY, FLAG_BLOB, FLAG_ENUM, FLAG_SET, FLAG_TIMESTAMP, FLAG_UNSIGNED, FLAG_ZEROFILL,
+    WireType,
 };

@@ -3,6 +3,7 @@
 use crate::charset::Charset;
 use crate::collation::{Collation, Weights};
 use crate::decimal;
+use crate::members::{BadMembers, Members};
 
 /// The server family behind the proxy. Texts, limits and some coercions differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,10 @@ pub enum Kind {
     DateTime { fsp: u8 },
     Timestamp { fsp: u8 },
     Year,
+    Bit { bits: u8 },
+    Enum(Members),
+    Set(Members),
+    Json,
 }
 
 /// A column's logical type.
@@ -56,7 +61,8 @@ pub struct SqlType {
     pub unsigned: bool,
     /// ZEROFILL, for numbers.
     pub zerofill: bool,
-    /// The collation of CHAR, VARCHAR and TEXT types; `None` for all others.
+    /// The collation of CHAR, VARCHAR, TEXT, ENUM and SET types, and of JSON where that is text (MariaDB); `None` for
+    /// all others.
     pub collation: Option<Collation>,
 }
 
@@ -111,6 +117,9 @@ impl SqlType {
     /// `COLUMN_TYPE` or in a column definition; the collation is given apart from it. A character type with the
     /// collation `binary` is the binary type of the same length, as on the server.
     pub fn parse(column_type: &str, collation: Option<&str>) -> Result<SqlType, TypeError> {
+        if let Some((is_set, members)) = members_of(column_type) {
+            return Self::enumerated(column_type, is_set, members?, collation);
+        }
         let lower = column_type.trim().to_ascii_lowercase();
         let malformed = || TypeError::Malformed(column_type.to_owned());
         let out_of_range = || TypeError::Length(column_type.to_owned());
@@ -285,9 +294,19 @@ impl SqlType {
                 None | Some(4) => Kind::Year,
                 Some(_) => return Err(TypeError::Unsupported(lower)),
             },
-            "bit" | "enum" | "set" | "json" | "geometry" | "point" | "linestring" | "polygon"
-            | "multipoint" | "multilinestring" | "multipolygon" | "geometrycollection"
-            | "geomcollection" | "uuid" | "inet4" | "inet6" | "vector" | "serial" | "xmltype" => {
+            "bit" => {
+                let bits = one()?.unwrap_or(1).max(1);
+                Kind::Bit {
+                    bits: within(bits, 64)? as u8,
+                }
+            }
+            "json" => {
+                none()?;
+                Kind::Json
+            }
+            "enum" | "set" | "geometry" | "point" | "linestring" | "polygon" | "multipoint"
+            | "multilinestring" | "multipolygon" | "geometrycollection" | "geomcollection"
+            | "uuid" | "inet4" | "inet6" | "vector" | "serial" | "xmltype" => {
                 return Err(TypeError::Unsupported(name.to_owned()));
             }
             _ => return Err(malformed()),
@@ -315,6 +334,45 @@ impl SqlType {
             }
         }
         Ok(ty)
+    }
+
+    /// JSON: a value of its own in MySQL, and text in utf8mb4_bin that a CHECK looks at in MariaDB.
+    pub fn json(family: Family) -> SqlType {
+        SqlType {
+            collation: match family {
+                Family::MariaDb => Collation::from_name("utf8mb4_bin"),
+                Family::MySql => None,
+            },
+            ..SqlType::plain(Kind::Json)
+        }
+    }
+
+    /// An ENUM or SET.
+    fn enumerated(
+        column_type: &str,
+        is_set: bool,
+        members: &str,
+        collation: Option<&str>,
+    ) -> Result<SqlType, TypeError> {
+        let name = collation.ok_or_else(|| TypeError::CollationMissing(column_type.to_owned()))?;
+        let known =
+            Collation::from_name(name).ok_or_else(|| TypeError::Collation(name.to_owned()))?;
+        let word = if is_set { "set" } else { "enum" };
+        if known.charset() == Charset::Binary {
+            return Err(TypeError::Unsupported(format!("{word} of binary strings")));
+        }
+        let members = Members::parse(members, known, is_set).map_err(|bad| match bad {
+            BadMembers::Malformed => TypeError::Malformed(column_type.to_owned()),
+            BadMembers::Unsupported(why) => TypeError::Unsupported(format!("{word} {why}")),
+        })?;
+        Ok(SqlType {
+            collation: Some(known),
+            ..SqlType::plain(if is_set {
+                Kind::Set(members)
+            } else {
+                Kind::Enum(members)
+            })
+        })
     }
 
     fn binary_twin(&self) -> Kind {
@@ -381,6 +439,13 @@ impl SqlType {
                 Family::MariaDb => "year(4)".to_owned(),
                 Family::MySql => "year".to_owned(),
             },
+            Kind::Bit { bits } => format!("bit({bits})"),
+            Kind::Enum(members) => format!("enum({})", members.definition()),
+            Kind::Set(members) => format!("set({})", members.definition()),
+            Kind::Json => match family {
+                Family::MariaDb => "longtext".to_owned(),
+                Family::MySql => "json".to_owned(),
+            },
         };
         if self.unsigned {
             text.push_str(" unsigned");
@@ -427,8 +492,11 @@ impl SqlType {
         self.is_integer() || matches!(self.kind, Kind::Decimal { .. } | Kind::Float | Kind::Double)
     }
 
-    /// Whether this is CHAR, VARCHAR or a TEXT type.
+    /// Whether this is CHAR, VARCHAR or a TEXT type, or JSON that is text.
     pub fn is_character(&self) -> bool {
+        if self.kind == Kind::Json {
+            return self.collation.is_some();
+        }
         matches!(
             self.kind,
             Kind::Char { .. }
@@ -438,6 +506,42 @@ impl SqlType {
                 | Kind::MediumText
                 | Kind::LongText
         )
+    }
+
+    /// Whether values are members of a list, of which the number is kept: ENUM and SET.
+    ///
+    /// The servers sort them by their numbers and compare them with texts by their names, so that `<`, MIN and MAX have
+    /// little to do with ORDER BY.
+    pub fn is_enumerated(&self) -> bool {
+        matches!(self.kind, Kind::Enum(_) | Kind::Set(_))
+    }
+
+    /// Characters and bytes of the longest text that a value of an ENUM or SET is shown as; zeros for other types.
+    pub fn text_lengths(&self) -> (u64, u64) {
+        let characters = match self.kind {
+            Kind::Enum(members) => members.lengths().max().unwrap_or(0),
+            Kind::Set(members) => members.lengths().sum::<u64>() + members.count() as u64 - 1,
+            _ => 0,
+        };
+        (
+            characters,
+            characters * u64::from(self.charset().max_bytes()),
+        )
+    }
+
+    /// Whether this is BIT.
+    pub fn is_bit(&self) -> bool {
+        matches!(self.kind, Kind::Bit { .. })
+    }
+
+    /// Whether this is JSON as MySQL keeps it, which has an order of its own. MariaDB's is text.
+    pub fn is_json_value(&self) -> bool {
+        self.kind == Kind::Json && self.collation.is_none()
+    }
+
+    /// Whether two values can be told apart, and put in order, by their weights.
+    pub fn is_comparable(&self) -> bool {
+        !self.is_json_value() && self.collation.is_none_or(Collation::is_searchable)
     }
 
     /// Whether this is BINARY, VARBINARY or a BLOB type.
@@ -463,14 +567,15 @@ impl SqlType {
 
     /// Whether this is one of the TEXT or BLOB types.
     pub(crate) fn is_large(&self) -> bool {
-        (self.is_character() || self.is_binary())
-            && !matches!(
-                self.kind,
-                Kind::Char { .. }
-                    | Kind::VarChar { .. }
-                    | Kind::Binary { .. }
-                    | Kind::VarBinary { .. }
-            )
+        self.is_json_value()
+            || (self.is_character() || self.is_binary())
+                && !matches!(
+                    self.kind,
+                    Kind::Char { .. }
+                        | Kind::VarChar { .. }
+                        | Kind::Binary { .. }
+                        | Kind::VarBinary { .. }
+                )
     }
 
     /// The charset of the payload: the column's for character types, binary for all others.
@@ -495,7 +600,10 @@ impl SqlType {
             Kind::TinyText | Kind::TinyBlob => 0xFF,
             Kind::Text | Kind::Blob => 0xFFFF,
             Kind::MediumText | Kind::MediumBlob => 0xFF_FFFF,
-            Kind::LongText | Kind::LongBlob => 0xFFFF_FFFF,
+            Kind::LongText | Kind::LongBlob | Kind::Json => 0xFFFF_FFFF,
+            Kind::Bit { bits } => u64::from(bits.div_ceil(8)),
+            Kind::Enum(_) => 2,
+            Kind::Set(_) => 8,
             Kind::Date => 3,
             Kind::Time { .. } | Kind::DateTime { .. } | Kind::Timestamp { .. } => 8,
             Kind::Year => 1,
@@ -518,6 +626,8 @@ impl SqlType {
     pub fn weight_is_exact(&self) -> bool {
         match (self.kind, self.collation) {
             (Kind::Float | Kind::Double, _) => false,
+            (Kind::Enum(_) | Kind::Set(_), _) => true,
+            (Kind::Json, None) => false,
             (Kind::Char { .. }, Some(collation)) => collation.weights() == Weights::Bytes,
             (_, Some(collation)) => collation.weights() == Weights::Bytes && !collation.pad_space(),
             (_, None) => true,
@@ -526,6 +636,9 @@ impl SqlType {
 
     /// The order key of this type; `None` where the type cannot have the range capability.
     pub fn order_width(&self) -> Option<OrderWidth> {
+        if self.is_json_value() {
+            return None;
+        }
         if self.is_character() || self.is_binary() {
             let (per_character, pad_space) = match self.collation {
                 None => (Some(1), false),
@@ -572,6 +685,22 @@ impl SqlType {
             invertible,
         })
     }
+}
+
+/// Whether a type is SET rather than ENUM, and what stands between its parentheses; `None` for other types.
+fn members_of(column_type: &str) -> Option<(bool, Result<&str, TypeError>)> {
+    let text = column_type.trim();
+    let (word, rest) = text.split_at(text.find('(')?);
+    let is_set = match word.trim_end().to_ascii_lowercase().as_str() {
+        "enum" => false,
+        "set" => true,
+        _ => return None,
+    };
+    let inside = rest
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'))
+        .ok_or_else(|| TypeError::Malformed(column_type.to_owned()));
+    Some((is_set, inside))
 }
 
 fn with_fsp(name: &str, fsp: u8) -> String {
@@ -654,8 +783,13 @@ mod tests {
             "int(",
             "int(x)",
             "int(1,2)",
-            "bit(3)",
-            "enum('a')",
+            "bit(65)",
+            "bit(1,2)",
+            "enum('a'",
+            "enum(a)",
+            "enum()",
+            "set('a,b')",
+            "enum('a') unsigned",
             "float(5,2)",
             "double(5,2)",
             "float(54)",
@@ -667,7 +801,7 @@ mod tests {
             "varchar",
             "date unsigned",
             "int foo",
-            "json",
+            "json(3)",
             "char(256)",
         ] {
             assert!(SqlType::parse(bad, Some("utf8mb4_bin")).is_err(), "{bad}");

@@ -19,6 +19,9 @@ pub enum WeightError {
         "the value has characters that the column's collation weighs together, which is not supported"
     )]
     Contraction,
+    /// JSON values are not compared here.
+    #[error("values of type JSON cannot be compared")]
+    Json,
     /// The bytes are no payload of the type.
     #[error("a value does not belong to the column's type")]
     Malformed,
@@ -26,7 +29,7 @@ pub enum WeightError {
 
 /// Appends the weight of a payload. Two payloads of one type have equal weights exactly where SQL's `=` holds.
 pub fn weight(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
-    if let Some(collation) = ty.collation {
+    if let Some(collation) = text_collation(ty) {
         let start = out.len();
         let done = string_weights(collation, payload, usize::MAX, out);
         if done.is_err() {
@@ -44,6 +47,29 @@ pub fn weight(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Wei
     scalar(ty, payload, out)
 }
 
+/// The collation that payloads are compared by: none where they hold numbers of members.
+fn text_collation(ty: &SqlType) -> Option<Collation> {
+    ty.collation.filter(|_| ty.is_character())
+}
+
+/// Appends the weights of a text, spaces at its end included.
+pub(crate) fn unpadded(
+    collation: Collation,
+    text: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), WeightError> {
+    string_weights(collation, text, usize::MAX, out)
+}
+
+/// Compares two texts as if no collation padded.
+pub(crate) fn compare_unpadded(
+    collation: Collation,
+    left: &[u8],
+    right: &[u8],
+) -> Result<Ordering, WeightError> {
+    compare_texts(collation, left, right, &[])
+}
+
 /// Everything but text: the payload, with one zero instead of two.
 fn scalar(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
     match ty.kind {
@@ -55,6 +81,7 @@ fn scalar(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightE
             let value = payload::read_f64(payload).ok_or(WeightError::Malformed)?;
             payload::write_f64(value + 0.0, out);
         }
+        Kind::Json => return Err(WeightError::Json),
         _ => {
             if !ty.is_binary() && ty.payload_fixed() != Some(payload.len()) {
                 return Err(WeightError::Malformed);
@@ -158,7 +185,10 @@ pub fn payload_from_order(
 
 /// SQL's order of two payloads of one type, by full weights. Ends in an error where [`weight`] would.
 pub fn cmp(ty: &SqlType, left: &[u8], right: &[u8]) -> Result<Ordering, WeightError> {
-    let Some(collation) = ty.collation else {
+    let Some(collation) = text_collation(ty) else {
+        if ty.is_json_value() {
+            return Err(WeightError::Json);
+        }
         if matches!(ty.kind, Kind::Float | Kind::Double) {
             let real = |payload| payload::read_real(ty, payload).ok_or(WeightError::Malformed);
             return real(left)?
@@ -172,6 +202,16 @@ pub fn cmp(ty: &SqlType, left: &[u8], right: &[u8]) -> Result<Ordering, WeightEr
     } else {
         &[]
     };
+    compare_texts(collation, left, right, pad)
+}
+
+/// Compares two texts; the shorter goes on with the weight `pad`.
+fn compare_texts(
+    collation: Collation,
+    left: &[u8],
+    right: &[u8],
+    pad: &[u8],
+) -> Result<Ordering, WeightError> {
     match collation.weights() {
         Weights::Unknown => Err(WeightError::UnknownCollation),
         Weights::Bytes => Ok(compare_padded(

@@ -24,6 +24,10 @@ pub const FLAG_BLOB: u16 = 16;
 pub const FLAG_UNSIGNED: u16 = 32;
 /// ZEROFILL_FLAG
 pub const FLAG_ZEROFILL: u16 = 64;
+/// ENUM_FLAG
+pub const FLAG_ENUM: u16 = 256;
+/// SET_FLAG
+pub const FLAG_SET: u16 = 2048;
 /// BINARY_FLAG
 pub const FLAG_BINARY: u16 = 128;
 /// NUM_FLAG is not sent; TIMESTAMP_FLAG marks TIMESTAMP columns that update themselves.
@@ -88,6 +92,17 @@ impl SqlType {
                         0
                     },
                 ..number(7, 19 + point(fsp), fsp)
+            },
+            Kind::Bit { bits } => WireType {
+                flags: FLAG_UNSIGNED,
+                ..number(16, u32::from(bits), 0)
+            },
+            Kind::Json if self.is_json_value() => WireType {
+                column_type: 245,
+                charset: BINARY_CHARSET,
+                length: u32::MAX,
+                flags: FLAG_BLOB | FLAG_BINARY,
+                decimals: 0,
             },
             _ => self.wire_string(results_charset),
         }
@@ -157,7 +172,16 @@ impl SqlType {
         if self.is_large() {
             flags |= FLAG_BLOB;
         }
+        let characters = |members: u64| {
+            u32::try_from(members.saturating_mul(u64::from(most))).unwrap_or(u32::MAX)
+        };
+        match self.kind {
+            Kind::Enum(_) => flags |= FLAG_ENUM,
+            Kind::Set(_) => flags |= FLAG_SET,
+            _ => {}
+        }
         let (column_type, length) = match self.kind {
+            Kind::Enum(_) | Kind::Set(_) => (254, characters(self.text_lengths().0)),
             Kind::Char { chars } => (254, chars.saturating_mul(most)),
             Kind::Binary { len } => (254, len),
             Kind::VarChar { chars } => (253, chars.saturating_mul(most)),

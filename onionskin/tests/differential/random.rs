@@ -2,16 +2,22 @@
 
 /// A stream of choices.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(u64, bool);
 
 impl Random {
     /// The stream of a seed and of what it is for: a server, a lane, a round.
     pub fn new(seed: u64, purpose: &[u64]) -> Random {
-        let mut random = Random(seed);
+        let mut random = Random(seed, false);
         for word in purpose {
             random.0 = random.next() ^ word.wrapping_mul(0xd6e8_feb8_6659_fd93);
         }
+        random.1 = random.0 % 4 == 3;
         random
+    }
+
+    /// Whether this stream, one of four, makes rare types in the place of some others.
+    pub fn has_rare_types(&self) -> bool {
+        self.1
     }
 
     /// 64 bits.

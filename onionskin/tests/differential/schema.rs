@@ -31,7 +31,15 @@ pub enum Type {
     DateTime(u32),
     Timestamp(u32),
     Year,
+    /// Of [`MEMBERS`].
+    Enum,
+    /// Of [`MEMBERS`].
+    Set,
+    Bit(u32),
 }
+
+/// The members of every ENUM and SET.
+pub const MEMBERS: [&str; 5] = ["red", "Green", "it's", "x y", "7"];
 
 /// What `ENCRYPTED FOR` is given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -135,12 +143,15 @@ impl Type {
             Type::DateTime(f) => fraction("DATETIME", f),
             Type::Timestamp(f) => fraction("TIMESTAMP", f),
             Type::Year => "YEAR".into(),
+            Type::Enum => format!("ENUM({})", MEMBERS.map(values::quoted).join(", ")),
+            Type::Set => format!("SET({})", MEMBERS.map(values::quoted).join(", ")),
+            Type::Bit(n) => format!("BIT({n})"),
         }
     }
 
     fn random(random: &mut Random) -> Type {
         let fraction = |random: &mut Random| random.pick(&[0, 0, 1, 3, 6]);
-        match random.weighted(&[26, 8, 4, 4, 7, 14, 5, 4, 5, 3, 6, 5, 6, 5, 3]) {
+        let common = match random.weighted(&[26, 8, 4, 4, 7, 14, 5, 4, 5, 3, 6, 5, 6, 5, 3]) {
             0 => Type::Int {
                 bytes: random.pick(&[1, 2, 3, 4, 4, 8]),
                 unsigned: random.chance(35),
@@ -167,6 +178,13 @@ impl Type {
             12 => Type::DateTime(fraction(random)),
             13 => Type::Timestamp(fraction(random)),
             _ => Type::Year,
+        };
+        // Rare types rotate by the seed: tables stay small, and other cases what they were.
+        match common {
+            Type::Decimal { .. } | Type::Year | Type::Blob if random.has_rare_types() => Type::Enum,
+            Type::Binary(_) | Type::Time(_) if random.has_rare_types() => Type::Set,
+            Type::VarBinary(n) if random.has_rare_types() => Type::Bit(n),
+            other => other,
         }
     }
 }
@@ -347,7 +365,11 @@ pub fn joinable(random: &mut Random, first: &mut Table, second: &mut Table) {
         return;
     }
     let chosen = random.pick(&candidates);
-    if let Some(protection) = &mut first.columns[chosen].protection {
+    // Members are compared by name between columns, and tokens by number.
+    let is_enumerated = matches!(first.columns[chosen].ty, Type::Enum | Type::Set);
+    if let Some(protection) = &mut first.columns[chosen].protection
+        && !is_enumerated
+    {
         protection.join = Some("g");
     }
     let mut column = first.columns[chosen].clone();
@@ -397,7 +419,7 @@ fn id_column(random: &mut Random) -> Column {
 fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     let ty = Type::random(random);
     let mut column = plain_column(&format!("c{number}"), ty);
-    if ty.is_text() {
+    if ty.is_text() || matches!(ty, Type::Enum | Type::Set) {
         let mut collations = vec![
             "latin1_swedish_ci",
             "utf8mb4_bin",
@@ -410,7 +432,7 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
         column.collation = Some(random.pick(&collations));
     }
     column.nullable = random.chance(65);
-    if random.chance(65) {
+    if random.chance(65) | matches!(ty, Type::Enum | Type::Set | Type::Bit(_)) {
         let (eq, range) =
             random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
         column.protection = Some(Protection {
@@ -423,6 +445,8 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     column.pool = values::pool(random, &column);
     // MySQL's long types can have no default.
     let may_have_default = !matches!(ty, Type::Text | Type::Blob) || kind == Kind::MariaDb;
+    // The defaults of these are names of members and literals of bits, which the pool has among others.
+    let may_have_default = may_have_default && !matches!(ty, Type::Enum | Type::Set | Type::Bit(_));
     if may_have_default && random.chance(30) {
         let candidates: Vec<&Literal> = column
             .pool

@@ -1,7 +1,7 @@
 //! Random values: ordinary ones that recur, boundaries, and what a type does not take.
 
 use super::random::Random;
-use super::schema::{Column, Type};
+use super::schema::{Column, MEMBERS, Type};
 use mysql::Value;
 
 /// A constant: as it stands in a text, and as it is bound to a parameter.
@@ -199,8 +199,8 @@ pub fn compared(random: &mut Random, column: &Column) -> Literal {
 /// finds 10:11:12 in an indexed TIME(0).
 fn is_rounded_by_an_index(column: &Column, literal: &Literal) -> bool {
     let (Type::Time(digits) | Type::DateTime(digits) | Type::Timestamp(digits)) = column.ty else {
-        // Likewise a DATE, and a YEAR out of range.
-        let cut = matches!(column.ty, Type::Date | Type::Year);
+        // Likewise a DATE, and a YEAR out of range; and MySQL a text that is no member of an ENUM.
+        let cut = matches!(column.ty, Type::Date | Type::Year | Type::Enum | Type::Set);
         return column.is_indexed && cut && literal.risky;
     };
     let fraction = literal.sql.split_once('.').map_or(0, |(_, rest)| {
@@ -253,6 +253,31 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
         Type::Time(_) => time(random),
         Type::DateTime(_) => date_time(random, false),
         Type::Timestamp(_) => date_time(random, true),
+        Type::Enum => match random.below(4) {
+            0 => Literal::number(&random.between(1, 5).to_string()),
+            1 => Literal::text(&random.pick(&MEMBERS).to_uppercase()),
+            _ => Literal::text(random.pick(&MEMBERS)),
+        },
+        Type::Set => match random.below(4) {
+            0 => Literal::number(&random.between(0, 31).to_string()),
+            1 => Literal::text(random.pick(&MEMBERS)),
+            2 => Literal::text(""),
+            _ => Literal::text(&format!(
+                "{},{}",
+                MEMBERS[random.below(3)],
+                MEMBERS[3 + random.below(2)]
+            )),
+        },
+        Type::Bit(bits) => {
+            let number = random.next() & (u64::MAX >> (64 - bits)) & random.pick(&[1, 3, u64::MAX]);
+            match random.chance(50) {
+                true => Literal::number(&number.to_string()),
+                false => Literal {
+                    sql: format!("b'{number:b}'"),
+                    ..Literal::number(&number.to_string())
+                },
+            }
+        }
         Type::Year => {
             let year = random.pick(&["1901", "1970", "1999", "2000", "2024", "2155", "0"]);
             if random.chance(20) {
@@ -395,6 +420,16 @@ fn risky(random: &mut Random, column: &Column) -> Literal {
                 "34 22:59:59",
                 "10:11:12abc",
             ])),
+        },
+        Type::Enum | Type::Set => match random.below(3) {
+            0 => Literal::text(
+                random.pick(&["none", "", "red,none", "x y,red", "1", "0", "99", "red "]),
+            ),
+            _ => number(random),
+        },
+        Type::Bit(_) => match random.below(3) {
+            0 => text(random),
+            _ => number(random),
         },
         Type::Year => match random.below(2) {
             0 => Literal::number(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use super::collation::default_of;
-use super::column::{canonical, column_definition, default_literal, take_encrypted};
+use super::column::{bit_default, canonical, column_definition, default_literal, take_encrypted};
 use super::foreign_key::{self, Side};
 use super::index::{existing_lookup, is_key_element, key_element};
 use super::migration::needed;
@@ -208,10 +208,14 @@ pub(crate) fn alter_table<'a>(
                 None => out.sql(s.text(spec)),
                 Some(index) => {
                     let default = if s.eat("set") && s.eat("default") {
-                        let default = default_literal(&mut s).ok_or_else(|| bad("SET DEFAULT"))?;
                         let sql_type = table.columns[index]
                             .sql_type
                             .ok_or_else(|| bad("SET DEFAULT"))?;
+                        let default = match sql_type.is_bit() {
+                            true => bit_default(&mut s),
+                            false => default_literal(&mut s),
+                        };
+                        let default = default.ok_or_else(|| bad("SET DEFAULT"))?;
                         Some(canonical(&default, &sql_type, &column, request)?)
                     } else if s.eat("drop") && s.eat("default") {
                         None

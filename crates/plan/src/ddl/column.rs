@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
-use onionskin_value::{Charset, Input, SqlType};
+use onionskin_value::{Charset, Family, Input, SqlType};
 
 use super::collation::default_collation;
 use super::reader::Reader;
 use super::schema_refusal;
 use crate::errors::{self, Refusal};
-use crate::lex::{Token, TokenKind};
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::{Planned, Request, refuse};
 
 /// A column's attributes beside its protection.
@@ -65,9 +65,15 @@ pub(super) fn column_definition(
     if first == "double" {
         r.eat("precision");
     }
+    let enumerated = matches!(type_text.as_str(), "enum" | "set");
     if let Some(inside) = r.parenthesized() {
-        let text = String::from_utf8_lossy(r.text(inside)).replace(char::is_whitespace, "");
-        type_text.push_str(&format!("({text})"));
+        if enumerated {
+            let names = members(&r, inside).ok_or_else(|| attribute("its members"))?;
+            type_text.push_str(&format!("({names})"));
+        } else {
+            let text = String::from_utf8_lossy(r.text(inside)).replace(char::is_whitespace, "");
+            type_text.push_str(&format!("({text})"));
+        }
     } else if type_text == "decimal" {
         type_text.push_str("(10,0)");
     } else if type_text == "char" || type_text == "binary" {
@@ -76,6 +82,7 @@ pub(super) fn column_definition(
     let (mut charset, mut collation) = (None, None);
     let (mut not_null, mut null, mut key) = (false, false, None);
     let (mut default, mut comment, mut invisible) = (None, None, false);
+    let mut is_json = type_text == "json";
     while let Some(token) = r.token() {
         if r.eat("unsigned") {
             type_text.push_str(" unsigned");
@@ -109,7 +116,11 @@ pub(super) fn column_definition(
         } else if r.eat("null") {
             null = true;
         } else if r.eat("default") {
-            default = Some(default_literal(&mut r).ok_or_else(|| attribute("DEFAULT"))?);
+            let literal = match type_text.starts_with("bit") {
+                true => bit_default(&mut r),
+                false => default_literal(&mut r),
+            };
+            default = Some(literal.ok_or_else(|| attribute("DEFAULT"))?);
         } else if r.eat("comment") {
             comment = Some(string(&mut r).ok_or_else(|| attribute("COMMENT"))?);
         } else if r.eat("invisible") {
@@ -124,6 +135,11 @@ pub(super) fn column_definition(
             key = Some("PRIMARY KEY");
         } else if r.eat("key") {
             key = Some("PRIMARY KEY");
+        } else if type_text == "longtext"
+            && family == Family::MariaDb
+            && is_json_check(&mut r, &name)
+        {
+            is_json = true;
         } else {
             let text = String::from_utf8_lossy(token.text(sql)).into_owned();
             return Err(attribute(&text));
@@ -146,8 +162,15 @@ pub(super) fn column_definition(
     } else {
         effective
     };
-    let sql_type =
-        SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?;
+    let sql_type = match is_json {
+        true if type_text == "longtext" && effective != "utf8mb4_bin" => {
+            return Err(attribute("CHECK"));
+        }
+        true => SqlType::json(family),
+        false => {
+            SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?
+        }
+    };
     if sql_type.collation.is_none() && sql_type.is_character() {
         return Err(attribute("its collation"));
     }
@@ -225,6 +248,74 @@ pub(super) fn take_encrypted(
     }
     let stop = inner.at;
     Ok(Some((capabilities, range.start..start, stop..range.end)))
+}
+
+/// `CHECK (json_valid(`name`))`: how MariaDB prints that a LONGTEXT is JSON.
+fn is_json_check(r: &mut Reader, name: &str) -> bool {
+    let start = r.at;
+    if r.eat("check")
+        && let Some(inside) = r.parenthesized()
+    {
+        let mut check = Reader::over(r.request, r.tokens, inside);
+        let column = (check.eat("json_valid") && check.eat_punct(b'('))
+            .then(|| check.name())
+            .flatten();
+        if column.is_some_and(|c| c.eq_ignore_ascii_case(name))
+            && check.eat_punct(b')')
+            && check.done()
+        {
+            return true;
+        }
+    }
+    r.at = start;
+    false
+}
+
+/// The members of an ENUM or SET, quoted in the one form that types are read from.
+fn members(r: &Reader, inside: Range<usize>) -> Option<String> {
+    let mut names = Vec::new();
+    for part in r.split(inside) {
+        let mut one = Reader::over(r.request, r.tokens, part);
+        let token = one.token()?;
+        if token.kind != TokenKind::Literal(LiteralKind::String) {
+            return None;
+        }
+        names.push(format!("'{}'", string(&mut one)?.replace('\'', "''")));
+        if !one.done() {
+            return None;
+        }
+    }
+    Some(names.join(","))
+}
+
+/// A constant after `DEFAULT` of a BIT column, as `b'…'`. A text would count as bytes; it is not taken.
+pub(super) fn bit_default(r: &mut Reader) -> Option<DefaultLiteral> {
+    if r.eat("null") {
+        return Some(DefaultLiteral::Null);
+    }
+    let number = if r.eat("true") {
+        1
+    } else if r.eat("false") {
+        0
+    } else {
+        let token = r.token()?;
+        let TokenKind::Literal(kind @ (LiteralKind::Integer | LiteralKind::Bits)) = token.kind
+        else {
+            return None;
+        };
+        r.at += 1;
+        let mut scratch = Vec::new();
+        let text = token.text(r.sql());
+        let mode = r.request.settings.lex;
+        match crate::literal::decode(text, kind, false, mode, Charset::Utf8mb4, &mut scratch)? {
+            Input::Integer { magnitude, .. } => magnitude,
+            Input::Hex(bytes) if bytes.len() <= 8 => bytes
+                .iter()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+            _ => return None,
+        }
+    };
+    Some(DefaultLiteral::Value(format!("b'{number:b}'").into_bytes()))
 }
 
 fn string(r: &mut Reader) -> Option<String> {

@@ -15,7 +15,7 @@ use super::items::Shape;
 use crate::candidates::goes_unnoticed;
 use crate::errors;
 use crate::fetch::{Fetched, unnested};
-use crate::finishing::{Aggregate, Finish, Limit, Test};
+use crate::finishing::{Aggregate, Finish, Limit, Output, SortBy, Test};
 use crate::lex::{LiteralKind, TokenKind};
 use crate::plan::{Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
@@ -282,6 +282,31 @@ impl Planner<'_> {
     }
 
     /// Puts the server's text together, around what `finish` has decided.
+    /// Refuses sorting and DISTINCT of values that cannot be compared here.
+    fn check_comparable(&self, fetched: &Fetched, finish: &Finish) -> Planned<()> {
+        let sorted = finish.sort.iter().filter_map(|key| match key.by {
+            SortBy::Cell(at) => Some(at),
+            _ => None,
+        });
+        let shown = finish.output.iter().filter_map(|output| match output {
+            Output::Cell { fetch } if finish.distinct => Some(*fetch),
+            _ => None,
+        });
+        for at in sorted.chain(shown) {
+            let open = fetched.items.get(at).and_then(|item| item.open);
+            let Some((index, _)) = open else { continue };
+            let column = &self.columns[index];
+            if column
+                .column()
+                .sql_type
+                .is_some_and(|ty| !ty.is_comparable())
+            {
+                return refuse(&errors::NO_EQUALITY, column.path());
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn finished(
         &mut self,
         f: &Finishing,
@@ -291,6 +316,7 @@ impl Planner<'_> {
     ) -> Planned<Given> {
         let clauses = f.clauses;
         self.check_judged()?;
+        self.check_comparable(&fetched, &finish)?;
         let mut text = TextBuilder::default();
         for (i, token) in self.tokens[..clauses.list].iter().enumerate() {
             if Some(i) == clauses.distinct {

@@ -16,7 +16,7 @@ use crate::finishing::Aggregate;
 use crate::lex::LiteralKind;
 use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, exact_order, no_order};
+use crate::predicate::{equality, exact_order, goes_by_name, no_order};
 use crate::query::finish::aggregate_of;
 use crate::scope::{Resolved, Scope};
 
@@ -282,6 +282,9 @@ impl Planner<'_> {
         if let Expr::Function(function) = key
             && let Some((range, column)) = self.extremum(function, scope)?
         {
+            if goes_by_name(&column) {
+                return refuse(&errors::GROUPING, column.path());
+            }
             let name = exact_order(&column)
                 .ok_or_else(|| no_order(&column))?
                 .to_string();

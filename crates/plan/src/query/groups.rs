@@ -22,7 +22,7 @@ use crate::finishing::{
 use crate::formula::{Comparisons, parenthesized};
 use crate::plan::{Described, ResultItem, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
-use crate::predicate::equality;
+use crate::predicate::{equality, goes_by_name};
 
 /// What the fetched column of a key holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,8 +135,11 @@ impl Planner<'_> {
                 return refuse(&errors::NOT_UNDERSTOOD, "an aggregate as a key");
             }
             if let Some((range, column)) = self.column_of(meaning.expr, f.scope)? {
-                let collation = column.column().sql_type.and_then(|ty| ty.collation);
-                if collation.is_some_and(|c| !c.is_searchable()) {
+                if column
+                    .column()
+                    .sql_type
+                    .is_some_and(|ty| !ty.is_comparable())
+                {
                     return refuse(&errors::NO_EQUALITY, column.path());
                 }
                 let fetch = fetched.cell(self, meaning.expr, &range, &column, f.scope);
@@ -158,6 +161,7 @@ impl Planner<'_> {
             let bytes = plain.is_some_and(|ty| {
                 !ty.is_character()
                     && !ty.is_binary()
+                    && !ty.is_json_value()
                     && !matches!(ty.kind, Kind::Float | Kind::Double)
             });
             let short = |kind| {
@@ -251,6 +255,15 @@ impl Planner<'_> {
             None => None,
             Some(argument) => match self.column_of(argument, f.scope)? {
                 Some((range, column)) => {
+                    let ty = column.column().sql_type;
+                    let refused = match function {
+                        Aggregate::Count => distinct && ty.is_some_and(|ty| !ty.is_comparable()),
+                        _ => goes_by_name(&column) || ty.is_some_and(|ty| ty.is_json_value()),
+                    };
+                    if refused {
+                        // by name or as a number, each aggregate by rules of its own
+                        return refuse(&errors::GROUPING, column.path());
+                    }
                     let real = column
                         .column()
                         .sql_type

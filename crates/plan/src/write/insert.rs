@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
-use onionskin_value::Family;
+use onionskin_schema::{Column, Table};
+use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{Assignment, Insert, ObjectName, OnInsert, SetExpr, TableObject};
 
 use super::{Target, default_text, in_parentheses, is_default, physical};
@@ -198,7 +198,7 @@ impl Planner<'_> {
                 // NOT NULL without a default: an error, or the type's own default, which only
                 // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                c.default.is_some() || (!c.nullable && ours)
+                c.default.is_some() || (!c.nullable && (ours || has_first_member(c)))
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),
@@ -364,7 +364,7 @@ impl Planner<'_> {
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
                     let c = column.column();
-                    let required = c.default.is_none() && !c.nullable;
+                    let required = c.default.is_none() && !c.nullable && !has_first_member(c);
                     let lenient = ignore || !settings.strict;
                     if source == Source::Default
                         && required
@@ -440,4 +440,10 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the column takes its first member where a row names no value.
+fn has_first_member(column: &Column) -> bool {
+    let is_enum = |ty: &SqlType| matches!(ty.kind, Kind::Enum(_));
+    !column.nullable && column.sql_type.as_ref().is_some_and(is_enum)
 }

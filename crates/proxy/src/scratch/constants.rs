@@ -4,13 +4,13 @@ use onionskin_plan::{
     Action, Computed, LexMode, LiteralKind, Outcome as PlanOutcome, Request, Scratch, Template,
     errors, lex,
 };
-use onionskin_value::{Kind, SqlType};
+use onionskin_value::{Charset, Context, Family, Input, Kind, SqlMode, SqlType, TimeZone, store};
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{ours, wire};
 use super::settings::{self, one_row};
-use crate::bind::Values;
+use crate::bind::{Values, put_hex};
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -195,8 +195,34 @@ fn literal(
         | ColumnType::TINY_BLOB
         | ColumnType::MEDIUM_BLOB
         | ColumnType::LONG_BLOB => string(&definition, cell, mode),
+        ColumnType::JSON if target.is_json_value() && is_kept(cell) => {
+            let mut text = b"_utf8mb4 ".to_vec();
+            put_hex(cell, &mut text);
+            text
+        }
         _ => return Err(unfit()),
     })
+}
+
+/// Whether a document is the same after it was sealed as text: one with a DECIMAL of trailing zeros is not.
+fn is_kept(document: &[u8]) -> bool {
+    let context = Context {
+        sql_mode: SqlMode::STRICT,
+        time_zone: &TimeZone::UTC,
+        family: Family::MySql,
+        ignore: false,
+        row: 1,
+        column: "",
+        database: "",
+        table: "",
+    };
+    let input = Input::Text {
+        bytes: document,
+        charset: Charset::Utf8mb4,
+    };
+    let json = SqlType::json(Family::MySql);
+    let mut payload = Vec::new();
+    store(&json, input, &context, &mut payload, &mut Vec::new()).is_ok() && payload == document
 }
 
 fn string(definition: &ColumnDefinition, cell: &[u8], mode: LexMode) -> Vec<u8> {

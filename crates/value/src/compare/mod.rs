@@ -1,5 +1,6 @@
 //! Comparing: what a constant means beside a column in a condition.
 
+mod enumerated;
 mod temporal;
 
 use crate::charset::Charset;
@@ -59,6 +60,10 @@ pub fn compare(ty: &SqlType, input: Input<'_>, ctx: &Context<'_>, out: &mut Vec<
         | Kind::DateTime { .. }
         | Kind::Timestamp { .. }
         | Kind::Year => temporal::temporal(ty, input, ctx, out),
+        Kind::Bit { bits } => enumerated::bit(bits, input, out),
+        Kind::Enum(members) => enumerated::of_enum(members, ty, input, ctx.family, out),
+        Kind::Set(members) => enumerated::of_set(members, ty, input, out),
+        Kind::Json if ty.is_json_value() => unsupported("a constant compared with JSON"),
         _ => string(ty, input, out),
     };
     if outcome.is_err() {

@@ -1,5 +1,8 @@
 //! Storing: what INSERT and UPDATE do to a value on its way into a column.
 
+mod bit;
+mod enumerated;
+mod json;
 mod number;
 mod string;
 mod temporal;
@@ -9,6 +12,7 @@ use crate::charset::Charset;
 use crate::context::{Context, Input, Level, Report, StoreError, Stored, Warning};
 use crate::types::{Family, Kind, SqlType};
 
+pub(crate) use enumerated::number_text;
 pub(crate) use number::{RealPrefix, real_prefix};
 
 /// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the canonical payload to `out`.
@@ -72,6 +76,14 @@ pub fn store(
         | Kind::DateTime { .. }
         | Kind::Timestamp { .. }
         | Kind::Year => temporal::store_temporal(ty, input, &mut report, out),
+        Kind::Bit { bits } => bit::store_bit(bits, input, &mut report, out).map(|()| Stored::Value),
+        Kind::Enum(members) => {
+            enumerated::store_enum(members, ty.charset(), input, &mut report, out)
+                .map(|()| Stored::Value)
+        }
+        Kind::Set(members) => enumerated::store_set(members, ty.charset(), input, &mut report, out)
+            .map(|()| Stored::Value),
+        Kind::Json => json::store_json(ty, input, &mut report, out).map(|()| Stored::Value),
         _ => string::store_string(ty, input, &mut report, out).map(|()| Stored::Value),
     };
     if stored.is_err() {
