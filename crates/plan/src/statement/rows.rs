@@ -59,12 +59,7 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
     blank_modifiers(planner);
-    let mut statement = parse(&with_joins(planner))?;
-    if !matches!(statement, Statement::Query(_)) {
-        // what is made from a protected column is followed by names
-        super::aliases::name(planner, &mut statement)?;
-    }
-    match statement {
+    match parse(&with_joins(planner))? {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
         Statement::Insert(insert) => crate::scratch::insert(planner, &insert),
         Statement::Update(update) => crate::scratch::update(planner, &update).map(Some),
@@ -266,9 +261,11 @@ pub(super) fn explained<'a>(
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
         Action::Scratch(scratch) => text.extend(scratch.explained()),
-        Action::ScratchWrite(write) if !write.scratch.reads.is_empty() => {
-            text.extend(write.scratch.explained());
-        }
+        // it must not run
+        Action::ScratchWrite(write) => match write.scratch.reads.is_empty() {
+            true => return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables"),
+            false => text.extend(write.scratch.explained()),
+        },
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))
