@@ -14,13 +14,15 @@
 //! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
-//! | `define`, `show` | definitions of tables, and how they are shown |
+//! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
+//! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `exchange` | statements of the proxy's own on the session's connection |
 
 mod bind;
 mod catalog;
 mod config;
+mod copy;
 mod define;
 mod diagnostics;
 mod error;
@@ -39,6 +41,7 @@ pub mod sealing;
 mod session;
 mod show;
 mod state;
+mod temporary;
 mod upsert;
 
 use std::sync::Arc;

@@ -314,7 +314,7 @@ impl Session {
                     let ignore = planned.is_ignore();
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
-                self.send_text(&planned, text)?;
+                self.send_text(&planned, text, false)?;
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             _ => {
