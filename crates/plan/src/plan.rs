@@ -35,10 +35,18 @@ impl ColumnUse {
 
     /// `db.table.column`, for messages.
     pub fn path(&self) -> String {
-        format!(
+        self.to_string()
+    }
+}
+
+impl std::fmt::Display for ColumnUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let table = &self.table;
+        write!(
+            f,
             "{}.{}.{}",
-            self.table.database,
-            self.table.name,
+            table.database,
+            table.name,
             self.column().name
         )
     }

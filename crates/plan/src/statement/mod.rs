@@ -195,13 +195,13 @@ fn decide<'a>(
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
+    if starts("grant") || starts("revoke") {
+        return grants::grant(request, tokens, near);
+    }
     if starts("load") {
         let mut planner = Planner::new(request, tokens, near)?;
         let action = crate::scratch::load(&mut planner)?;
         return Ok((action, Some(planner)));
-    }
-    if starts("grant") || starts("revoke") {
-        return grants::grant(request, tokens, near);
     }
     if relayed_by_table_name(&words) && only_names(sql, &tokens) {
         return Ok((Action::Relay, None));
