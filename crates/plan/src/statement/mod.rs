@@ -8,7 +8,6 @@
 //! `near.rs` collects the words, `words.rs` tells statements apart by them; `rows.rs` plans what
 //! reads and writes rows, `show.rs`, `columns_view.rs` and `dynamic.rs` the others.
 
-mod aliases;
 mod columns_view;
 mod dynamic;
 mod grants;

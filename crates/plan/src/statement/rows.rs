@@ -32,11 +32,10 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
     blank_index_hints(planner);
-    let mut statement = parse(&with_joins(planner))?;
+    let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return refuse(&errors::VIEW, "writing beside one");
     }
-    super::aliases::name(planner, &mut statement)?;
     match statement {
         Statement::Query(query) => {
             let given = planner.query(&query, None, Mode::Top)?;
