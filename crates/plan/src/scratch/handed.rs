@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use sqlparser::ast::{
-    Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
 };
 
@@ -186,7 +186,7 @@ impl Handed {
                 }]
             }
             SelectItem::ExprWithAlias { expr, alias } => vec![Output {
-                name: Some(alias.value.to_lowercase()),
+                name: (!is_string(alias)).then(|| alias.value.to_lowercase()),
                 handed: self.is_handed(expr),
                 many: false,
             }],
@@ -246,6 +246,11 @@ impl Handed {
         }
         columns
     }
+}
+
+/// Whether an alias is written as a string: the parser does not see what it says.
+fn is_string(alias: &Ident) -> bool {
+    matches!(alias.quote_style, Some('\'' | '"'))
 }
 
 /// Whether a join shows columns of both sides as one.
@@ -317,7 +322,12 @@ impl Visitor for Aliases<'_> {
             if let SelectItem::ExprWithAlias { expr, alias } = item
                 && self.handed.is_handed(expr)
             {
-                self.names.insert(alias.value.to_lowercase());
+                match is_string(alias) {
+                    true => self.all = true,
+                    false => {
+                        self.names.insert(alias.value.to_lowercase());
+                    }
+                }
             }
         }
         ControlFlow::Continue(())

@@ -124,6 +124,9 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
     let Some(Known::Table(table)) = known else {
         return unclear("the target of LOAD DATA");
     };
+    if table.view {
+        return refuse(&errors::VIEW, "writing beside one");
+    }
     let clauses = at;
     let mut names_charset = false;
     while at < end && !is(at, b'(') {

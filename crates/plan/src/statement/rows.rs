@@ -2,11 +2,10 @@
 //!
 //! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Query, SelectItem, SetExpr, Statement, Visit, Visitor};
+use sqlparser::ast::Statement;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -64,8 +63,8 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     blank_gaps(planner);
     blank_modifiers(planner);
     let statement = parse(&with_joins(planner))?;
-    if !matches!(statement, Statement::Query(_)) && has_string_alias(&statement) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a string as an alias");
+    if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
+        return refuse(&errors::VIEW, "writing beside one");
     }
     match statement {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
@@ -74,33 +73,6 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
         Statement::Delete(delete) => crate::scratch::delete(planner, &delete).map(Some),
         _ => Ok(None),
     }
-}
-
-/// Whether a column of a query is named by a string. What is made from a protected column is followed by names, and the parser
-/// does not see these.
-fn has_string_alias(statement: &Statement) -> bool {
-    struct Strings;
-    impl Visitor for Strings {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            match of_body(&query.body) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        }
-    }
-    // a query within has a visit of its own
-    fn of_body(body: &SetExpr) -> bool {
-        match body {
-            SetExpr::SetOperation { left, right, .. } => of_body(left) || of_body(right),
-            SetExpr::Select(select) => select.projection.iter().any(|item| {
-                matches!(item, SelectItem::ExprWithAlias { alias, .. }
-                    if matches!(alias.quote_style, Some('\'' | '"')))
-            }),
-            _ => false,
-        }
-    }
-    statement.visit(&mut Strings).is_break()
 }
 
 /// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
@@ -333,9 +305,11 @@ pub(super) fn explained<'a>(
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
         Action::Scratch(scratch) => text.extend(scratch.explained()),
-        Action::ScratchWrite(write) if !write.scratch.reads.is_empty() => {
-            text.extend(write.scratch.explained());
-        }
+        // it must not run
+        Action::ScratchWrite(write) => match write.scratch.reads.is_empty() {
+            true => return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables"),
+            false => text.extend(write.scratch.explained()),
+        },
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))

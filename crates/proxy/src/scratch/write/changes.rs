@@ -111,9 +111,27 @@ impl Session {
         keys: &[Vec<u8>],
         ranks: &Ranks,
     ) -> Outcome<u64> {
-        let mut written = 0;
+        let mut sent = 0;
+        let done = self.send_rows(engine, prepared, read, target, (keys, ranks), &mut sent);
+        // what was sent is answered, whatever came of the others
+        match (self.rows_written(&mut sent), done) {
+            (Err(failure), done) if failure.is_fatal() || done.is_ok() => Err(failure),
+            (_, done) => done,
+        }
+    }
+
+    /// Sends a statement for each row. Returns how many.
+    fn send_rows(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        read: &ScratchRead,
+        target: &Written,
+        (keys, ranks): (&[Vec<u8>], &Ranks),
+        sent: &mut usize,
+    ) -> Outcome<u64> {
         let mut waiting: Vec<(usize, Vec<u8>)> = Vec::new();
-        let (mut sent, mut size) = (0, 0);
+        let (mut written, mut size) = (0, 0);
         engine.server.begin(Command::Query).map_err(ours)?;
         while !engine.server.tracker.is_complete() {
             match engine.server.step().map_err(ours)? {
@@ -121,8 +139,8 @@ impl Session {
                 Step::Row => {}
                 _ => continue,
             }
-            let (number, sql) =
-                self.row_text(engine.server.payload(), prepared, read, target, keys)?;
+            let row = engine.server.payload();
+            let (number, sql) = self.row_text(row, prepared, read, target, keys)?;
             written += 1;
             match ranks {
                 Some(ranks) => {
@@ -132,14 +150,13 @@ impl Session {
                     }
                     waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
                 }
-                None => self.send_row(&sql, &mut sent)?,
+                None => self.send_row(&sql, sent)?,
             }
         }
         waiting.sort_by_key(|(rank, _)| *rank);
         for (_, sql) in &waiting {
-            self.send_row(sql, &mut sent)?;
+            self.send_row(sql, sent)?;
         }
-        self.rows_written(&mut sent)?;
         Ok(written)
     }
 
