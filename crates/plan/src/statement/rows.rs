@@ -2,10 +2,11 @@
 //!
 //! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Query, SelectItem, SetExpr, Statement, Visit, Visitor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -62,10 +63,9 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
     blank_modifiers(planner);
-    let mut statement = parse(&with_joins(planner))?;
-    if !matches!(statement, Statement::Query(_)) {
-        // what is made from a protected column is followed by names
-        super::aliases::name(planner, &mut statement)?;
+    let statement = parse(&with_joins(planner))?;
+    if !matches!(statement, Statement::Query(_)) && has_string_alias(&statement) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a string as an alias");
     }
     match statement {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
@@ -74,6 +74,33 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
         Statement::Delete(delete) => crate::scratch::delete(planner, &delete).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Whether a column of a query is named by a string. What is made from a protected column is followed by names, and the parser
+/// does not see these.
+fn has_string_alias(statement: &Statement) -> bool {
+    struct Strings;
+    impl Visitor for Strings {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            match of_body(&query.body) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    // a query within has a visit of its own
+    fn of_body(body: &SetExpr) -> bool {
+        match body {
+            SetExpr::SetOperation { left, right, .. } => of_body(left) || of_body(right),
+            SetExpr::Select(select) => select.projection.iter().any(|item| {
+                matches!(item, SelectItem::ExprWithAlias { alias, .. }
+                    if matches!(alias.quote_style, Some('\'' | '"')))
+            }),
+            _ => false,
+        }
+    }
+    statement.visit(&mut Strings).is_break()
 }
 
 /// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
