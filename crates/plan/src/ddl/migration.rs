@@ -44,6 +44,9 @@ fn words(capabilities: &Capabilities) -> Vec<String> {
     if capabilities.range {
         words.push("range".to_owned());
     }
+    if capabilities.like {
+        words.push("like".to_owned());
+    }
     if let Some(group) = &capabilities.join {
         words.push(format!("join:{group}"));
     }
