@@ -49,6 +49,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         capabilities: Capabilities {
             eq: true,
             range: text.starts_with('i'),
+            like: collation.is_some(),
             join: None,
         },
         column_id: [1, 2, 3, 4],

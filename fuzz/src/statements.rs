@@ -100,7 +100,7 @@ impl Catalog for OneTable {
     }
 }
 
-/// `app.secret` with a plaintext `id`, a searchable `k`, and a sealed `c`.
+/// `app.secret` with a plaintext `id`, a searchable `k`, and a `c` with grams.
 static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
     let column = |name: &str, text: &str, id: u8, protections: Option<Capabilities>| {
         let sql_type = SqlType::parse(text, text.contains("char").then_some("utf8mb4_general_ci"))
@@ -134,7 +134,12 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
     let searchable = Capabilities {
         eq: true,
         range: true,
+        like: false,
         join: None,
+    };
+    let text = Capabilities {
+        like: true,
+        ..Capabilities::default()
     };
     OneTable(Arc::new(Table {
         database: "app".into(),
@@ -142,9 +147,10 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
         columns: vec![
             column("id", "int(11)", 1, None),
             column("k", "int(11)", 2, Some(searchable)),
-            column("c", "varchar(40)", 3, Some(Capabilities::default())),
+            column("c", "varchar(40)", 3, Some(text)),
         ],
         table_id: Some([7; 8]),
+        view: false,
         damaged: None,
     }))
 });

@@ -41,7 +41,7 @@ pub enum ConfigError {
         source: Box<toml::de::Error>,
     },
     /// A pattern or a capability in `[protect]`.
-    #[error("{}: {source}; capabilities are \"eq\", \"range\" and \"join:GROUP\", and [] means sealed, not searchable", path.display())]
+    #[error("{}: {source}; capabilities are \"eq\", \"range\", \"like\" and \"join:GROUP\", and [] means sealed, not searchable", path.display())]
     Protect {
         /// The file.
         path: PathBuf,
@@ -260,6 +260,7 @@ suite   = "aes"
 # [protect."shop.customers"]
 # name  = ["eq"]            # =, IN, GROUP BY, joins; the server sees which rows are equal
 # age   = ["eq", "range"]   # also <, BETWEEN, ORDER BY, MIN, MAX; the server sees the order
+# about = ["like"]          # LIKE by an index; the server sees which texts share which runs of three characters
 # notes = []                # sealed: the server sees the length and whether it is NULL
 # "*"   = []                # every column that is not listed
 "#

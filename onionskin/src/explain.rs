@@ -191,6 +191,7 @@ impl Definitions {
             name,
             columns: Vec::new(),
             table_id: None,
+            view: false,
             damaged: None,
         }))
     }

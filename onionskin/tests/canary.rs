@@ -38,7 +38,7 @@ n = ["eq", "range"]
 d = ["range"]
 x = []
 b = []
-l = []
+l = ["like"]
 "#;
 
 const CREATE: &str = "CREATE TABLE app.t (
@@ -297,6 +297,9 @@ fn write_what_must_succeed(session: &mut Session, make: &mut Canaries) {
         (format!("n BETWEEN {INTEGER} AND {}", make.integer()), 51),
         (format!("d > '{}'", "2097-03-01 00:00:00"), 51),
         (format!("n > {n} AND e <> '{}'", make.text()), 50),
+        (format!("l LIKE '{TEXT}%'"), 1),
+        (format!("l LIKE '%{TEXT}_00%' AND n = {n}"), 1),
+        (format!("l NOT LIKE '%{}%'", make.text()), 1),
     ] {
         let found = session.text(&format!("SELECT COUNT(*) FROM app.t WHERE {condition}"));
         assert_eq!(found.unwrap(), matches.to_string(), "{condition}");
@@ -362,6 +365,9 @@ fn write_prepared(session: &mut Session, make: &mut Canaries) {
             found.to_vec(),
         );
         assert_eq!(text.unwrap(), "1");
+        let pattern = format!("%{}%", make.text());
+        let text = session.execute_text("SELECT COUNT(*) FROM app.t WHERE l LIKE ?", (pattern,));
+        assert_eq!(text.unwrap(), "0");
         session
             .execute(
                 "UPDATE app.t SET s = ? WHERE e = ?",

@@ -5,7 +5,7 @@
 //! are no part of this project. The whole takes minutes, so the test is ignored unless it is asked for (`make mariadb-tests`).
 //!
 //! - `ONIONSKIN_MTR=select,join` runs these files only.
-//! - `ONIONSKIN_UPDATE=1` writes the counts into docs/sql.md.
+//! - `ONIONSKIN_UPDATE=1` writes the counts of all files into docs/sql.md, as each was run last.
 //!
 //! Results go to `target/mariadb-tests`: `report.txt`, and `differences.txt` with each difference.
 
@@ -26,7 +26,7 @@ mod seen;
 
 use report::Report;
 use run::Ports;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::*;
 
 /// Files by name; `*` stands for whatever follows.
@@ -60,18 +60,17 @@ fn answers_as_the_servers_own_tests_do() {
     };
     let mut sum = Report::new("all");
     let mut lines = String::new();
-    let mut files = Vec::new();
+    let folder = checkout().join("target/mariadb-tests");
+    std::fs::create_dir_all(&folder).expect("a folder for the results");
     for name in &names {
         let report = run::file(&ports, &home, name);
         announce(&report.line());
         lines += &format!("{}\n", report.line());
         sum.add(&report);
         proxy.assert_healthy();
-        files.push(report);
+        report.keep(&folder);
     }
     announce(&sum.line());
-    let folder = checkout().join("target/mariadb-tests");
-    std::fs::create_dir_all(&folder).expect("a folder for the results");
     let text = format!(
         "{lines}{}\n{} of {} columns protected\n\n{}",
         sum.line(),
@@ -82,7 +81,14 @@ fn answers_as_the_servers_own_tests_do() {
     std::fs::write(folder.join("report.txt"), text).expect("report.txt");
     std::fs::write(folder.join("differences.txt"), sum.differences()).expect("differences.txt");
     if std::env::var_os("ONIONSKIN_UPDATE").is_some() {
-        update_page(&report::page(&files, &sum));
+        let all = matching(&home, FILES);
+        let kept: Vec<Report> = all
+            .iter()
+            .filter_map(|n| Report::kept(&folder, n))
+            .collect();
+        let mut sum = Report::new("all");
+        kept.iter().for_each(|report| sum.add(report));
+        update_page(&report::page(&kept, &sum));
     }
     assert_eq!(
         sum.unexplained(),
@@ -112,8 +118,15 @@ fn home() -> PathBuf {
     found.expect("MariaDB's test files are not there; run scripts/mariadb-tests.sh")
 }
 
-fn names(home: &std::path::Path) -> Vec<String> {
+fn names(home: &Path) -> Vec<String> {
     let wanted = std::env::var("ONIONSKIN_MTR").unwrap_or_else(|_| FILES.into());
+    let names = matching(home, &wanted);
+    assert!(!names.is_empty(), "no file is called {wanted}");
+    names
+}
+
+/// The files that patterns name, in order.
+fn matching(home: &Path, wanted: &str) -> Vec<String> {
     let patterns: Vec<&str> = wanted.split([' ', ',']).filter(|p| !p.is_empty()).collect();
     let entries = std::fs::read_dir(home.join("main")).expect("the folder of the files");
     let names = entries.map(|e| {
@@ -132,6 +145,5 @@ fn names(home: &std::path::Path) -> Vec<String> {
         })
         .collect();
     names.sort();
-    assert!(!names.is_empty(), "no file is called {wanted}");
     names
 }

@@ -16,6 +16,7 @@ on_both_servers!(
     constants_in_set_operations,
     collations_as_strings,
     tables_of_another_proxy,
+    settings_by_two_at_signs,
 );
 
 const TABLES: &str = "
@@ -161,4 +162,36 @@ fn tables_of_another_proxy(kind: Kind) {
             "{shown}"
         );
     }
+}
+
+/// MariaDB does not tell of `SET @@x`; what the proxy does not know of `sql_mode` would make it read texts otherwise than the server.
+fn settings_by_two_at_signs(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for setting in [
+        "SET @@sql_mode = 'ANSI_QUOTES'",
+        "SET @modes = 'NO_BACKSLASH_ESCAPES', @@sql_mode = @modes",
+        "SET @@sql_mode := ''",
+        "SET @@div_precision_increment = 9, @@time_zone = '+01:00'",
+        "SET @@SESSION.div_precision_increment = 5",
+        "SET @@div_precision_increment = DEFAULT, @@sql_mode = DEFAULT",
+    ] {
+        twins.both_text(setting);
+        twins.compare_text("SELECT \"Name\", id FROM Clients WHERE id = 1");
+        twins.compare_text("SELECT id FROM Clients WHERE Name = 'a\\\\' OR Name = 'Anna'");
+        twins.compare_text("SELECT AVG(age) FROM Clients");
+        twins.compare_text("SELECT @@sql_mode, @@time_zone");
+    }
+    twins.both_text("CREATE PROCEDURE finer() SET @@div_precision_increment = 11");
+    twins.both_text("CALL finer()");
+    twins.compare_text("SELECT AVG(age) FROM Clients");
+    twins.both_text("SET sql_mode = DEFAULT");
+    if kind == Kind::MariaDb {
+        for hidden in [
+            "/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */",
+            "PREPARE s FROM 'SET @@sql_mode = 1'",
+        ] {
+            assert_eq!(twins.protected.must_fail(hidden), 1235, "{hidden}");
+        }
+    }
+    twins.conclude(0);
 }

@@ -4,8 +4,10 @@ use std::{fmt, ops::Deref};
 
 use crate::{
     DataKey, KeyId, OpenError, SealError, Suite,
+    block_prf::BlockPrf,
     cell::CellSealer,
     derive::{ColumnSecrets, Purpose},
+    gram::{self, GRAM_LEN, GramToken},
     mac::{MAC_LEN, MacKey},
     nonce::random_nonce,
     order_key::OrderPrf,
@@ -57,20 +59,21 @@ impl From<EqualityToken> for [u8; EQUALITY_TOKEN_LEN] {
 
 /// Seals, opens and indexes the values of one column under one data key.
 ///
-/// Building one derives three keys and costs microseconds; build it once and share it. It can be used by many
+/// Building one derives four keys and costs microseconds; build it once and share it. It can be used by many
 /// threads at once. Keys are wiped when it is dropped.
 pub struct ColumnCipher {
     id: ColumnId,
     sealer: CellSealer,
     tokens: MacKey,
     order: OrderPrf,
+    grams: BlockPrf,
 }
 
 impl ColumnCipher {
     /// Derives the column's keys from `data_key`, which carries the number `key_id`.
     ///
     /// With `join`, equality tokens and order keys are those of the group of that name instead of the column's own.
-    /// Sealed cells are always the column's own.
+    /// Sealed cells and gram tokens are always the column's own.
     pub fn new(
         suite: Suite,
         key_id: KeyId,
@@ -97,11 +100,16 @@ impl ColumnCipher {
                 Some(group) => secrets.group_key(Purpose::Order, group),
             }),
         };
+        let grams = match suite {
+            Suite::Aes => BlockPrf::aes(&mut secrets.column_key(Purpose::Gram, &id)),
+            Suite::Sm => BlockPrf::sm(&mut secrets.column_key(Purpose::Gram, &id)),
+        };
         Self {
             id,
             sealer,
             tokens,
             order,
+            grams,
         }
     }
 
@@ -158,6 +166,11 @@ impl ColumnCipher {
     /// column, or else shorter sorts before longer as `memcmp` does. See [`order_key`](crate::order_key) for what it shows.
     pub fn order_key(&self, digits_source: &[u8], out: &mut Vec<u8>) {
         self.order.key(digits_source, out);
+    }
+
+    /// The token of a gram of a text. See [`gram`](crate::gram) for what a set of them shows.
+    pub fn gram_token(&self, gram: &[u8; GRAM_LEN]) -> GramToken {
+        gram::token(&self.grams, gram)
     }
 
     /// Appends the bytes that `key` was made of to `out`. On error `out` is unchanged.

@@ -3,7 +3,7 @@
 //! ```text
 //! PRK  = HKDF-Extract(salt = "onionskin/1 column keys", IKM = data key)
 //! info = purpose ‖ 0x00 ‖ suite id ‖ scope
-//!        purpose: "seal", "eq" or "ord"
+//!        purpose: "seal", "eq", "ord" or "gram"
 //!        scope:   0x00 ‖ table id (8) ‖ column id (4)      keys of one column
 //!                 0x01 ‖ name of the join group (UTF-8)    keys shared by the columns of a group
 //! key  = HKDF-Expand(PRK, info, length)
@@ -28,6 +28,7 @@ pub(crate) enum Purpose {
     Seal,
     Equality,
     Order,
+    Gram,
 }
 
 impl Purpose {
@@ -36,6 +37,7 @@ impl Purpose {
             Purpose::Seal => b"seal\0",
             Purpose::Equality => b"eq\0",
             Purpose::Order => b"ord\0",
+            Purpose::Gram => b"gram\0",
         }
     }
 }
@@ -175,7 +177,12 @@ mod tests {
         let mut keys: Vec<[u8; 32]> = Vec::new();
         for suite in [Suite::Aes, Suite::Sm] {
             let secrets = secrets(suite);
-            for purpose in [Purpose::Seal, Purpose::Equality, Purpose::Order] {
+            for purpose in [
+                Purpose::Seal,
+                Purpose::Equality,
+                Purpose::Order,
+                Purpose::Gram,
+            ] {
                 for id in [id, other_table, other_column] {
                     keys.push(secrets.column_key(purpose, &id));
                 }

@@ -1,13 +1,14 @@
 //! Encryption schemes, named by what they promise and what they show.
 //!
 //! A protected column gets one [`ColumnCipher`] for each data key it was ever written under. It offers exactly
-//! three things:
+//! four things:
 //!
 //! | operation | promise | what the server learns |
 //! |---|---|---|
 //! | [`ColumnCipher::seal`] | randomized, authenticated, bound to its table and column | the length |
 //! | [`ColumnCipher::equality_token`] | equal inputs give equal tokens | which rows are equal, and how often |
 //! | [`ColumnCipher::order_key`] | `memcmp` on keys is `memcmp` on inputs | the order, and more: see [`order_key`] |
+//! | [`ColumnCipher::gram_token`] | equal grams give equal tokens | which texts share a gram, and more: see [`gram`] |
 //!
 //! # Keys
 //!
@@ -15,7 +16,7 @@
 //! [`dangerous_bytes`], a module that a reviewer can search for. From the data key every column derives keys of
 //! its own, one for each purpose, by HKDF (RFC 5869). What a column's keys are bound to:
 //!
-//! - `seal`: the table id and the column id, always;
+//! - `seal` and `gram`: the table id and the column id, always;
 //! - `eq` and `ord`: the same, or the name of a join group, so that all columns of a group share their tokens and
 //!   can be compared by the server.
 //!
@@ -39,6 +40,7 @@ pub mod dangerous_bytes;
 mod data_key;
 mod derive;
 mod error;
+pub mod gram;
 mod mac;
 mod metadata;
 mod nonce;
@@ -57,6 +59,7 @@ pub use cell::{
 pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
+pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken};
 pub use metadata::{METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;
 pub use stream::{

@@ -42,7 +42,7 @@ fn array<const N: usize>(record: &Record<'_>, name: &str) -> [u8; N] {
 }
 
 fn check(suite: Suite, text: &str) {
-    let mut checked = [0; 3];
+    let mut checked = [0; 4];
     for record in records(text) {
         let data_key = DataKey::from_bytes(array(&record, "data_key"));
         let id = ColumnId {
@@ -75,6 +75,10 @@ fn check(suite: Suite, text: &str) {
             cipher.open_order_key(key, &mut out).unwrap();
             assert_eq!(out, record["value"]);
             checked[2] += 1;
+        }
+        if let Some(token) = record.get("gram_token") {
+            assert_eq!(cipher.gram_token(&array(&record, "gram")).0[..], token[..]);
+            checked[3] += 1;
         }
     }
     assert!(checked.iter().all(|&n| n >= 4), "{checked:?}");

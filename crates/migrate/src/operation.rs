@@ -43,12 +43,12 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
             .collect();
         for word in &words {
             match word.as_str() {
-                "eq" | "range" => {}
+                "eq" | "range" | "like" => {}
                 other if other.starts_with("join:") && other.len() > 5 => {}
                 other => {
                     return Err(format!(
                         "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \
-                         there are eq, range and join:GROUP, and none means sealed, not searchable"
+                         there are eq, range, like and join:GROUP, and none means sealed, not searchable"
                     ));
                 }
             }
@@ -172,6 +172,9 @@ fn words(capabilities: &Capabilities) -> Vec<String> {
     if capabilities.range {
         words.push("range".to_owned());
     }
+    if capabilities.like {
+        words.push("like".to_owned());
+    }
     if let Some(group) = &capabilities.join {
         words.push(format!("join:{group}"));
     }
@@ -184,13 +187,15 @@ mod tests {
 
     #[test]
     fn columns_and_their_capabilities_are_read() {
-        let columns = parse_columns(" name: eq ;age:range, eq; `note`:; c: join:people").unwrap();
+        let columns =
+            parse_columns(" name: eq ;age:range, eq; `note`:; c: join:people; d: like").unwrap();
         let words = |name: &str| columns[name].join(" ");
         assert_eq!(words("name"), "eq");
         assert_eq!(words("age"), "range eq");
         assert_eq!(words("note"), "");
         assert_eq!(words("c"), "join:people");
-        for wrong in ["", ";", "a: like", "a: join:", "a: eq; a: eq", ": eq"] {
+        assert_eq!(words("d"), "like");
+        for wrong in ["", ";", "a: likes", "a: join:", "a: eq; a: eq", ": eq"] {
             assert!(parse_columns(wrong).is_err(), "{wrong}");
         }
     }

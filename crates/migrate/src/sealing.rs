@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onionskin_crypt::cell_header;
 use onionskin_keys::{ColumnCipher, ColumnId, KeySet, Suite};
-use onionskin_proxy::sealing::{equality_token, order_key};
+use onionskin_proxy::sealing::{equality_token, gram_tokens, order_key};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
@@ -169,7 +169,7 @@ impl Sealed {
         other.open(cell, out).map_err(|error| damaged(&error))
     }
 
-    /// Cell, equality token, order key, as far as the column has them.
+    /// Cell, equality token, order key, gram tokens, as far as the column has them.
     fn cells(&self, ty: &SqlType, payload: Option<&[u8]>) -> Reason<Vec<Cell>> {
         let mut cells = vec![None; self.names.all().count()];
         let Some(payload) = payload else {
@@ -201,6 +201,12 @@ impl Sealed {
             order_key(&self.cipher, ty, payload, &mut weights, &mut key)
                 .map_err(|error| error.to_string())?;
             tokens.push(key);
+        }
+        if self.names.gram.is_some() {
+            let mut words = Vec::new();
+            gram_tokens(&self.cipher, ty, payload, &mut words)
+                .map_err(|error| error.to_string())?;
+            tokens.push(words);
         }
         Ok(tokens)
     }

@@ -11,6 +11,9 @@
 //! returns these candidates with their sealed cells, and the proxy compares the values as the
 //! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
 //!
+//! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL; with them, a full-text index finds
+//! those that have the pattern's grams, where LIKE stands alone beside AND.
+//!
 //! Parts of the same condition that the server can decide alone are left to it: beside AND they
 //! narrow as they stand; beside OR or below NOT their truth is fetched with each row, provided
 //! that they may be computed twice without a second effect.
@@ -22,11 +25,11 @@ use sqlparser::ast::{
 };
 
 use crate::errors;
-use crate::fetch::Fetched;
+use crate::fetch::{Fetched, unnested};
 use crate::finishing::{Compared, Comparison, Operand, Test};
 use crate::formula::{Comparisons, parenthesized};
 use crate::lex::LiteralKind;
-use crate::plan::{ColumnUse, Piece, Purpose, Source, Text};
+use crate::plan::{ColumnUse, Escape, Piece, Purpose, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::predicate::{exact_order, same_tokens};
 use crate::scope::Scope;
@@ -119,7 +122,105 @@ pub(crate) fn goes_unnoticed(expr: &Expr) -> bool {
     }
 }
 
+/// `column LIKE constant`.
+struct Like<'e> {
+    subject: &'e Expr,
+    place: Range<usize>,
+    column: ColumnUse,
+    pattern: Source,
+    escape: Escape,
+    negated: bool,
+}
+
 impl Planner<'_> {
+    /// LIKE of a protected column and a constant.
+    fn liking<'e>(&mut self, leaf: &'e Expr, scope: &Scope) -> Planned<Option<Like<'e>>> {
+        let Expr::Like {
+            negated,
+            any: false,
+            expr: subject,
+            pattern,
+            escape_char,
+        } = leaf
+        else {
+            return Ok(None);
+        };
+        let Some((place, column)) = self.column_of(subject, scope)? else {
+            return Ok(None);
+        };
+        let Some((_, pattern)) = self.constant(pattern) else {
+            return Ok(None);
+        };
+        let kind = |index: usize| self.request.template.literals[index].kind;
+        let escape = match escape_char.as_deref().map(|e| self.constant(e)) {
+            None if self.request.settings.lex.no_backslash_escapes => return Ok(None),
+            None => Escape::Backslash,
+            Some(Some((
+                _,
+                Source::Literal {
+                    index,
+                    negative: false,
+                },
+            ))) if kind(index) == LiteralKind::String => Escape::Literal(index),
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(Like {
+            subject,
+            place,
+            column,
+            pattern,
+            escape,
+            negated: *negated,
+        }))
+    }
+
+    /// The candidates of LIKE. `alone` says that it stands alone beside AND.
+    fn like_candidate(
+        &mut self,
+        like: &Like,
+        negated: bool,
+        alone: bool,
+        scope: &Scope,
+        fetched: &mut Fetched,
+    ) -> (Text, Test) {
+        let Like {
+            subject,
+            place,
+            column,
+            pattern,
+            escape,
+            ..
+        } = like;
+        let fetch = fetched.cell(self, subject, place, column, scope);
+        let mut text = TextBuilder::default();
+        text.sql(b"(");
+        let named = self.physical(subject, place, column.sealed());
+        named.into_iter().for_each(|piece| text.piece(piece));
+        text.sql(b" IS NOT NULL");
+        if let Some(gram) = column.column().gram_name()
+            && alone
+            && !negated
+            && !self.locks
+        {
+            let mut indexed = TextBuilder::default();
+            indexed.sql(b" AND MATCH(");
+            let named = self.physical(subject, place, gram);
+            named.into_iter().for_each(|piece| indexed.piece(piece));
+            indexed.sql(b") AGAINST (");
+            indexed.piece(self.slot(column, Purpose::CandidateGrams(*escape), *pattern));
+            indexed.sql(b" IN BOOLEAN MODE)");
+            text.piece(Piece::Indexed(indexed.finish()));
+        }
+        text.sql(b")");
+        let test = Test::Like {
+            fetch,
+            pattern: *pattern,
+            escape: *escape,
+            negated,
+        };
+        (text.finish(), test)
+    }
+
     /// Whether a condition has a comparison that the server can only narrow.
     pub(crate) fn narrows(&mut self, expr: &Expr, scope: &Scope) -> Planned<bool> {
         Ok(match expr {
@@ -133,7 +234,7 @@ impl Planner<'_> {
                 op: BinaryOperator::And | BinaryOperator::Or,
                 right,
             } => self.narrows(left, scope)? || self.narrows(right, scope)?,
-            leaf => self.narrowing(leaf, scope)?.is_some(),
+            leaf => self.narrowing(leaf, scope)?.is_some() || self.liking(leaf, scope)?.is_some(),
         })
     }
 
@@ -178,10 +279,19 @@ impl Planner<'_> {
                 continue;
             }
             let range = self.bytes_of(&place);
-            let (text, test) =
-                self.formula(conjunct, place, false, &mut |p, leaf, place, negated| {
-                    p.candidate(leaf, place, negated, scope, fetched)
-                })?;
+            let alone = matches!(unnested(conjunct), Expr::Like { .. });
+            let (text, test) = self.formula(
+                conjunct,
+                place,
+                false,
+                &mut |p, leaf, place, negated| match p.liking(leaf, scope)? {
+                    Some(like) => {
+                        let negated = like.negated != negated;
+                        Ok(p.like_candidate(&like, negated, alone, scope, fetched))
+                    }
+                    None => p.candidate(leaf, place, negated, scope, fetched),
+                },
+            )?;
             self.edit(range, text);
             tests.push(test);
         }
@@ -293,6 +403,24 @@ impl Planner<'_> {
             }
             // in a condition, and only there, a zero date in a NOT NULL column IS NULL
             return Ok(scope.plain_type(e).is_some_and(|ty| !ty.is_temporal()));
+        }
+        if let Expr::Like {
+            any: false,
+            expr,
+            pattern,
+            escape_char: None,
+            ..
+        } = leaf
+        {
+            let kind = match self.constant(pattern) {
+                Some((_, Source::Literal { index, .. })) => {
+                    self.request.template.literals[index].kind
+                }
+                _ => return Ok(false),
+            };
+            let text = matches!(kind, LiteralKind::String | LiteralKind::Parameter);
+            let is_text = scope.plain_type(expr).is_some_and(|ty| ty.is_character());
+            return Ok(text && is_text && self.column_of(expr, scope)?.is_none());
         }
         let Some(found) = Comparisons::of(leaf) else {
             return Ok(false);

@@ -108,6 +108,12 @@ table! {
     SCRATCH_TYPE = "OS1026", 1235, "42000",
         "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
         "Leave the column out of the statement.";
+    CASCADE = "OS1027", 1235, "42000",
+        "The server would write the tokens of a protected column and leave its sealed cells as they are.",
+        "Use RESTRICT or NO ACTION, or ON DELETE CASCADE, and change the rows that refer to it in the application.";
+    VIEW = "OS1028", 1235, "42000",
+        "A view over a protected table of this kind is not supported.",
+        "Select columns of one protected table by their names, without groups and without constants for protected columns, and do not write through the view.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

@@ -10,7 +10,7 @@
 //! sorted by is fetched as its rank (`DENSE_RANK() OVER (ORDER BY …)`), so that no collation of a
 //! plain column has to be known here; a sum over a plain column as a window function.
 
-use crate::plan::{ResultItem, Source, Text};
+use crate::plan::{Escape, Piece, ResultItem, Source, Text};
 
 /// Rows are narrowed by the server, finished by the proxy.
 #[derive(Clone, Debug)]
@@ -34,6 +34,11 @@ pub struct Finish {
 }
 
 impl Finish {
+    /// Whether a full-text index can narrow the rows.
+    pub fn uses_index(&self) -> bool {
+        self.text.iter().any(|p| matches!(p, Piece::Indexed(_)))
+    }
+
     /// Whether some aggregate is of different values only.
     pub fn counts_differing(&self) -> bool {
         let calls = self.groups.as_ref().map_or(&[][..], |g| &g.calls);
@@ -150,6 +155,17 @@ pub enum Test {
         comparison: Comparison,
         /// The right side.
         right: Compared,
+    },
+    /// LIKE; never true if the value or the pattern is NULL.
+    Like {
+        /// The fetched protected column.
+        fetch: usize,
+        /// The pattern.
+        pattern: Source,
+        /// What takes their meaning from wildcards.
+        escape: Escape,
+        /// NOT LIKE
+        negated: bool,
     },
 }
 

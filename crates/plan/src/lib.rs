@@ -22,7 +22,7 @@ mod statement;
 pub mod template;
 mod write;
 
-pub use ddl::{Ddl, DdlPiece};
+pub use ddl::{Copied, Ddl, DdlPiece, Reference};
 pub use errors::Refusal;
 pub use finishing::{
     Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,
@@ -30,7 +30,7 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, Described, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
+    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
     Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
     Upsert,
 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
 
-use crate::ddl::Ddl;
+use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
 use crate::scratch::{Computed, Scratch};
@@ -92,6 +92,11 @@ pub enum Purpose {
     StoreEquality,
     /// The order key of a value to be stored.
     StoreOrder,
+    /// The gram tokens of a value to be stored.
+    StoreGrams,
+    /// The tokens of all grams that a value has which a pattern matches, for `MATCH … AGAINST`. There may be none:
+    /// see [`Piece::Indexed`].
+    CandidateGrams(Escape),
     /// The equality token of a constant that the column is compared with.
     CompareEquality,
     /// The order key of a constant that the column is compared with.
@@ -109,7 +114,7 @@ impl Purpose {
     pub fn stores(self) -> bool {
         matches!(
             self,
-            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder
+            Purpose::Seal | Purpose::StoreEquality | Purpose::StoreOrder | Purpose::StoreGrams
         )
     }
 }
@@ -144,6 +149,18 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
+    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So
+    /// statements that lock have no such piece, and it is left out in a transaction, and where the pattern has no gram.
+    Indexed(Text),
+}
+
+/// The character that takes their meaning from wildcards in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Escape {
+    /// Nothing stands behind the pattern: the backslash.
+    Backslash,
+    /// The literal behind ESCAPE, by its index.
+    Literal(usize),
 }
 
 /// The text for the server.
@@ -329,9 +346,16 @@ pub enum Show {
         like: Option<usize>,
         /// `DESCRIBE t column`.
         column: Option<String>,
+        /// `WHERE Field IN (…)` (indexes of the literals); all columns if there are none.
+        named: Vec<usize>,
     },
     /// `SHOW INDEX FROM t`
-    Index,
+    Index {
+        /// `WHERE Column_name IN (…)`, likewise.
+        named: Vec<usize>,
+    },
+    /// `SHOW CREATE VIEW v`
+    CreateView,
 }
 
 /// What to do with a statement.
@@ -362,6 +386,8 @@ pub enum Action {
     },
     /// A definition of tables.
     Define(Box<Ddl>),
+    /// `CREATE TABLE … LIKE`: the other table's definition has to be asked for, then it is a definition like others.
+    Copy(Box<Copied>),
     /// Names of physical columns in the result become logical ones.
     Show {
         /// Which statement.
@@ -408,7 +434,7 @@ impl Plan {
     pub fn tier(&self) -> u8 {
         match &self.action {
             Action::Relay | Action::Refuse(_) => 0,
-            Action::Server { .. } | Action::Define(_) | Action::Show { .. } => 1,
+            Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
             Action::Scratch(_) | Action::Compute { .. } => 3,
         }

@@ -119,6 +119,8 @@ pub(crate) struct Planner<'a> {
     pub surplus_values: u64,
     /// See [`crate::plan::Plan::upsert`].
     pub upsert: Option<Upsert>,
+    /// Rows are locked as they are now, so that full-text indexes, which hold what was committed, cannot be used.
+    pub locks: bool,
     /// Constants that the scratch engine has to compute first.
     pub computed: Vec<Computed>,
     /// Protected tables of the statement.
@@ -153,6 +155,7 @@ impl<'a> Planner<'a> {
             grouping: None,
             surplus_values: 0,
             upsert: None,
+            locks: false,
             computed: Vec::new(),
             near,
         })
@@ -186,6 +189,11 @@ impl<'a> Planner<'a> {
         let token = self.tokens[self.token_at(at)?];
         self.judged.insert(token.start);
         Ok(token.start..token.end)
+    }
+
+    /// A token that names no column has been judged.
+    pub fn pass(&mut self, token: &Token) {
+        self.judged.insert(token.start);
     }
 
     /// The index of a column among the plan's columns.

@@ -311,6 +311,10 @@ impl Planner<'_> {
             return refuse(&errors::EXPRESSION, column.path());
         }
         if let [ident] = parts {
+            let same = |(alias, _): &&(String, _)| alias.eq_ignore_ascii_case(&ident.value);
+            if let Some((_, column)) = scope.computed.iter().find(same) {
+                return refuse(&errors::EXPRESSION, column.path());
+            }
             match scope.alias(&ident.value) {
                 Some(Some(column)) => return refuse(&errors::EXPRESSION, column.path()),
                 Some(None) => return Ok(()),

@@ -42,6 +42,8 @@ pub(crate) struct Scope<'p> {
     pub parent: Option<&'p Scope<'p>>,
     /// Aliases of the select list, with the column when the item is a protected one.
     pub aliases: Vec<(String, Option<ColumnUse>)>,
+    /// Aliases of items that are computed from a protected column, on the server from its tokens.
+    pub computed: Vec<(String, ColumnUse)>,
 }
 
 impl<'p> Scope<'p> {
@@ -50,6 +52,7 @@ impl<'p> Scope<'p> {
             sources: Vec::new(),
             parent,
             aliases: Vec::new(),
+            computed: Vec::new(),
         }
     }
 

@@ -348,7 +348,7 @@ fn outcome(plan: &str) -> (String, String) {
         "1" => "1",
         "2" => "2",
         "3" => "3",
-        "define" => "definition",
+        "define" | "copy" => "definition",
         "show" => "logical",
         "relay" => "passes",
         _ => "other",

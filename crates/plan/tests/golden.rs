@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Catalog, Compared, DdlPiece, Known, LexMode, Operand, Outcome, Output, Piece, Plan,
-    Request, Settings, SortBy, Source, Template, Test, Text, UseScratch, plan,
+    Action, Catalog, Compared, DdlPiece, Escape, Known, LexMode, Operand, Outcome, Output, Piece,
+    Plan, Request, Settings, SortBy, Source, Template, Test, Text, UseScratch, plan,
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
@@ -25,6 +25,7 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
         let capabilities = Capabilities {
             eq: words.contains("eq"),
             range: words.contains("range"),
+            like: words.contains("like"),
             join: words.contains("join").then(|| "group".to_string()),
         };
         let column_id = [id, id, 0, 0];
@@ -64,6 +65,7 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
         name: name.into(),
         columns,
         table_id: protected.then_some([name.len() as u8; 8]),
+        view: false,
         damaged: None,
     })
 }
@@ -121,6 +123,7 @@ fn fixture() -> Fixture {
                 column("city", "varchar(40)", None),
                 column("born", "date", None),
                 column("n", "int(11)", Some(("", 0xbb))),
+                column("about", "text", Some(("like", 0xcc))),
             ],
         ),
         table(
@@ -167,6 +170,19 @@ fn test(t: &Test) -> String {
             };
             format!("{left} {comparison:?} {right}")
         }
+        Test::Like {
+            fetch,
+            pattern,
+            escape,
+            negated,
+        } => {
+            let not = if *negated { "not " } else { "" };
+            let escape = match escape {
+                Escape::Backslash => String::new(),
+                Escape::Literal(index) => format!(" escape {index}"),
+            };
+            format!("#{fetch} {not}like {}{escape}", source(*pattern))
+        }
     }
 }
 
@@ -180,6 +196,7 @@ fn text(pieces: &Text, plan: &Plan) -> String {
                 let name = &plan.columns[slot.column].column().name;
                 write!(out, "<{:?} {name} {}>", slot.purpose, source(slot.source)).unwrap();
             }
+            Piece::Indexed(inner) => write!(out, "{{ {} }}", text(inner, plan)).unwrap(),
             Piece::Rows {
                 row,
                 first_literal,
@@ -382,6 +399,10 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 )
                 .unwrap();
             }
+        }
+        Action::Copy(copied) => {
+            let head = String::from_utf8_lossy(&copied.head).into_owned();
+            writeln!(out, "copy: {head} like {}", copied.source.name).unwrap();
         }
         Action::Show { what, text: t, .. } => {
             writeln!(out, "show {what:?}: {}", text(t, &plan)).unwrap();

@@ -1,13 +1,13 @@
-//! From values to what the server gets: sealed cells, equality tokens, order keys.
+//! From values to what the server gets: sealed cells, equality tokens, order keys, gram tokens.
 //!
 //! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
 //! in a row (cell, token, key), so the coerced payload of the last one is kept.
 
-use onionskin_plan::{Action, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use onionskin_value::{
-    Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, SqlType,
-    Stored, TemporalKind, ValueError, Warning, WeightError, compare, store,
+    Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, LikePattern, Pattern,
+    SqlMode, SqlType, Stored, TemporalKind, ValueError, Warning, WeightError, compare, store,
 };
 use onionskin_wire::messages::{ExecuteWriter, Param};
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
@@ -62,6 +62,8 @@ pub(crate) struct Binder<'a> {
     pub ignore: bool,
     /// NULL for a NOT NULL column is no error outside of strict mode (all but one-row inserts).
     pub lenient_nulls: bool,
+    /// Full-text indexes are used: see [`Piece::Indexed`].
+    pub indexed: bool,
     pub warnings: Vec<Warning>,
     scratch: &'a mut Scratch,
     last: Option<(usize, Source, bool, u64, Bound)>,
@@ -93,6 +95,7 @@ impl<'a> Binder<'a> {
             values,
             ignore: false,
             lenient_nulls: false,
+            indexed: false,
             warnings: Vec::new(),
             scratch,
             last: None,
@@ -111,6 +114,16 @@ impl<'a> Binder<'a> {
                 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
                 filled.push(DIGITS[usize::from(byte >> 4)]);
                 filled.push(DIGITS[usize::from(byte & 15)]);
+            }
+            return Ok(Filled::Bytes(filled));
+        }
+        if let Purpose::CandidateGrams(escape) = slot.purpose {
+            let found = self.pattern(slot.column, source, escape)?;
+            let filled = &mut self.scratch.filled;
+            filled.clear();
+            if let Pattern::Like(pattern) = found {
+                let cipher = &self.prepared.ciphers[slot.column];
+                sealing::gram_search(cipher, &pattern, filled);
             }
             return Ok(Filled::Bytes(filled));
         }
@@ -181,7 +194,12 @@ impl<'a> Binder<'a> {
             |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
         filled.clear();
         match slot.purpose {
-            Purpose::Kept => return Err(Failure::refused(&errors::INTERNAL, used.path())),
+            Purpose::Kept | Purpose::CandidateGrams(_) => {
+                return Err(Failure::refused(&errors::INTERNAL, used.path()));
+            }
+            Purpose::StoreGrams => {
+                sealing::gram_tokens(cipher, ty, payload, filled).map_err(weighed)?;
+            }
             Purpose::Seal => cipher
                 .seal(payload, filled)
                 .map_err(|e| Failure::seal(&e, &used.path()))?,
@@ -414,6 +432,71 @@ impl<'a> Binder<'a> {
         Ok((bound, self.scratch.payload.clone()))
     }
 
+    /// A pattern that tier 2 matches a column with.
+    pub fn pattern(&mut self, column: usize, source: Source, escape: Escape) -> Outcome<Pattern> {
+        let used = &self.prepared.plan.columns[column];
+        let unclear =
+            |why: &str| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let pads = self
+            .state
+            .sql_mode
+            .contains(SqlMode::PAD_CHAR_TO_FULL_LENGTH);
+        if pads && matches!(ty.kind, Kind::Char { .. }) {
+            return Err(unclear("LIKE under PAD_CHAR_TO_FULL_LENGTH"));
+        }
+        let mut buffer = Vec::new();
+        let escape = match escape {
+            Escape::Backslash => onionskin_value::Escape::Backslash,
+            Escape::Literal(index) => {
+                let path = used.path();
+                let input = self
+                    .values
+                    .input(index, false, self.state, &mut buffer, &path)?;
+                let Input::Text { bytes, .. } = input else {
+                    return Err(unclear("ESCAPE"));
+                };
+                match *bytes {
+                    [byte] if byte.is_ascii() => {
+                        onionskin_value::Escape::Character(char::from(byte))
+                    }
+                    _ => return Err(unclear("ESCAPE with more or less than one ASCII character")),
+                }
+            }
+        };
+        let mut buffer = Vec::new();
+        let input = match source {
+            Source::Null => Input::Null,
+            Source::Bool(truth) => Input::Bool(truth),
+            Source::Literal { index, negative } => {
+                let path = used.path();
+                self.values
+                    .input(index, negative, self.state, &mut buffer, &path)?
+            }
+            Source::Default => return Err(unclear("LIKE")),
+        };
+        LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
+    }
+
+    /// Whether every pattern of a text has grams, so that its full-text indexes can be used.
+    pub fn can_index(&mut self, pieces: &[Piece]) -> Outcome<bool> {
+        for piece in pieces {
+            let Piece::Indexed(inner) = piece else {
+                continue;
+            };
+            for piece in inner {
+                if let Piece::Slot(slot) = piece
+                    && let Filled::Bytes(b"") = self.fill(slot, 0, 1)?
+                {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Fills slots with a payload that tier 2 computed.
     pub fn fill_payload(&mut self, slot: &Slot, payload: &[u8]) -> Outcome<Filled<'_>> {
         self.last = None;
@@ -492,10 +575,18 @@ impl<'a> Binder<'a> {
         match piece {
             Piece::Sql(sql) => out.extend_from_slice(sql),
             Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
-            Piece::Slot(slot) => match self.fill(slot, base, row)? {
-                Filled::Null => out.extend_from_slice(b"NULL"),
-                Filled::Bytes(bytes) => put_hex(bytes, out),
+            Piece::Slot(slot) => match (slot.purpose, self.fill(slot, base, row)?) {
+                (_, Filled::Null) => out.extend_from_slice(b"NULL"),
+                // words of letters and digits, which a full-text search wants as a text
+                (Purpose::StoreGrams | Purpose::CandidateGrams(_), Filled::Bytes(words)) => {
+                    out.push(b'\'');
+                    out.extend_from_slice(words);
+                    out.push(b'\'');
+                }
+                (_, Filled::Bytes(bytes)) => put_hex(bytes, out),
             },
+            Piece::Indexed(inner) if self.indexed => self.pieces(inner, base, row, out)?,
+            Piece::Indexed(_) => {}
             Piece::Rows { .. } => {
                 return Err(Failure::refused(&errors::INTERNAL, "rows inside of rows"));
             }
@@ -567,12 +658,27 @@ impl<'a> Binder<'a> {
                     }
                 }
             }
-            Piece::Slot(slot) => match self.fill(slot, base, row)? {
-                Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
-                Filled::Bytes(bytes) => writer
-                    .param(out, blob, &BinaryValue::Bytes(bytes))
-                    .map_err(misfit),
-            },
+            Piece::Slot(slot) => {
+                let text = ParamType::new(ColumnType::VAR_STRING);
+                let is_text = matches!(
+                    slot.purpose,
+                    Purpose::StoreGrams | Purpose::CandidateGrams(_)
+                );
+                match self.fill(slot, base, row)? {
+                    Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
+                    Filled::Bytes(bytes) => writer
+                        .param(
+                            out,
+                            if is_text { text } else { blob },
+                            &BinaryValue::Bytes(bytes),
+                        )
+                        .map_err(misfit),
+                }
+            }
+            Piece::Indexed(inner) if self.indexed => inner
+                .iter()
+                .try_for_each(|piece| self.param(piece, base, row, writer, out)),
+            Piece::Indexed(_) => Ok(()),
             Piece::Rows { .. } => Err(Failure::refused(&errors::INTERNAL, "rows inside of rows")),
         }
     }
@@ -583,6 +689,7 @@ pub(crate) fn prepared_text(
     pieces: &[Piece],
     rows: usize,
     values: &Values,
+    indexed: bool,
     out: &mut Vec<u8>,
 ) -> usize {
     let mut count = 0;
@@ -599,9 +706,14 @@ pub(crate) fn prepared_text(
             }
             out.extend_from_slice(literal.map_or(b"", |l| l.text(values.sql)));
         }
-        Piece::Rows { .. } => {}
+        Piece::Rows { .. } | Piece::Indexed(_) => {}
     };
     for piece in pieces {
+        if let Piece::Indexed(inner) = piece {
+            let inner = inner.iter().filter(|_| indexed);
+            inner.for_each(|p| put(p, 0, out));
+            continue;
+        }
         if let Piece::Rows {
             row,
             first_literal,

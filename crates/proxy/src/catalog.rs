@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
@@ -23,6 +23,7 @@ use parking_lot::RwLock;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::open::Shown;
+use crate::temporary::folded;
 
 /// How old what is known of a table may be.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -33,26 +34,40 @@ const LONGEST_SHAPE: usize = 16 * 1024;
 
 /// All accounts of the proxy.
 #[derive(Default)]
-pub(crate) struct Accounts(RwLock<HashMap<String, Arc<Account>>>);
+pub(crate) struct Accounts {
+    shared: RwLock<HashMap<String, Arc<Account>>>,
+    /// Those of single sessions: see [`Account::private`].
+    private: RwLock<Vec<Weak<Account>>>,
+}
 
 impl Accounts {
     pub fn get(&self, name: &str) -> Arc<Account> {
-        if let Some(found) = self.0.read().get(name) {
+        if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);
         }
         Arc::clone(
-            self.0
+            self.shared
                 .write()
                 .entry(name.to_string())
                 .or_insert_with(|| Arc::new(Account::new())),
         )
     }
-}
 
-impl Accounts {
+    /// A snapshot for one session, which lives as long as the session holds it.
+    pub fn private(&self) -> Arc<Account> {
+        let account = Arc::new(Account::private());
+        let mut private = self.private.write();
+        private.retain(|a| a.strong_count() > 0);
+        private.push(Arc::downgrade(&account));
+        account
+    }
+
     /// Forgets what any account knows of these names: a definition has changed.
     pub fn forget(&self, names: &[(String, String)]) {
-        for account in self.0.read().values() {
+        for account in self.shared.read().values() {
+            account.forget(names);
+        }
+        for account in self.private.read().iter().filter_map(Weak::upgrade) {
             account.forget(names);
         }
     }
@@ -71,6 +86,20 @@ pub(crate) struct Account {
     tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
     generation: AtomicU64,
     spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
+    /// Temporary tables of the one session whose account this is; `None` for accounts that sessions share.
+    temporary: Option<RwLock<Temporaries>>,
+}
+
+/// The temporary tables of a session: by their names without letter case, which a server may or may not count, the names as they were given.
+type Temporaries = HashMap<(String, String), ((String, String), Temporary)>;
+
+/// What is known of a temporary table.
+#[derive(Clone)]
+enum Temporary {
+    /// It is being made.
+    Expected,
+    /// It exists.
+    Known(Arc<Table>),
 }
 
 /// A plan with what executing it needs.
@@ -97,7 +126,73 @@ impl Account {
             tables: RwLock::default(),
             generation: AtomicU64::new(1),
             spaces: RwLock::default(),
+            temporary: None,
         }
+    }
+
+    /// The snapshot of one session that has temporary tables with protected columns. Generations begin far from those of
+    /// shared snapshots: no statement that was planned before counts as fresh.
+    fn private() -> Self {
+        Account {
+            generation: AtomicU64::new(1 << 62),
+            temporary: Some(RwLock::default()),
+            ..Account::new()
+        }
+    }
+
+    pub fn is_private(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The session's temporary tables.
+    pub fn temporary_names(&self) -> Vec<(String, String)> {
+        let names = |t: &RwLock<Temporaries>| t.read().values().map(|(n, _)| n.clone()).collect();
+        self.temporary.as_ref().map(names).unwrap_or_default()
+    }
+
+    /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns what was known under the
+    /// name before.
+    pub fn expect_temporary(&self, name: &(String, String)) -> Option<Arc<Table>> {
+        let temporary = self.temporary.as_ref()?;
+        let expected = (name.clone(), Temporary::Expected);
+        match temporary.write().insert(folded(name), expected) {
+            Some((_, Temporary::Known(table))) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The temporary table was not made: what was known before still holds.
+    pub fn give_up_temporary(&self, name: &(String, String), before: Option<Arc<Table>>) {
+        if let Some(temporary) = &self.temporary {
+            let mut temporary = temporary.write();
+            match before {
+                Some(table) => {
+                    let known = (name.clone(), Temporary::Known(table));
+                    temporary.insert(folded(name), known)
+                }
+                None => temporary.remove(&folded(name)),
+            };
+        }
+    }
+
+    /// What the server shows under the name of a temporary table. One with other ids is another table.
+    pub fn set_temporary(&self, name: &(String, String), table: Option<Arc<Table>>) {
+        let Some(temporary) = &self.temporary else {
+            return;
+        };
+        let mut temporary = temporary.write();
+        let same = match (temporary.get(&folded(name)), &table) {
+            (Some((_, Temporary::Known(old))), Some(new)) => old.table_id == new.table_id,
+            (_, Some(_)) => true,
+            (_, None) => false,
+        };
+        match table {
+            Some(table) if same => {
+                temporary.insert(folded(name), (name.clone(), Temporary::Known(table)))
+            }
+            _ => temporary.remove(&folded(name)),
+        };
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     pub fn generation(&self) -> u64 {
@@ -148,7 +243,14 @@ impl Account {
                 for (database, real) in spellings(database, &real) {
                     let real: Vec<&str> = real.iter().map(|n| &**n).collect();
                     let rows = server.rows(catalog_query(&database, &real).as_bytes())?;
-                    found.extend(tables(&rows, keys)?);
+                    let warned = server.warnings_at_end()? > 0;
+                    let mut these = tables(&rows, keys)?;
+                    if warned {
+                        let missing = |n: &&str| !these.iter().any(|t| t.name == **n);
+                        let missing: Vec<&str> = real.iter().copied().filter(missing).collect();
+                        these.extend(broken_views(server, &database, &missing)?);
+                    }
+                    found.append(&mut these);
                 }
             }
             let mut defaults = HashMap::new();
@@ -258,6 +360,14 @@ impl Account {
 impl Catalog for Account {
     fn table(&self, database: &str, name: &str) -> Known {
         let key = (database.to_owned(), name.to_owned());
+        if let Some(temporary) = &self.temporary
+            && let Some((_, found)) = temporary.read().get(&folded(&key))
+        {
+            return match found {
+                Temporary::Known(table) => Known::Table(Arc::clone(table)),
+                Temporary::Expected => Known::Unknown,
+            };
+        }
         match self.tables.read().get(&key) {
             None => Known::Unknown,
             Some(entry) => match &entry.table {
@@ -340,6 +450,50 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     Ok(tables_from_rows(parsed, verify))
 }
 
+/// Views whose columns the server does not show, because what they select is gone (it warns of that). One over sealed columns is no unprotected table: a
+/// statement that names it must not go through with its constants.
+fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<Vec<Table>> {
+    let hex = |text: &str| -> String { text.bytes().map(|b| format!("{b:02x}")).collect() };
+    let each: Vec<String> = names
+        .iter()
+        .map(|name| {
+            format!(
+                "SELECT TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = CONVERT(x'{}' USING utf8mb4) \
+                 AND TABLE_NAME = CONVERT(x'{}' USING utf8mb4)",
+                hex(database),
+                hex(name)
+            )
+        })
+        .collect();
+    if each.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = server.rows(each.join(" UNION ALL ").as_bytes())?;
+    let text = |cell: Option<&Option<Vec<u8>>>| {
+        let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let mut found = Vec::new();
+    for row in &rows {
+        let definition = text(row.get(1));
+        // an account without SHOW VIEW does not see what it is about
+        let ours = ["$enc", "$eq_", "$ord_", "$gram_"]
+            .iter()
+            .any(|s| definition.contains(s));
+        if ours || definition.is_empty() {
+            found.push(Table {
+                database: database.to_string(),
+                name: text(row.first()),
+                columns: Vec::new(),
+                table_id: None,
+                view: true,
+                damaged: Some("a view of columns that are gone".into()),
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// What to ask for: the names as they stand, and in lower case where that is something else.
 fn spellings<'a>(database: &'a str, names: &[&'a str]) -> Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)> {
     let has_upper = |text: &str| text.chars().any(char::is_uppercase);
@@ -393,6 +547,7 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         name: String::from_utf8_lossy(&n).into_owned(),
         columns: Vec::new(),
         table_id: None,
+        view: false,
         damaged: None,
     }))
 }

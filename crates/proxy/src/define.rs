@@ -60,14 +60,32 @@ impl Session {
         let config = &self.shared.config;
         let columns = with_ids(ddl, &config.keys, config.suite);
         self.check_rows(ddl, &columns)?;
+        check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
         let sql = definition_text(ddl, &columns, self.state.family, key)?;
-        self.server.put_query(&sql)?;
-        self.server.flush()?;
         self.diagnostics.warnings = deprecations(&columns, self.state.family);
+        self.send_definition(&sql, ddl.temporary.as_ref(), &prepared.plan.names)
+    }
+
+    /// Sends a definition and relays the server's answer. `temporary` is the temporary table that it makes.
+    pub(crate) fn send_definition(
+        &mut self,
+        sql: &[u8],
+        temporary: Option<&(String, String)>,
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
+        let before = temporary.map(|name| (name, self.expect_temporary(name)));
+        self.server.put_query(sql)?;
+        self.server.flush()?;
         let done = self.relay_answer(Command::Query, &[]);
         // whatever the answer, what was known is not certain any more
-        self.shared.accounts.forget(&prepared.plan.names);
+        self.shared.accounts.forget(names);
+        match (before, &done) {
+            (None, _) => {}
+            (Some(_), Ok(())) => self.refresh_temporary()?,
+            (Some((name, known)), Err(_)) => self.account.give_up_temporary(name, known),
+        }
         done
     }
 
@@ -93,8 +111,27 @@ impl Session {
     }
 }
 
+/// The tokens of new columns are made under the key of today, those that they are compared with perhaps under another.
+fn check_references(ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
+    for reference in &ddl.references {
+        let other = reference.table.columns.get(reference.index);
+        let protection = other.and_then(|c| c.protection.as_ref());
+        let (Some(new), Some(protection)) = (columns.get(reference.column), protection) else {
+            continue;
+        };
+        if (new.key_id, new.suite) != (protection.key_id, protection.suite) {
+            let about = format!(
+                "{} is under another key than new columns",
+                reference.table.name
+            );
+            return Err(Failure::refused(&errors::OTHER_KEY, about));
+        }
+    }
+    Ok(())
+}
+
 /// The new columns with their ids.
-fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn> {
+pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn> {
     let table_id = ddl
         .table
         .as_ref()
@@ -122,7 +159,7 @@ fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn> {
 }
 
 /// The text for the server.
-fn definition_text(
+pub(crate) fn definition_text(
     ddl: &Ddl,
     columns: &[NewColumn],
     family: Family,

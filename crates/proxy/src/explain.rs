@@ -142,6 +142,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             show(&delete.select, plan, sql, template, &mut learns),
         ),
         Action::Define(_) => ("a definition, made physical".into(), String::new()),
+        Action::Copy(_) => (
+            "a definition like the other table's, with keys of its own".into(),
+            String::new(),
+        ),
         Action::Show { text, .. } => (
             "shown logically".into(),
             show(text, plan, sql, template, &mut learns),
@@ -201,6 +205,10 @@ fn put(
                     Purpose::StoreOrder | Purpose::CompareOrder => {
                         ("order key", "which values are equal, and their order")
                     }
+                    Purpose::StoreGrams | Purpose::CandidateGrams(_) => (
+                        "gram tokens",
+                        "which runs of three characters texts share, and how many they have",
+                    ),
                     Purpose::CandidateOrder => (
                         "order key of the beginning",
                         "which values begin alike, and the order of their beginnings",
@@ -209,6 +217,8 @@ fn put(
                 out.push_str(&format!("<{name} of {path}>"));
                 learns.push(format!("{path}: {learned}"));
             }
+            // what the statement is like outside of a transaction
+            Piece::Indexed(inner) => put(inner, plan, sql, template, base, out, learns),
             Piece::Rows {
                 row, first_literal, ..
             } => {

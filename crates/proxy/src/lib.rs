@@ -14,7 +14,8 @@
 //! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
-//! | `define`, `show` | definitions of tables, and how they are shown |
+//! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
+//! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
@@ -22,6 +23,7 @@
 mod bind;
 mod catalog;
 mod config;
+mod copy;
 mod define;
 mod diagnostics;
 mod error;
@@ -42,6 +44,7 @@ pub mod sealing;
 mod session;
 mod show;
 mod state;
+mod temporary;
 mod upsert;
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! bound into cells and tokens like literals. What cannot be prepared at the server (tier 2
 //! updates, definitions) gets an id of ours and runs as text.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::bind::{Binder, Values, prepared_text};
 use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
+use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::Bound;
@@ -58,10 +60,32 @@ pub(crate) struct Statement {
     /// The server's statement; `None` for those that run as text.
     pub server_id: Option<u32>,
     server_params: usize,
+    indexed: Cell<Indexed>,
     params: usize,
     pub types: Vec<ParamType>,
     pub long: Vec<Option<Vec<u8>>>,
     cursor: Option<Opener>,
+}
+
+/// The server's statement that uses full-text indexes.
+#[derive(Clone, Copy, Default)]
+enum Indexed {
+    /// It was not wanted yet.
+    #[default]
+    Unknown,
+    /// Its id and its parameters.
+    Prepared(u32, usize),
+    /// The server has refused it.
+    Unusable,
+}
+
+impl Indexed {
+    fn id(self) -> Option<u32> {
+        match self {
+            Indexed::Prepared(id, _) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 impl Statement {
@@ -78,6 +102,7 @@ impl Statement {
             prepared: Arc::clone(prepared),
             server_id: None,
             server_params: 0,
+            indexed: Cell::default(),
             params,
             types: Vec::new(),
             long: vec![None; params],
@@ -165,6 +190,7 @@ impl Session {
             .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
+                self.check_temporary(sql, prepared)?;
                 let id = self.relay_preparation(prepared)?;
                 if asks(&self.template.key) {
                     self.statements.asking.insert(id);
@@ -181,6 +207,7 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => None,
             Action::Show { .. } => {
@@ -199,7 +226,7 @@ impl Session {
             self.statements.open.insert(id, statement);
             return Ok(());
         };
-        let (id, count, definitions) = self.prepare_at_server(&statement, text)?;
+        let (id, count, definitions) = self.prepare_at_server(&statement, text, false)?;
         statement.server_id = Some(id);
         statement.server_params = count;
         let shown = match &prepared.plan.action {
@@ -251,6 +278,7 @@ impl Session {
         &mut self,
         statement: &Statement,
         text: &[Piece],
+        indexed: bool,
     ) -> Outcome<(u32, usize, Vec<Vec<u8>>)> {
         let values = Values {
             sql: &statement.sql,
@@ -261,7 +289,7 @@ impl Session {
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         out.push(Command::StmtPrepare.to_byte());
-        prepared_text(text, 1, &values, out);
+        prepared_text(text, 1, &values, indexed, out);
         self.server.end_command()?;
         self.server.flush()?;
         self.server.begin(Command::StmtPrepare)?;
@@ -353,6 +381,16 @@ impl Session {
             return self.execute_relayed(id, &payload);
         };
         let mut done = self.execute_statement(&mut statement, &payload);
+        if let Err(Failure::Server { code, .. }) = &done
+            && lacks_index(*code)
+            && !self.statements.wrote
+            && let Some(id) = statement.indexed.get().id()
+        {
+            self.server.drain()?;
+            self.close_at_server(id)?;
+            statement.indexed.set(Indexed::Unusable);
+            done = self.execute_statement(&mut statement, &payload);
+        }
         let stale = match &done {
             Err(Failure::Stale | Failure::Value(_)) => true,
             Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
@@ -412,7 +450,8 @@ impl Session {
         let planned = self.make_plan(&statement.sql, false);
         std::mem::swap(&mut self.template, &mut template);
         statement.prepared = planned?;
-        if let Some(id) = statement.server_id.take() {
+        let indexed = statement.indexed.take().id();
+        for id in statement.server_id.take().into_iter().chain(indexed) {
             self.close_at_server(id)?;
         }
         let prepared = Arc::clone(&statement.prepared);
@@ -423,13 +462,14 @@ impl Session {
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
+            | Action::Copy(_)
             | Action::Scratch(_)
             | Action::Compute { .. } => {
                 return Ok(());
             }
             Action::Relay => {
                 let text = vec![Piece::Sql(statement.sql.clone())];
-                let (id, count, _) = self.prepare_at_server(statement, &text)?;
+                let (id, count, _) = self.prepare_at_server(statement, &text, false)?;
                 statement.server_id = Some(id);
                 statement.server_params = count;
                 return Ok(());
@@ -438,7 +478,7 @@ impl Session {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
             }
         };
-        let (id, count, _) = self.prepare_at_server(statement, text)?;
+        let (id, count, _) = self.prepare_at_server(statement, text, false)?;
         statement.server_id = Some(id);
         statement.server_params = count;
         Ok(())
@@ -469,6 +509,7 @@ impl Session {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
+            Action::Copy(copied) => return self.copy_table(copied, &prepared),
             Action::Compute { .. } => return self.compute_and_run(values),
             Action::Scratch(scratch) => {
                 let long = &statement.long;
@@ -497,15 +538,24 @@ impl Session {
         if let Some(upsert) = &prepared.plan.upsert {
             self.keep_cells(&prepared, upsert, values, 1, is_ignore(&statement.sql))?;
         }
+        let (ready, indexed) = match self.ready(&prepared, values) {
+            Ok(true) => match self.indexed_statement(statement, text) {
+                Ok(found) => (Ok(()), found),
+                Err(failure) => return Err(failure),
+            },
+            Ok(false) => (Ok(()), None),
+            Err(failure) => (Err(failure), None),
+        };
+        let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
         let flags = (is_ignore(&statement.sql), is_lenient(&statement.sql, None));
         (binder.ignore, binder.lenient_nulls) = flags;
+        binder.indexed = indexed.is_some();
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         let mut body = Vec::new();
-        let mut writer =
-            ExecuteWriter::begin(&mut body, server_id, cursor, statement.server_params);
-        let bound = binder.params(text, 1, &mut writer, &mut body);
+        let mut writer = ExecuteWriter::begin(&mut body, server_id, cursor, server_params);
+        let bound = ready.and_then(|()| binder.params(text, 1, &mut writer, &mut body));
         let bound = bound.and_then(|()| {
             writer
                 .finish()
@@ -544,6 +594,31 @@ impl Session {
                 Ok(())
             }
             _ => self.relay_answer(Command::StmtExecute, &[]),
+        }
+    }
+
+    /// The server's statement that uses full-text indexes; `None` where the server cannot do that.
+    fn indexed_statement(
+        &mut self,
+        statement: &Statement,
+        text: &[Piece],
+    ) -> Outcome<Option<(u32, usize)>> {
+        match statement.indexed.get() {
+            Indexed::Unknown => {}
+            Indexed::Prepared(id, count) => return Ok(Some((id, count))),
+            Indexed::Unusable => return Ok(None),
+        }
+        match self.prepare_at_server(statement, text, true) {
+            Ok((id, count, _)) => {
+                statement.indexed.set(Indexed::Prepared(id, count));
+                Ok(Some((id, count)))
+            }
+            Err(Failure::Server { code, .. }) if lacks_index(code) => {
+                self.server.drain()?;
+                statement.indexed.set(Indexed::Unusable);
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
         }
     }
 
@@ -609,6 +684,9 @@ impl Session {
                     && let Some(server_id) = statement.server_id
                 {
                     self.close_at_server(server_id)?;
+                    if let Some(id) = statement.indexed.take().id() {
+                        self.close_at_server(id)?;
+                    }
                     self.server.flush()?;
                 }
                 Ok(())

@@ -87,10 +87,16 @@ impl Session {
             relayed.has_long_data = false;
             Arc::clone(&relayed.prepared)
         });
-        self.server.put_command(payload)?;
-        self.server.flush()?;
         let names = prepared.as_ref().map(|p| p.plan.names.as_slice());
-        let done = self.relay_answer(Command::StmtExecute, names.unwrap_or_default());
+        let names = names.unwrap_or_default();
+        let done = if self.names_temporary(names) {
+            // a temporary table hides the one that it was prepared for: the server must not see its values
+            Err(Failure::Stale)
+        } else {
+            self.server.put_command(payload)?;
+            self.server.flush()?;
+            self.relay_answer(Command::StmtExecute, names)
+        };
         let Some(prepared) = prepared else {
             return done;
         };

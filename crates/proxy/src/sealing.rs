@@ -2,8 +2,8 @@
 //!
 //! The sealed cell itself is [`ColumnCipher::seal`] of the payload; a column's companions are made here.
 
-use onionskin_crypt::ColumnCipher;
-use onionskin_value::{SqlType, WeightError, order_bytes, weight};
+use onionskin_crypt::{ColumnCipher, GRAM_TOKEN_LEN, GramToken};
+use onionskin_value::{LikePattern, SqlType, WeightError, grams, order_bytes, weight};
 
 /// Appends the equality token of a payload: what the column's collation takes for equal has the same one. `weights` is
 /// scratch.
@@ -32,4 +32,42 @@ pub fn order_key(
     order_bytes(ty, payload, weights)?;
     cipher.order_key(weights, out);
     Ok(())
+}
+
+/// The most tokens that a pattern is searched by. Grams that overlap narrow little more than the ones beside them.
+const MOST_TOKENS: usize = 12;
+
+/// Appends the tokens of a text's grams, as words with a space between them: each once and sorted, so that neither places nor
+/// repetitions show.
+pub fn gram_tokens(
+    cipher: &ColumnCipher,
+    ty: &SqlType,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), WeightError> {
+    let mut tokens = Vec::with_capacity(payload.len() + 1);
+    grams(ty, payload, |gram| tokens.push(cipher.gram_token(gram)))?;
+    put_words(tokens, b"", out);
+    Ok(())
+}
+
+/// Appends what `MATCH … AGAINST (… IN BOOLEAN MODE)` finds the candidates of a pattern by: `+token +token`; nothing if it has no
+/// gram.
+pub fn gram_search(cipher: &ColumnCipher, pattern: &LikePattern, out: &mut Vec<u8>) {
+    let mut tokens = Vec::with_capacity(MOST_TOKENS);
+    pattern.grams(MOST_TOKENS, |gram| tokens.push(cipher.gram_token(gram)));
+    put_words(tokens, b"+", out);
+}
+
+fn put_words(mut tokens: Vec<GramToken>, sign: &[u8], out: &mut Vec<u8>) {
+    tokens.sort_unstable();
+    tokens.dedup();
+    out.reserve(tokens.len() * (GRAM_TOKEN_LEN + sign.len() + 1));
+    for (n, GramToken(token)) in tokens.iter().enumerate() {
+        if n > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(sign);
+        out.extend_from_slice(token);
+    }
 }

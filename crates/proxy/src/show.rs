@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
-use onionskin_schema::{Table, show_columns_row, show_create_table, show_index_row};
+use onionskin_schema::{
+    Table, show_columns_row, show_create_table, show_create_view, show_index_row,
+};
 use onionskin_wire::messages::{ColumnDefinition, Command};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
@@ -26,13 +28,23 @@ impl Session {
         table: &Arc<Table>,
     ) -> Outcome<()> {
         let (like, only) = match what {
-            Show::Columns { like, column } => {
+            Show::Columns { like, column, .. } => {
                 let pattern = like.map(|i| self.pattern(planned, i)).transpose()?;
                 (pattern, column.clone())
             }
             _ => (None, None),
         };
-        self.send_text(planned, text)?;
+        // of a row of SHOW COLUMNS and of SHOW INDEX, the cell with the column's name
+        let (named, name_at) = match what {
+            Show::Columns { named, .. } => (named.as_slice(), 0),
+            Show::Index { named } => (named.as_slice(), 4),
+            _ => (&[][..], 0),
+        };
+        let mut names = Vec::new();
+        for &literal in named {
+            names.push(self.pattern(planned, literal)?.to_lowercase());
+        }
+        self.send_text(planned, text, false)?;
         self.server.begin(Command::Query)?;
         let family = self.state.family;
         while !self.server.tracker.is_complete() {
@@ -44,6 +56,11 @@ impl Session {
                     let Some(cells) = logical_row(&packet, what, table, family)? else {
                         continue;
                     };
+                    let name = cells.get(name_at).and_then(|c| c.as_deref());
+                    let listed = |name: &str| names.contains(&name.to_lowercase());
+                    if !names.is_empty() && !name.is_some_and(listed) {
+                        continue;
+                    }
                     if let Some(name) = cells.first().and_then(|c| c.as_deref()) {
                         let wanted = like.as_deref().is_none_or(|p| like_matches(p, name))
                             && only.as_deref().is_none_or(|o| o.eq_ignore_ascii_case(name));
@@ -142,7 +159,16 @@ fn logical_row<'p>(
     }
     Ok(match what {
         Show::Columns { .. } => show_columns_row(row, table, family),
-        Show::Index => show_index_row(row, table),
+        Show::Index { .. } => show_index_row(row, table),
+        Show::CreateView => {
+            let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
+            let logical = show_create_view(text, table)
+                .map_err(|e| Failure::refused(&errors::DAMAGED, e.to_string()))?;
+            if let Some(cell) = row.get_mut(1) {
+                *cell = Some(Cow::Owned(logical));
+            }
+            Some(row)
+        }
         Show::CreateTable => {
             let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
             let logical = show_create_table(text, table, family)

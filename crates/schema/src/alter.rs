@@ -52,6 +52,8 @@ pub fn add_column(
             place = format!(" AFTER {}", identifier(name));
         }
     }
+    let indexes = definitions.iter().skip(names.all().count());
+    specifications.extend(indexes.map(|index| format!("ADD {index}")));
     specifications.extend(constraint.map(|constraint| format!("ADD {constraint}")));
     Ok(specifications)
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     comment::{self, CommentError, MARK},
-    ddl::{cell_type, order_key_bytes},
+    ddl::{cell_type, gram_type, order_key_bytes},
     protection::{EQUALITY_TOKEN_BYTES, PhysicalNames, Protection, split_companion, split_enc},
     quote::text_as_hex_literal,
     table::{Column, Default, KeyRole, Table, same_name},
@@ -122,6 +122,7 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         name: rows.first().map_or("", |row| row.table_name).to_owned(),
         columns: Vec::with_capacity(rows.len()),
         table_id: None,
+        view: false,
         damaged: None,
     };
     let holds_sealed = rows.iter().any(|row| is_sealed(row));
@@ -157,8 +158,10 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         }
     }
 
+    // the columns of a view are never invisible
+    table.view = !companions.is_empty() && !companions.iter().any(|row| is_invisible(row));
     for column in &mut table.columns {
-        claim_companions(column, &mut companions, &mut damage);
+        claim_companions(column, table.view, &mut companions, &mut damage);
     }
     if let Some(foreign) = companions.first() {
         damage.note(foreign.column_name, "belongs to no protected column");
@@ -216,13 +219,29 @@ fn is_invisible(row: &ColumnRow<'_>) -> bool {
 /// Takes the companions of `column` out of the list, checks them and learns the column's part in keys from them.
 fn claim_companions(
     column: &mut Column,
+    of_view: bool,
     companions: &mut Vec<&ColumnRow<'_>>,
     damage: &mut Damage,
 ) {
     let (Some(protection), Some(sql_type)) = (&column.protection, &column.sql_type) else {
         return;
     };
-    let PhysicalNames { eq, ord, .. } = &protection.names;
+    let PhysicalNames { eq, ord, gram, .. } = &protection.names;
+    if let Some(name) = gram {
+        match companions.iter().position(|row| row.column_name == name) {
+            None => damage.note(name, "is missing, or hidden from this account"),
+            Some(at) => {
+                let row = companions.swap_remove(at);
+                if !same_type(row, gram_type(sql_type)) || row.collation != Some("ascii_bin") {
+                    damage.note(name, "has another type than its definition says");
+                }
+                if !is_invisible(row) {
+                    damage.note(name, "is not invisible");
+                }
+                // its index is ours, and tells nothing about keys
+            }
+        }
+    }
     let expected = [(eq, EQUALITY_TOKEN_BYTES), (ord, order_key_bytes(sql_type))];
     for (name, bytes) in expected {
         let Some(name) = name else { continue };
@@ -237,7 +256,7 @@ fn claim_companions(
         if (row.is_nullable == "YES") != column.nullable {
             damage.note(name, "and its sealed column differ in NOT NULL");
         }
-        if !is_invisible(row) {
+        if !of_view && !is_invisible(row) {
             damage.note(name, "is not invisible");
         }
         column.key = column.key.max(KeyRole::from_column_key(row.column_key));

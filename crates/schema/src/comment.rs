@@ -264,6 +264,9 @@ fn capability_words(capabilities: &Capabilities) -> String {
     if capabilities.range {
         words.push("range".to_owned());
     }
+    if capabilities.like {
+        words.push("like".to_owned());
+    }
     if let Some(group) = &capabilities.join {
         // The group comes last and may hold any character, commas too.
         words.push(format!("join={group}"));
@@ -283,6 +286,7 @@ fn parse_capability_words(text: &str) -> Option<Capabilities> {
         match word {
             "eq" => capabilities.eq = true,
             "range" => capabilities.range = true,
+            "like" => capabilities.like = true,
             _ => return None,
         }
         rest = next;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onionskin_value::{Family, SqlType};
+use onionskin_value::{Family, SqlType, has_grams, most_grams};
 
 use crate::{
     comment::{self, ColumnMetadata},
@@ -22,6 +22,9 @@ use crate::{
 pub const MAX_INLINE_CELL: u64 = 16_000;
 
 const CONSTRAINT_PREFIX: &str = "onionskin_";
+
+/// Bytes of a gram's token with the space behind it.
+const GRAM_BYTES: u64 = 7;
 
 /// A column that is to be protected.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +88,8 @@ impl NewColumn {
     }
 }
 
-/// The elements of a CREATE TABLE list that stand for `column`: its physical columns and their CHECK constraint.
+/// The elements of a CREATE TABLE list that stand for `column`: its physical columns, the index on its grams, and their
+/// CHECK constraint.
 pub fn physical_definitions(
     column: &NewColumn,
     family: Family,
@@ -96,6 +100,7 @@ pub fn physical_definitions(
     let layout = Layout::new(&metadata, column.nullable, column.invisible);
     let mut definitions = vec![layout.enc_definition(family, &tag)?];
     definitions.extend(layout.companion_definitions());
+    definitions.extend(layout.index_definition());
     definitions.push(layout.constraint_definition());
     Ok(definitions)
 }
@@ -141,6 +146,9 @@ fn check_capabilities(
     }
     if capabilities.range && (!comparable || sql_type.order_width().is_none()) {
         return Err(not_searchable("range"));
+    }
+    if capabilities.like && !has_grams(sql_type) {
+        return Err(not_searchable("like"));
     }
     Ok(())
 }
@@ -270,15 +278,32 @@ impl<'a> Layout<'a> {
     }
 
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
+    ///
+    /// Grams may always be NULL, because MySQL has no constant default for a TEXT; the CHECK sees to it that they are not.
     pub(crate) fn companion_definitions(&self) -> impl Iterator<Item = String> {
-        self.companion_widths().map(|(name, bytes)| {
-            let null = if self.nullable {
-                "NULL"
-            } else {
-                "NOT NULL DEFAULT ''"
-            };
-            format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
-        })
+        let grams = self.names.gram.as_deref().map(|name| {
+            let text = gram_type(&self.metadata.sql_type);
+            let name = identifier(name);
+            format!("{name} {text} CHARACTER SET ascii COLLATE ascii_bin NULL INVISIBLE")
+        });
+        self.companion_widths()
+            .map(|(name, bytes)| {
+                let null = if self.nullable {
+                    "NULL"
+                } else {
+                    "NOT NULL DEFAULT ''"
+                };
+                format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
+            })
+            .chain(grams)
+    }
+
+    /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``. Its name does not change when the column's does.
+    fn index_definition(&self) -> Option<String> {
+        let column = identifier(self.names.gram.as_deref()?);
+        let id = hex(&self.metadata.column_id);
+        let name = identifier(&format!("{CONSTRAINT_PREFIX}{id}"));
+        Some(format!("FULLTEXT KEY {name} ({column})"))
     }
 
     fn companion_widths(&self) -> impl Iterator<Item = (&str, u32)> {
@@ -323,6 +348,13 @@ impl<'a> Layout<'a> {
                 )
             };
         }
+        if let Some(name) = &self.names.gram {
+            let gram = identifier(name);
+            let _ = match self.nullable {
+                true => write!(check, " AND ({enc} IS NULL) = ({gram} IS NULL)"),
+                false => write!(check, " AND {gram} IS NOT NULL"),
+            };
+        }
         format!(
             "CONSTRAINT {} CHECK ({check})",
             identifier(&constraint_name(
@@ -344,6 +376,15 @@ pub(crate) fn cell_type(sql_type: &SqlType) -> String {
         "MEDIUMBLOB".to_owned()
     } else {
         "LONGBLOB".to_owned()
+    }
+}
+
+/// The physical type of a column's gram tokens.
+pub(crate) fn gram_type(sql_type: &SqlType) -> &'static str {
+    match most_grams(sql_type).saturating_mul(GRAM_BYTES) {
+        0..=0xffff => "TEXT",
+        0x1_0000..=0xff_ffff => "MEDIUMTEXT",
+        _ => "LONGTEXT",
     }
 }
 

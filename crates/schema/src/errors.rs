@@ -223,7 +223,7 @@ const RESERVED_NAME: ErrorEntry = entry(
     "schema-reserved-name",
     1166,
     "42000",
-    "use a name that does not end in $enc, and not in $eq_ or $ord_ with four hex digits",
+    "use a name that does not end in $enc, and not in $eq_, $ord_ or $gram_ with four hex digits",
 );
 const COMMENT_TOO_LONG: ErrorEntry = entry(
     "schema-comment-too-long",

@@ -1,4 +1,4 @@
-//! `information_schema.columns` with logical tables.
+//! `information_schema.columns` and its like with logical tables.
 //!
 //! A query of a client on that view cannot be answered row by row, because it may filter, group and join. So the
 //! proxy puts a derived table in its place, whose columns have the names and the order of the view's and whose rows
@@ -27,7 +27,7 @@ pub fn information_schema_columns(family: Family) -> String {
         .collect();
     format!(
         "(SELECT {columns} FROM (SELECT l.*, \
-         ELT(MAX(IF(onionskin_role = 'c', FIELD(COLUMN_KEY, '', 'MUL', 'UNI', 'PRI'), 1)) OVER ({group}), \
+         ELT(MAX(IF(onionskin_role = 'c' AND COLUMN_NAME NOT REGEXP '[$]gram_[0-9a-f]{{4}}$', FIELD(COLUMN_KEY, '', 'MUL', 'UNI', 'PRI'), 1)) OVER ({group}), \
          '', 'MUL', 'UNI', 'PRI') AS onionskin_key, \
          MAX(onionskin_role = 's') OVER ({group}) AS onionskin_protected \
          FROM (SELECT c.*, {ROLE} AS onionskin_role, {LOGICAL_NAME} AS onionskin_name, \
@@ -42,12 +42,13 @@ pub fn information_schema_columns(family: Family) -> String {
 
 /// `s` sealed, `c` companion, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
 const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' THEN 's' \
-     WHEN COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{4}$' AND EXTRA LIKE '%INVISIBLE%' THEN 'c' ELSE 'p' END";
+     WHEN COLUMN_NAME REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$' THEN 'c' ELSE 'p' END";
 
 const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' \
      THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 4) \
      WHEN COLUMN_NAME REGEXP '.[$]eq_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 8) \
      WHEN COLUMN_NAME REGEXP '.[$]ord_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 9) \
+     WHEN COLUMN_NAME REGEXP '.[$]gram_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 10) \
      ELSE COLUMN_NAME END";
 
 /// The columns of the view, in its order: MariaDB 10.11 and MySQL 8 and 9.

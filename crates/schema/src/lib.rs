@@ -20,7 +20,7 @@
 //! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows of
 //!   `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
 //! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for ALTER TABLE.
-//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_columns`]: back from
+//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_view`]: back from
 //!   what the server shows to what a server with the logical table would show.
 //! - [`Policy`]: which columns of new tables are to be protected.
 //!
@@ -30,10 +30,12 @@ pub mod alter;
 mod catalog;
 mod charset;
 pub mod comment;
+mod copy;
 mod ddl;
 mod display;
 mod errors;
 mod information_schema;
+mod information_views;
 mod policy;
 mod protection;
 mod quote;
@@ -44,6 +46,7 @@ mod type_facts;
 
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use comment::{ColumnMetadata, CommentError};
+pub use copy::copy_definition;
 pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,
     is_our_constraint, is_reserved_name, physical_definitions,
@@ -51,9 +54,10 @@ pub use ddl::{
 pub use display::canonical_default;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
+pub use information_views::{LOGICAL_VIEWS, information_schema_view};
 pub use policy::{Policy, PolicyMatch};
 pub use protection::{CELL_OVERHEAD, Capabilities, PhysicalNames, Protection, TokenKind};
 pub use quote::identifier;
 pub use show_columns::{show_columns_row, show_index_row};
-pub use show_create::show_create_table;
+pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};

@@ -60,6 +60,7 @@ impl Policy {
                     match word.as_str() {
                         "eq" => capabilities.eq = true,
                         "range" => capabilities.range = true,
+                        "like" => capabilities.like = true,
                         _ => match word.strip_prefix("join:") {
                             Some(group) if !group.is_empty() && capabilities.join.is_none() => {
                                 capabilities.join = Some(group.to_owned());

@@ -2,7 +2,7 @@
 
 use onionskin_value::SqlType;
 
-use crate::quote::hex;
+use crate::quote::{hex, identifier};
 
 /// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column id, 12 nonce,
 /// 16 tag.
@@ -23,6 +23,7 @@ pub(crate) const MAX_IDENTIFIER: usize = 64;
 pub(crate) const ENC_SUFFIX: &str = "$enc";
 pub(crate) const EQ_INFIX: &str = "$eq_";
 pub(crate) const ORD_INFIX: &str = "$ord_";
+pub(crate) const GRAM_INFIX: &str = "$gram_";
 /// Hex digits of the column id that stand at the end of a companion's name.
 pub(crate) const SUFFIX_DIGITS: usize = 4;
 
@@ -33,14 +34,25 @@ pub struct Capabilities {
     pub eq: bool,
     /// Order: the server sees which of two rows is the greater, and more; see the threat model.
     pub range: bool,
+    /// LIKE: the server sees which short runs of characters texts share; see the threat model.
+    pub like: bool,
     /// Name of a group of columns whose tokens are comparable with each other.
     pub join: Option<String>,
 }
 
 impl Capabilities {
+    /// As they stand in `ENCRYPTED FOR (…)`.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.eq.then(|| "eq".to_owned()));
+        words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.join.iter().map(|g| format!("join:{}", identifier(g))));
+        words.join(", ")
+    }
+
     /// Whether the server can search the column at all.
     pub fn searchable(&self) -> bool {
-        self.eq || self.range || self.join.is_some()
+        self.eq || self.range || self.like || self.join.is_some()
     }
 }
 
@@ -62,6 +74,8 @@ pub struct PhysicalNames {
     pub eq: Option<String>,
     /// The order key.
     pub ord: Option<String>,
+    /// The gram tokens.
+    pub gram: Option<String>,
     /// Whether the order key covers the whole value, so that it answers equality as well.
     pub exact_order: bool,
 }
@@ -86,6 +100,9 @@ impl PhysicalNames {
             ord: capabilities
                 .range
                 .then(|| format!("{name}{ORD_INFIX}{digits}")),
+            gram: capabilities
+                .like
+                .then(|| format!("{name}{GRAM_INFIX}{digits}")),
             exact_order,
         }
     }
@@ -102,7 +119,9 @@ impl PhysicalNames {
 
     /// The companions.
     pub fn companions(&self) -> impl Iterator<Item = &str> {
-        self.eq.as_deref().into_iter().chain(self.ord.as_deref())
+        [&self.eq, &self.ord, &self.gram]
+            .into_iter()
+            .filter_map(Option::as_deref)
     }
 
     /// All of them, in the order in which they stand in the table.
@@ -126,8 +145,16 @@ pub struct Protection {
     pub names: PhysicalNames,
 }
 
+/// What a column beside a sealed one holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Companion {
+    Equality,
+    Order,
+    Gram,
+}
+
 /// Splits the name of a companion into the logical name, its kind and its suffix.
-pub(crate) fn split_companion(name: &str) -> Option<(&str, TokenKind, &str)> {
+pub(crate) fn split_companion(name: &str) -> Option<(&str, Companion, &str)> {
     let cut = name.len().checked_sub(SUFFIX_DIGITS)?;
     let (front, suffix) = (name.get(..cut)?, name.get(cut..)?);
     if !suffix
@@ -136,10 +163,15 @@ pub(crate) fn split_companion(name: &str) -> Option<(&str, TokenKind, &str)> {
     {
         return None;
     }
-    let (base, kind) = match front.strip_suffix(EQ_INFIX) {
-        Some(base) => (base, TokenKind::Equality),
-        None => (front.strip_suffix(ORD_INFIX)?, TokenKind::Order),
-    };
+    let kinds = [
+        (EQ_INFIX, Companion::Equality),
+        (ORD_INFIX, Companion::Order),
+        (GRAM_INFIX, Companion::Gram),
+    ];
+    let mut known = kinds
+        .iter()
+        .filter_map(|(infix, kind)| Some((front.strip_suffix(infix)?, *kind)));
+    let (base, kind) = known.next()?;
     (!base.is_empty()).then_some((base, kind, suffix))
 }
 
@@ -157,11 +189,15 @@ mod tests {
     fn companions_are_recognized_by_their_names() {
         assert_eq!(
             split_companion("k$ord_1a2b"),
-            Some(("k", TokenKind::Order, "1a2b"))
+            Some(("k", Companion::Order, "1a2b"))
         );
         assert_eq!(
             split_companion("a$b$eq_00ff"),
-            Some(("a$b", TokenKind::Equality, "00ff"))
+            Some(("a$b", Companion::Equality, "00ff"))
+        );
+        assert_eq!(
+            split_companion("c$gram_0a0b"),
+            Some(("c", Companion::Gram, "0a0b"))
         );
         for other in [
             "k$enc",

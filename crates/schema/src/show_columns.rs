@@ -6,7 +6,7 @@ use onionskin_value::Family;
 
 use crate::{
     display::default_cell,
-    show_create::{literal_default, logical_name},
+    show_create::{is_gram, literal_default, logical_name},
     table::{Table, same_name},
 };
 
@@ -61,11 +61,15 @@ pub fn show_columns_row<'a>(
     Some(row)
 }
 
-/// The logical row for a row of SHOW INDEX; `None` if it is to be left out, which is never so yet: every index of
-/// ours stands for one of the user's.
+/// The logical row for a row of SHOW INDEX; `None` if it is to be left out: the index on a column's grams is ours, all others
+/// stand for one of the user's.
 pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<Cell<'a>>> {
     const KEY_NAME: usize = 2;
     const COLUMN_NAME: usize = 4;
+    let column = row.get(COLUMN_NAME).and_then(|cell| cell.as_deref());
+    if column.is_some_and(|name| is_gram(name, table)) {
+        return None;
+    }
     for at in [KEY_NAME, COLUMN_NAME] {
         if let Some(cell) = row.get_mut(at) {
             let logical = cell

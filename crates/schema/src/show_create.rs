@@ -32,12 +32,76 @@ pub fn show_create_table(
     if !table.is_protected() {
         return Ok(physical_sql.to_owned());
     }
-    logical(physical_sql, table, family).ok_or_else(|| SchemaError::DefinitionNotUnderstood {
+    logical(physical_sql, table, family, false).ok_or_else(|| {
+        SchemaError::DefinitionNotUnderstood {
+            table: table.name.clone(),
+        }
+    })
+}
+
+/// `SHOW CREATE VIEW` of a view over a protected table: without the companions, under the logical names.
+pub fn show_create_view(physical_sql: &str, table: &Table) -> Result<String, SchemaError> {
+    logical_view(physical_sql, table).ok_or_else(|| SchemaError::DefinitionNotUnderstood {
         table: table.name.clone(),
     })
 }
 
-fn logical(physical_sql: &str, table: &Table, family: Family) -> Option<String> {
+fn logical_view(physical_sql: &str, table: &Table) -> Option<String> {
+    let (mut at, mut depth) = (0, 0usize);
+    let (mut head, mut list) = (0, None);
+    let mut items: Vec<(&str, Option<String>)> = Vec::new();
+    let mut name = None;
+    for token in tokens(physical_sql) {
+        let end = at + token.text().len();
+        match (list, token) {
+            (None, Token::Word("select")) => (head, list) = (end, Some(end)),
+            (Some(_), Token::Word("(")) => depth += 1,
+            (Some(_), Token::Word(")")) => depth = depth.checked_sub(1)?,
+            (Some(from), Token::Word("," | "from")) if depth == 0 => {
+                items.push((physical_sql.get(from..at)?, name.take()));
+                list = Some(end);
+                if token.text() == "from" {
+                    let is_companion = |name: &Option<String>| {
+                        name.as_deref().is_some_and(|n| {
+                            table
+                                .owner_of(n)
+                                .is_some_and(|c| !c.enc_name().is_some_and(|enc| same_name(enc, n)))
+                        })
+                    };
+                    let kept: Vec<&str> = items
+                        .iter()
+                        .filter(|(_, name)| !is_companion(name))
+                        .map(|(text, _)| *text)
+                        .collect();
+                    let text = format!(
+                        "{}{}{}{}",
+                        physical_sql.get(..head)?,
+                        kept.join(","),
+                        if items.last().is_some_and(|(_, n)| is_companion(n)) {
+                            " "
+                        } else {
+                            ""
+                        },
+                        physical_sql.get(at..)?
+                    );
+                    return Some(with_logical_names(&text, table));
+                }
+            }
+            (Some(_), token) if token.is_identifier() => name = Some(token.name()),
+            _ => {}
+        }
+        at = end;
+    }
+    None
+}
+
+/// With `marks`, protected columns say what they are `ENCRYPTED FOR`.
+pub(crate) fn logical(
+    physical_sql: &str,
+    table: &Table,
+    family: Family,
+    marks: bool,
+) -> Option<String> {
     let statement = Statement::cut(physical_sql)?;
     let table_collation = table_collation(statement.tail, family);
     let mut elements = Vec::with_capacity(statement.elements.len());
@@ -53,11 +117,17 @@ fn logical(physical_sql: &str, table: &Table, family: Family) -> Option<String> 
                 Some(column) if column.enc_name().is_some_and(|enc| same_name(enc, &name)) => {
                     seen += 1;
                     let line = column_line(column, &first, table_collation.as_deref(), family)?;
-                    elements.push(format!("{indent}{line}"));
+                    let mark = match (&column.protection, marks) {
+                        (Some(protection), true) => {
+                            format!(" ENCRYPTED FOR ({})", protection.capabilities.words())
+                        }
+                        _ => String::new(),
+                    };
+                    elements.push(format!("{indent}{line}{mark}"));
                 }
                 Some(_) => {}
             }
-        } else if !is_our_check(trimmed, table) {
+        } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             elements.push(format!("{indent}{}", with_logical_names(trimmed, table)));
         }
     }
@@ -137,7 +207,7 @@ pub(crate) fn literal_default(column: &Column) -> Option<&DefaultLiteral> {
 }
 
 /// The collation of the table, from the options behind the list.
-fn table_collation(tail: &str, family: Family) -> Option<String> {
+pub(crate) fn table_collation(tail: &str, family: Family) -> Option<String> {
     let mut charset = None;
     for token in tokens(tail) {
         let Token::Word(word) = token else { continue };
@@ -160,6 +230,20 @@ fn is_our_check(element: &str, table: &Table) -> bool {
                 && split_enc(&token.name()).is_some()
                 && table.owner_of(&token.name()).is_some()
         })
+}
+
+/// Whether the element is the index on a column's grams.
+fn is_our_index(element: &str, table: &Table) -> bool {
+    element.starts_with("FULLTEXT")
+        && tokens(element).any(|token| token.is_identifier() && is_gram(&token.name(), table))
+}
+
+/// Whether a physical column of the table holds grams.
+pub(crate) fn is_gram(name: &str, table: &Table) -> bool {
+    table
+        .owner_of(name)
+        .and_then(Column::gram_name)
+        .is_some_and(|gram| same_name(gram, name))
 }
 
 /// `text` with the names of companions replaced by the logical ones.
@@ -202,17 +286,17 @@ pub(crate) fn logical_name(name: &str, in_other_table: bool, table: &Table) -> O
 }
 
 /// The parts of a CREATE TABLE statement.
-struct Statement<'a> {
+pub(crate) struct Statement<'a> {
     /// Up to and with the opening parenthesis.
-    head: &'a str,
+    pub(crate) head: &'a str,
     /// Between the commas, with the white space around them.
-    elements: Vec<&'a str>,
+    pub(crate) elements: Vec<&'a str>,
     /// From the closing parenthesis on; the white space before it belongs to the last element.
-    tail: &'a str,
+    pub(crate) tail: &'a str,
 }
 
 impl<'a> Statement<'a> {
-    fn cut(sql: &'a str) -> Option<Self> {
+    pub(crate) fn cut(sql: &'a str) -> Option<Self> {
         let mut at = 0;
         let mut depth = 0usize;
         let mut start = None;
@@ -254,7 +338,7 @@ impl<'a> Statement<'a> {
 
 /// A piece of a definition; the pieces' texts add up to it.
 #[derive(Clone, Copy)]
-enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// In backquotes or double quotes.
     Quoted(&'a str),
     /// A string literal.
@@ -282,14 +366,14 @@ impl<'a> Token<'a> {
         tokens(text).next()
     }
 
-    fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         let (Self::Quoted(text) | Self::Literal(text) | Self::Word(text) | Self::Space(text)) =
             self;
         text
     }
 
     /// Whether this can be the name of a column of ours. Bare names hold a `$`, as no keyword does.
-    fn is_identifier(&self) -> bool {
+    pub(crate) fn is_identifier(&self) -> bool {
         match self {
             Self::Quoted(_) => true,
             Self::Word(word) => {
@@ -323,7 +407,7 @@ impl<'a> Token<'a> {
     }
 }
 
-fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
@@ -382,6 +466,7 @@ mod tests {
         let capabilities = Capabilities {
             eq: true,
             range: false,
+            like: false,
             join: Some("people".into()),
         };
         let column_id = [0x1a, 0x2b, 0, 0];
@@ -410,6 +495,7 @@ mod tests {
                 explicit_collation: false,
             }],
             table_id: Some([0; 8]),
+            view: false,
             damaged: None,
         }
     }

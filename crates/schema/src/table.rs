@@ -15,6 +15,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The id that binds cells to the table; `Some` if any column is protected.
     pub table_id: Option<[u8; 8]>,
+    /// It is a view over a protected table. Its companions are not invisible: `SELECT *` has to be spelled out.
+    pub view: bool,
     /// Why the table's definition cannot be trusted, if so. Every statement that names it must be refused.
     pub damaged: Option<String>,
 }
@@ -115,6 +117,11 @@ impl Column {
     /// The name of the order keys' column.
     pub fn ord_name(&self) -> Option<&str> {
         self.protection.as_ref()?.names.ord.as_deref()
+    }
+
+    /// The name of the gram tokens' column.
+    pub fn gram_name(&self) -> Option<&str> {
+        self.protection.as_ref()?.names.gram.as_deref()
     }
 
     /// The column that decides equality, and how its values are made.

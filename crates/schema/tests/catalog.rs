@@ -180,6 +180,35 @@ fn tampering_is_noticed() {
 }
 
 #[test]
+fn a_view_is_known_by_companions_that_are_visible() {
+    const EXTRA: usize = 11;
+    let visible = |rows: &mut Vec<Row>, only_first: bool| {
+        let companion = |row: &&mut Row| {
+            row[2]
+                .as_deref()
+                .is_some_and(|name| name.contains("$eq_") || name.contains("$ord_"))
+        };
+        let count = if only_first { 1 } else { usize::MAX };
+        for row in rows.iter_mut().filter(companion).take(count) {
+            row[EXTRA] = Some(String::new());
+        }
+    };
+    let table = changed(|rows| visible(rows, false));
+    assert!(table.view && table.is_protected());
+    assert_eq!(table.damaged, None);
+    assert!(!changed(|_| ()).view);
+    let mixed = changed(|rows| visible(rows, true));
+    assert!(!mixed.view && mixed.damaged.is_some());
+    // a view that leaves a companion out could be searched in part only
+    let partial = changed(|rows| {
+        visible(rows, false);
+        let at = at(rows, "u$eq");
+        rows.remove(at);
+    });
+    assert!(partial.damaged.is_some());
+}
+
+#[test]
 fn all_columns_of_a_table_have_its_id_and_their_own() {
     let define = |name: &str, change: &dyn Fn(&mut onionskin_schema::NewColumn)| {
         let mut column = support::column(name, "int", None);

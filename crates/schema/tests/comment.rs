@@ -30,8 +30,14 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         prop::collection::vec(any::<u8>(), 0..60).prop_map(|v| Some(DefaultLiteral::Value(v))),
         "[ -~]{0,60}".prop_map(|v| Some(DefaultLiteral::Value(v.into_bytes()))),
     ];
-    let capabilities = (any::<bool>(), any::<bool>(), prop::option::of("\\PC{1,20}"))
-        .prop_map(|(eq, range, join)| Capabilities { eq, range, join });
+    let capabilities = (any::<(bool, bool, bool)>(), prop::option::of("\\PC{1,20}")).prop_map(
+        |((eq, range, like), join)| Capabilities {
+            eq,
+            range,
+            like,
+            join,
+        },
+    );
     (
         "[^\\x00`]{1,20}",
         sql_type(),
@@ -116,6 +122,7 @@ fn sample() -> ColumnMetadata {
         capabilities: Capabilities {
             eq: true,
             range: false,
+            like: false,
             join: Some("people".into()),
         },
         column_id: [1, 2, 3, 4],

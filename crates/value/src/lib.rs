@@ -21,6 +21,7 @@ mod compare;
 mod context;
 mod decimal;
 mod format;
+mod like;
 mod mode;
 mod payload;
 mod store;
@@ -41,6 +42,7 @@ pub use context::{
     ValueError, Warning,
 };
 pub use format::{FormatContext, FormatError, format_binary, format_text};
+pub use like::{Escape, GRAM_BYTES, LikePattern, Pattern, grams, has_grams, most_grams};
 pub use mode::SqlMode;
 pub use store::store;
 pub use sum::{Sum, SumError, compare_numbers};

@@ -143,9 +143,24 @@ impl Table {
         Ok((weights, length))
     }
 
-    fn character(self, code: u32, out: &mut CharacterWeights) {
+    /// The weights of a character that the collation's own table lists; `None` where they follow from its code or
+    /// from other characters.
+    pub(crate) fn listed(self, code: u32) -> Option<CharacterWeights> {
+        if matches!(self.entry(code), 0xFFF0..=0xFFF4) {
+            return None;
+        }
+        let mut weights = CharacterWeights::default();
+        self.character(code, &mut weights);
+        Some(weights)
+    }
+
+    fn entry(self, code: u32) -> u16 {
         let page = usize::from(self.number(PAGE_NUMBERS + (code >> 8) as usize));
-        let entry = self.number(PAGES + page * 256 + (code & 0xFF) as usize);
+        self.number(PAGES + page * 256 + (code & 0xFF) as usize)
+    }
+
+    fn character(self, code: u32, out: &mut CharacterWeights) {
+        let entry = self.entry(code);
         let low = (code & 0x7FFF | 0x8000) as u16;
         let high = (code >> 15) as u16;
         match entry {

@@ -61,7 +61,15 @@ fn leaf(
     let can_equal = heedless || column.can_equal();
     let can_order = heedless || column.can_order();
     let constant = |random: &mut Random| Piece::Constant(values::compared(random, column), place);
-    match random.weighted(&[10, 40 * usize::from(can_equal), 40 * usize::from(can_order)]) {
+    // without a capability, too: the proxy opens the rows
+    let can_like = column.ty.is_text() || column.ty.is_string() || random.chance(10);
+    let weights = [
+        10,
+        40 * usize::from(can_equal),
+        40 * usize::from(can_order),
+        8 * usize::from(can_like),
+    ];
+    match random.weighted(&weights) {
         0 => {
             let not = if random.chance(50) { " NOT" } else { "" };
             out.push(sql(&format!("{name} IS{not} NULL")));
@@ -96,6 +104,15 @@ fn leaf(
                 out.push(sql(")"));
             }
         },
+        3 => {
+            let not = if random.chance(25) { " NOT" } else { "" };
+            let pattern = Literal::text(&pattern(random, column));
+            out.push(sql(&format!("{name}{not} LIKE ")));
+            out.push(Piece::Constant(pattern, place));
+            if random.chance(15) {
+                out.push(sql(" ESCAPE '|'"));
+            }
+        }
         _ => match random.below(3) {
             0 => {
                 let not = if random.chance(20) { " NOT" } else { "" };
@@ -116,6 +133,39 @@ fn leaf(
             }
         },
     }
+}
+
+/// A pattern that some value of the column may match: parts of one with wildcards between them.
+fn pattern(random: &mut Random, column: &Column) -> String {
+    let texts: Vec<String> = column
+        .pool
+        .iter()
+        .filter_map(|literal| match &literal.parameter {
+            mysql::Value::Bytes(bytes) => String::from_utf8(bytes.clone()).ok(),
+            mysql::Value::Int(number) => Some(number.to_string()),
+            _ => None,
+        })
+        .collect();
+    let value: Vec<char> = match texts.is_empty() {
+        true => "ab".chars().collect(),
+        false => random.choose(&texts).chars().collect(),
+    };
+    let from = random.below(value.len() + 1);
+    let to = from + random.below(value.len() - from + 1);
+    let mut pattern = String::new();
+    if from > 0 || random.chance(30) {
+        pattern += random.pick(&["%", "%", "_", ""]);
+    }
+    for c in &value[from..to] {
+        match random.below(20) {
+            0 => pattern.push('_'),
+            1 => pattern.push('%'),
+            2 if c.is_ascii_punctuation() => pattern.extend(['|', *c]),
+            3 => pattern.extend(c.to_uppercase()),
+            _ => pattern.push(*c),
+        }
+    }
+    pattern + random.pick(&["%", "%", "_", "", "\\%"])
 }
 
 /// ` WHERE id = n`

@@ -38,6 +38,7 @@ pub enum Type {
 pub struct Protection {
     pub eq: bool,
     pub range: bool,
+    pub like: bool,
     pub join: Option<&'static str>,
 }
 
@@ -77,6 +78,11 @@ impl Type {
     /// Text with a character set.
     pub fn is_text(self) -> bool {
         matches!(self, Type::Char(_) | Type::VarChar(_) | Type::Text)
+    }
+
+    /// Bytes without a character set.
+    pub fn is_string(self) -> bool {
+        matches!(self, Type::Binary(_) | Type::VarBinary(_) | Type::Blob)
     }
 
     /// Numbers that can be added to.
@@ -170,6 +176,7 @@ impl Protection {
         let mut words = Vec::new();
         words.extend(self.eq.then(|| "eq".to_owned()));
         words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.like.then(|| "like".to_owned()));
         words.extend(self.join.map(|group| format!("join:{group}")));
         format!(" ENCRYPTED FOR ({})", words.join(", "))
     }
@@ -380,6 +387,7 @@ fn id_column(random: &mut Random) -> Column {
         id.protection = Some(Protection {
             eq: random.chance(50),
             range: true,
+            like: false,
             join: None,
         });
     }
@@ -408,6 +416,7 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
         column.protection = Some(Protection {
             eq,
             range,
+            like: ty.is_text() && random.chance(15),
             join: None,
         });
     }

@@ -1,11 +1,13 @@
 //! What came of the files: counted, grouped by cause, and differences one by one.
 
 use super::known;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 /// A statement with another answer through the proxy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Difference {
     pub sql: String,
     pub kind: String,
@@ -13,7 +15,7 @@ pub struct Difference {
 }
 
 /// The result of a file, or of several.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub name: String,
     pub equal: usize,
@@ -38,6 +40,19 @@ impl Report {
             name: name.into(),
             ..Report::default()
         }
+    }
+
+    /// Keeps the result of a file in a folder, so that the files may be run in parts.
+    pub fn keep(&self, folder: &Path) {
+        let text = toml::to_string(self).expect("a report as TOML");
+        let path = folder.join(format!("{}.toml", self.name));
+        std::fs::write(path, text).expect("the result of a file");
+    }
+
+    /// The result that was kept last.
+    pub fn kept(folder: &Path, name: &str) -> Option<Report> {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).ok()?;
+        toml::from_str(&text).ok()
     }
 
     pub fn equal(&mut self, near: bool) {

@@ -37,6 +37,7 @@ mod scenery;
 mod search;
 mod server;
 mod session;
+mod stage;
 mod sysbench;
 
 pub use cli::{Cli, CliOutput};
@@ -52,6 +53,7 @@ pub use scenery::{Scenery, TABLES, checksums, has_mariadb_backup};
 pub use search::{Pattern, find_all};
 pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
+pub use stage::{SECRET, Stage, with_and_without_protection};
 pub use sysbench::{Sysbench, SysbenchReport};
 
 use std::net::TcpListener;

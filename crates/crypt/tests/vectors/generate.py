@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 
 class Aes:
-    number, hash, seal_key, order_key = 1, "sha256", 32, 64
+    number, hash, seal_key, order_key, gram_key = 1, "sha256", 32, 64, 32
 
     def block(key, block):
         return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(block)
@@ -25,7 +25,7 @@ class Aes:
 
 
 class Sm:
-    number, hash, seal_key, order_key = 2, "sm3", 16, 32
+    number, hash, seal_key, order_key, gram_key = 2, "sm3", 16, 32, 16
 
     def block(key, block):
         return Cipher(algorithms.SM4(key), modes.ECB()).encryptor().update(block)
@@ -99,7 +99,7 @@ def hkdf(suite, data_key, info, length, salt=b"onionskin/1 column keys"):
 
 def derived(suite, c, purpose, length):
     own = b"\0" + c["table"] + c["column"]
-    scope = own if purpose == "seal" or "join" not in c else b"\1" + c["join"]
+    scope = own if purpose in ("seal", "gram") or "join" not in c else b"\1" + c["join"]
     return hkdf(suite, c["data_key"], purpose.encode() + b"\0" + bytes([suite.number]) + scope, length)
 
 
@@ -132,6 +132,15 @@ def order_key(suite, c, value):
         x = int.from_bytes(suite.block(last, xor(state, block))[:8], "big")
         out += ((x * 65521 >> 64) + int(digit, 16)).to_bytes(2, "big")
     return out
+
+
+def gram_token(suite, c, gram):
+    key, state = derived(suite, c, "gram", suite.gram_key), bytes(16)
+    for at in range(0, 48, 16):
+        state = suite.block(key, xor(state, gram[at : at + 16]))
+    x = int.from_bytes(state[:8], "big") * 30**6 >> 64
+    digits = b"0123456789bcdfghjklmnpqrstvwxz"
+    return bytes(digits[x // 30**place % 30] for place in range(5, -1, -1))
 
 
 def self_test():
@@ -168,6 +177,8 @@ def write(name, suite):
                 record = dict(c, nonce=nonce, payload=text, cell=cell(suite, c, nonce, text))
                 record.update(weight=text, token=token(suite, c, text))
                 record.update(value=values[n], order_key=order_key(suite, c, values[n]))
+                gram = bytes((n * 48 + place) % 256 for place in range(48))
+                record.update(gram=gram, gram_token=gram_token(suite, c, gram))
                 print(file=file)
                 for field, value in record.items():
                     print(f"{field} = {value.hex()}".rstrip(), file=file)

@@ -6,6 +6,7 @@ use onionskin_schema::Table;
 
 use super::collation::default_of;
 use super::column::{canonical, column_definition, default_literal, take_encrypted};
+use super::foreign_key::{self, Side};
 use super::index::{existing_lookup, is_key_element, key_element};
 use super::migration::needed;
 use super::reader::Reader;
@@ -46,12 +47,16 @@ pub(crate) fn alter_table<'a>(
     if !explicit && !concerned && near.is_empty() {
         return Ok((Action::Relay, None));
     }
-    if near.len() > usize::from(target_near) {
-        return refuse(&errors::ALTERATION, "it names another protected table");
-    }
     let Some(table) = table else {
         return Ok((Action::Relay, None));
     };
+    let damaged = |t: &&Arc<Table>| t.damaged.is_some() && !Arc::ptr_eq(t, &table);
+    if let Some(other) = near.iter().find(damaged) {
+        return refuse(
+            &errors::DAMAGED,
+            format!("{}.{}", other.database, other.name),
+        );
+    }
     if let Some(reason) = &table.damaged {
         return refuse(&errors::DAMAGED, format!("{database}.{name} ({reason})"));
     }
@@ -65,6 +70,12 @@ pub(crate) fn alter_table<'a>(
     out.sql(b" ");
     let mut new_columns = Vec::new();
     let mut taken = Vec::new();
+    let mut references = Vec::new();
+    let this = (database.as_str(), name.as_str());
+    let local = |name: &str| -> Option<Side> {
+        let index = position(&table, name)?;
+        Side::existing(&table, index)
+    };
     for (i, spec) in r.split(r.at..end).into_iter().enumerate() {
         if i > 0 {
             out.sql(b", ");
@@ -73,6 +84,12 @@ pub(crate) fn alter_table<'a>(
         let protected =
             |name: &str| position(&table, name).filter(|&i| table.columns[i].protection.is_some());
         if s.eat("add") {
+            if foreign_key::begins(&s, &(s.at..spec.end)) {
+                out.sql(b"ADD ");
+                let element = s.at..spec.end;
+                foreign_key::foreign_key(&s, &element, this, &local, &mut references, &mut out)?;
+                continue;
+            }
             if is_key_element(&s, &(s.at..spec.end)) {
                 out.sql(b"ADD ");
                 key_element(&s, s.at..spec.end, &lookup, &mut taken, &mut out)?;
@@ -113,6 +130,7 @@ pub(crate) fn alter_table<'a>(
                         return Err(bad("an expression over a protected column"));
                     }
                 }
+                foreign_key::in_column(&s, &(start..stop), this, &local)?;
                 out.sql(b"ADD COLUMN ");
                 out.sql(s.text(start..stop));
                 match place {
@@ -235,7 +253,12 @@ pub(crate) fn alter_table<'a>(
             }
             out.sql(s.text(spec));
         } else {
-            const FINE: [&str; 18] = [
+            // the default of columns to come: those that exist keep theirs
+            const FINE: [&str; 22] = [
+                "default",
+                "character",
+                "charset",
+                "collate",
                 "engine",
                 "row_format",
                 "auto_increment",
@@ -255,7 +278,12 @@ pub(crate) fn alter_table<'a>(
                 "avg_row_length",
                 "compression",
             ];
-            if !FINE.iter().any(|w| s.is(w)) {
+            let reads_protected = tokens[spec.clone()]
+                .iter()
+                .filter_map(|t| identifier(sql, t))
+                .any(|n| protected(&n).is_some());
+            let sorts = s.is("order") && !reads_protected;
+            if !sorts && !FINE.iter().any(|w| s.is(w)) {
                 let what = s.token().map_or(String::new(), |t| {
                     String::from_utf8_lossy(t.text(sql)).into_owned()
                 });
@@ -272,6 +300,8 @@ pub(crate) fn alter_table<'a>(
         pieces: out.0,
         new_columns,
         table: Some(table),
+        references,
+        temporary: None,
     })
 }
 

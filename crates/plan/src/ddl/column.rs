@@ -176,7 +176,7 @@ pub(super) fn column_definition(
     Ok(ColumnDef { column, key })
 }
 
-/// `ENCRYPTED FOR (eq, range, join:NAME)` in a column's definition: the capabilities and the
+/// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition: the capabilities and the
 /// definition's tokens without it.
 #[allow(clippy::type_complexity)] // the pair is taken apart at once
 pub(super) fn take_encrypted(
@@ -193,7 +193,12 @@ pub(super) fn take_encrypted(
     });
     let Some(start) = found else { return Ok(None) };
     let mut inner = Reader::over(reader.request, reader.tokens, start + 2..range.end);
-    let bad = || Refusal::new(&errors::DEFINITION, "ENCRYPTED FOR (eq, range, join:NAME)");
+    let bad = || {
+        Refusal::new(
+            &errors::DEFINITION,
+            "ENCRYPTED FOR (eq, range, like, join:NAME)",
+        )
+    };
     let words = inner.parenthesized().ok_or_else(bad)?;
     let mut capabilities = Capabilities::default();
     if !words.is_empty() {
@@ -203,6 +208,8 @@ pub(super) fn take_encrypted(
                 capabilities.eq = true;
             } else if word.eat("range") {
                 capabilities.range = true;
+            } else if word.eat("like") {
+                capabilities.like = true;
             } else if word.eat("join") {
                 if !word.eat_punct(b':') && !word.eat_punct(b'=') {
                     return Err(bad());

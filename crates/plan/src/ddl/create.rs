@@ -7,6 +7,7 @@ use onionskin_schema::{NewColumn, Table};
 
 use super::collation::{default_of, table_collation};
 use super::column::{column_definition, take_encrypted};
+use super::foreign_key::{self, Side};
 use super::index::{Indexed, is_key_element, key_element};
 use super::reader::Reader;
 use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
@@ -51,11 +52,22 @@ pub(crate) fn create_table<'a>(
         t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database)
     };
     let others = near.iter().any(|t| !is_target(t));
+    if let Some(other) = near.iter().find(|t| !is_target(t) && t.damaged.is_some()) {
+        return refuse(
+            &errors::DAMAGED,
+            format!("{}.{}", other.database, other.name),
+        );
+    }
+    let hides = temporary && near.iter().any(is_target);
+    let here = Reader::over(request, &tokens, r.at..end);
+    if let Some(action) = super::copy::like(here, hides, concerned, !near.is_empty())? {
+        return Ok((action, None));
+    }
     if !explicit && !concerned && !others {
-        if temporary && !near.is_empty() {
+        if hides {
             return refuse(
                 &errors::STATEMENT,
-                "a temporary table that hides a protected one",
+                "a temporary table without protected columns that hides a protected one",
             );
         }
         return Ok((Action::Relay, None));
@@ -87,11 +99,13 @@ pub(crate) fn create_table<'a>(
             "CREATE TABLE … LIKE with a protected table",
         );
     }
-    if others {
-        return refuse(
-            &errors::STATEMENT,
-            "a definition that refers to another protected table",
-        );
+    // a table's name can stand behind REFERENCES, which `foreign_key` looks at, and in UNION = (…)
+    if others
+        && tokens[options.clone()]
+            .iter()
+            .any(|t| t.is_word(sql, "union"))
+    {
+        return refuse(&errors::STATEMENT, "a union of protected tables");
     }
     let table_collation = match table_collation(request, &tokens, options.clone())? {
         Some(collation) => collation,
@@ -140,15 +154,17 @@ pub(crate) fn create_table<'a>(
         }
         new_columns.push(definition.column);
     }
-    if new_columns.is_empty() {
-        return Ok((Action::Relay, None));
-    }
-    if temporary {
+    if new_columns.is_empty() && hides {
         return refuse(
             &errors::STATEMENT,
-            "a temporary table with protected columns",
+            "a temporary table without protected columns that hides a protected one",
         );
     }
+    if new_columns.is_empty() && !others {
+        return Ok((Action::Relay, None));
+    }
+    let place = (database.as_str(), name.as_str());
+    foreign_key::inherit_groups(&r, &elements, place, &mut new_columns)?;
     // columns of the primary key are NOT NULL
     for element in elements.iter().filter(|e| is_key_element(&r, e)) {
         let words = &tokens[element.clone()];
@@ -191,12 +207,22 @@ pub(crate) fn create_table<'a>(
     let mut out = Pieces::default();
     out.sql(r.text(0..list.start));
     let mut taken = Vec::new();
+    let mut references = Vec::new();
+    let local = |name: &str| -> Option<Side> {
+        let column = new_columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(name))?;
+        Some(Side::new(&new_columns[column], column))
+    };
     for (i, (element, column)) in elements.iter().zip(&columns).enumerate() {
         if i > 0 {
             out.sql(b", ");
         }
         match column {
             Some(column) => out.0.push(DdlPiece::Definitions(*column)),
+            None if foreign_key::begins(&r, element) => {
+                foreign_key::foreign_key(&r, element, place, &local, &mut references, &mut out)?;
+            }
             None if is_key_element(&r, element) => {
                 key_element(&r, element.clone(), &lookup, &mut taken, &mut out)?;
             }
@@ -208,9 +234,13 @@ pub(crate) fn create_table<'a>(
                         format!("an expression reads column {name}"),
                     );
                 }
+                foreign_key::in_column(&r, element, place, &local)?;
                 out.sql(r.text(element.clone()));
             }
         }
+    }
+    if new_columns.is_empty() {
+        return Ok((Action::Relay, None));
     }
     for (kind, column) in extra_keys {
         new_columns[column]
@@ -238,5 +268,7 @@ pub(crate) fn create_table<'a>(
         pieces: out.0,
         new_columns,
         table: None,
+        references,
+        temporary: temporary.then_some((database, name)),
     })
 }

@@ -253,6 +253,8 @@ pub(crate) fn index<'a>(
         pieces: out.0,
         new_columns: Vec::new(),
         table: Some(table),
+        references: Vec::new(),
+        temporary: None,
     })
 }
 

@@ -6,12 +6,15 @@
 //! carried out, so the text has pieces for them.
 //!
 //! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `index.rs` the
-//! indexes over it, `collation.rs` tells which collation it gets.
+//! indexes over it, `foreign_key.rs` its references, `collation.rs` tells which collation it gets; `copy.rs` is
+//! `CREATE TABLE … LIKE`.
 
 mod alter;
 mod collation;
 mod column;
+mod copy;
 mod create;
+mod foreign_key;
 mod index;
 mod migration;
 mod reader;
@@ -40,6 +43,30 @@ pub struct Ddl {
     pub new_columns: Vec<NewColumn>,
     /// The table, when it exists already and has protected columns.
     pub table: Option<Arc<Table>>,
+    /// Columns of other tables whose tokens those of new columns are compared with.
+    pub references: Vec<Reference>,
+    /// `CREATE TEMPORARY TABLE`: database and name.
+    pub temporary: Option<(String, String)>,
+}
+
+/// A foreign key's column that is new, and the protected one that it refers to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Which of the new columns.
+    pub column: usize,
+    /// The other table.
+    pub table: Arc<Table>,
+    /// Its column.
+    pub index: usize,
+}
+
+/// `CREATE TABLE … LIKE`.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// The statement up to the new table's name.
+    pub head: Vec<u8>,
+    /// The table whose definition is taken.
+    pub source: Arc<Table>,
 }
 
 /// A part of a definition's text.

@@ -274,6 +274,7 @@ impl Planner<'_> {
         match f.filter {
             None => Ok(None),
             Some(condition) => {
+                self.locks = f.clauses.lock.is_some();
                 let tokens = f.clauses.behind(f.clauses.filter);
                 self.filter(condition, tokens, f.scope, fetched).map(Some)
             }

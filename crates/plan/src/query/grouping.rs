@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use crate::errors;
+use crate::finishing::Aggregate;
 use crate::lex::LiteralKind;
 use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
@@ -340,6 +341,29 @@ fn protected_names(expr: &Expr, scope: &Scope) -> Vec<ColumnUse> {
         true => Vec::new(),
         false => all,
     }
+}
+
+/// The protected column that an item of the select list is computed from. A count is a number like any other.
+pub(super) fn computed_from(expr: &Expr, scope: &Scope) -> Option<ColumnUse> {
+    if aggregate_of(expr).is_some_and(|call| matches!(call.function, Aggregate::Count)) {
+        return None;
+    }
+    let mut found = None;
+    let _ = visit_expressions(expr, |e: &Expr| {
+        let parts: &[Ident] = match e {
+            Expr::Identifier(name) => std::slice::from_ref(name),
+            Expr::CompoundIdentifier(parts) => parts,
+            _ => return ControlFlow::Continue(()),
+        };
+        match scope.resolve(parts) {
+            Ok(Resolved::Protected(column)) => {
+                found = Some(column);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    found
 }
 
 /// Which columns of the result are grouped protected ones, and whose.

@@ -70,6 +70,10 @@ impl Planner<'_> {
                     return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
                 }
                 let items = self.wildcard(&sources, shape)?;
+                if let Some(text) = spelled_out(&sources) {
+                    let bytes = self.bytes_of(tokens);
+                    self.edit_sql(bytes, text);
+                }
                 match mode {
                     Mode::Exists => {}
                     Mode::Top if grouped.is_empty() => {}
@@ -283,6 +287,32 @@ impl Planner<'_> {
             _ => refuse(&errors::INTERNAL, "not a wildcard"),
         }
     }
+}
+
+/// The columns of `*`, where a view is among the sources: its companions are not invisible.
+pub(super) fn spelled_out(sources: &[&Source]) -> Option<String> {
+    let is_view = |s: &&Source| s.table.as_ref().is_some_and(|t| t.view);
+    if !sources.iter().any(is_view) {
+        return None;
+    }
+    let mut columns = Vec::new();
+    for source in sources {
+        let of = quoted(&source.name);
+        match (&source.table, &source.exports) {
+            (Some(table), _) => columns.extend(
+                table
+                    .columns
+                    .iter()
+                    .filter(|c| !c.invisible)
+                    .map(|c| format!("{of}.{}", quoted(c.enc_name().unwrap_or(&c.name)))),
+            ),
+            (None, Some(names)) => {
+                columns.extend(names.iter().map(|name| format!("{of}.{}", quoted(name))));
+            }
+            (None, None) => {}
+        }
+    }
+    Some(columns.join(", "))
 }
 
 fn check_wildcard(options: &sqlparser::ast::WildcardAdditionalOptions) -> Planned<()> {

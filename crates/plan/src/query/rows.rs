@@ -9,11 +9,12 @@ use sqlparser::ast::{Expr, SelectItem};
 
 use super::Given;
 use super::finish::{Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name};
+use super::items::spelled_out;
 use crate::candidates::goes_unnoticed;
 use crate::errors;
 use crate::fetch::{Fetched, aliased};
 use crate::finishing::{Finish, Output, SortBy, SortKey};
-use crate::plan::{OpenFrom, ResultItem, Text};
+use crate::plan::{OpenFrom, Piece, ResultItem, Text};
 use crate::planner::{Planned, Planner, refuse};
 use crate::predicate::exact_order;
 
@@ -81,8 +82,14 @@ impl Planner<'_> {
                 fetched.items.push(found);
             }
         }
-        let bytes = self.bytes_of(place);
-        fetched.texts.push(self.original(bytes));
+        let text = match spelled_out(&sources) {
+            Some(text) => vec![Piece::Sql(text.into_bytes())],
+            None => {
+                let bytes = self.bytes_of(place);
+                self.original(bytes)
+            }
+        };
+        fetched.texts.push(text);
         Ok(())
     }
 

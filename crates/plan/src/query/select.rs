@@ -99,6 +99,11 @@ impl Planner<'_> {
             if let SelectItem::ExprWithAlias { expr, alias } = item {
                 self.judge(alias)?;
                 let column = self.column_of(expr, &scope)?.map(|(_, c)| c);
+                if column.is_none()
+                    && let Some(from) = super::grouping::computed_from(expr, &scope)
+                {
+                    scope.computed.push((alias.value.clone(), from));
+                }
                 scope.aliases.push((alias.value.clone(), column));
             }
         }

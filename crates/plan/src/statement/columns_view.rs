@@ -1,13 +1,13 @@
-//! `information_schema.columns` as the client shall see it.
+//! `information_schema.columns` and its like as the client shall see them.
 
-use onionskin_schema::information_schema_columns;
+use onionskin_schema::{LOGICAL_VIEWS, information_schema_view};
 
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
 
-/// `information_schema.columns` becomes a derived table that shows the logical columns.
+/// A view that shows physical columns becomes a derived table that shows the logical ones.
 pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
     let sql = request.sql;
     let named =
@@ -17,40 +17,47 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
         .database
         .as_deref()
         .is_some_and(|d| d.eq_ignore_ascii_case("information_schema"));
+    // of each view: its first token, its last one, its name
     let mut places = Vec::new();
+    let mut skip_to = 0;
     for (i, token) in tokens.iter().enumerate() {
-        if !named(token, "columns") {
+        let Some(view) = LOGICAL_VIEWS.iter().find(|view| named(token, view)) else {
             continue;
-        }
+        };
         let qualified =
             i >= 2 && tokens[i - 1].is(b'.') && named(&tokens[i - 2], "information_schema");
+        // `a, statistics` behind FROM cannot be told from a column; behind FROM and JOIN it is a view
         let bare = inside
             && i.checked_sub(1).is_some_and(|before| {
                 ["from", "join"]
                     .iter()
                     .any(|w| tokens[before].is_word(sql, w))
             });
-        if qualified || bare {
+        if (qualified || bare) && i >= skip_to {
             let first = if qualified { i - 2 } else { i };
-            places.push((first, i));
+            places.push((first, i, *view));
+            skip_to = i + 1;
         }
     }
-    if places.is_empty() || !tokens[0].is_word(sql, "select") {
+    let reads = ["select", "with"].iter().any(|w| tokens[0].is_word(sql, w)) || tokens[0].is(b'(');
+    if places.is_empty() || !reads {
         return Ok(None);
     }
-    let view = information_schema_columns(request.settings.family);
     let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
     let mut out = TextBuilder::default();
     let mut at = 0;
-    for (first, last) in places {
-        if tokens.get(last + 1).is_some_and(|t| t.is(b'.')) {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "information_schema.columns in a column's name",
-            );
-        }
+    for (first, last, view) in places {
         planner.copy(at..tokens[first].start, &mut out, 0);
-        out.sql(view.as_bytes());
+        at = tokens[last].end;
+        if tokens.get(last + 1).is_some_and(|t| t.is(b'.')) {
+            // a column's name, qualified with the view's: the derived table has no database
+            out.sql(format!("`{view}`").as_bytes());
+            continue;
+        }
+        let Some(derived) = information_schema_view(view, request.settings.family) else {
+            return refuse(&errors::INTERNAL, view);
+        };
+        out.sql(derived.as_bytes());
         let next = tokens.get(last + 1);
         let aliased = next.is_some_and(|t| {
             t.kind == TokenKind::Quoted
@@ -60,16 +67,15 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
         if !aliased {
             // names in information_schema have no case, those of derived tables do
             let qualifier = tokens.windows(2).enumerate().find(|(i, pair)| {
-                named(&pair[0], "columns")
+                named(&pair[0], view)
                     && pair[1].is(b'.')
                     && i.checked_sub(1)
                         .is_none_or(|before| !tokens[before].is(b'.'))
             });
             let name = qualifier.and_then(|(_, pair)| identifier(sql, &pair[0]));
-            let name = name.unwrap_or_else(|| "COLUMNS".into());
+            let name = name.unwrap_or_else(|| (*view).to_owned());
             out.sql(format!(" AS {}", quoted(&name)).as_bytes());
         }
-        at = tokens[last].end;
     }
     planner.copy(at..sql.len(), &mut out, 0);
     Ok(Some(Action::Server {

@@ -33,6 +33,9 @@ pub(super) fn dynamic(request: &Request, tokens: &[Token]) -> Planned<Action> {
     let Ok(inner) = crate::lex::tokens(bytes, request.settings.lex) else {
         return refuse(&errors::DYNAMIC, "a statement text");
     };
+    if !super::settings::places(bytes, &inner).is_empty() {
+        return refuse(&errors::TRACKING, "SET @@… in a statement text");
+    }
     let mut names = Vec::new();
     let database = request.settings.database.as_deref();
     if collect(bytes, &inner, request.settings.lex, database, &mut names).is_err() {

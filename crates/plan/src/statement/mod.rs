@@ -11,9 +11,12 @@
 mod aliases;
 mod columns_view;
 mod dynamic;
+mod grants;
 mod near;
 mod rows;
+mod settings;
 mod show;
+mod view;
 mod words;
 
 use std::sync::Arc;
@@ -32,7 +35,8 @@ use self::near::{candidates, string_as_name};
 use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{
-    defines, first_words, is_describe, mentions, only_names, relayed_by_table_name, word_is,
+    defines, first_words, is_describe, is_idle_comment, manages_accounts, mentions, only_names,
+    relayed_by_table_name, word_is,
 };
 
 /// Introduces, in the place of a table's name, the default collation of the table whose name
@@ -157,7 +161,19 @@ fn decide<'a>(
             "a name in double quotes without ANSI_QUOTES",
         );
     }
+    if near.is_empty()
+        && let Some(plan) = settings::with_scope(request, &tokens)?
+    {
+        return Ok((plan, None));
+    }
     if let Some(plan) = columns_view(request, &tokens)? {
+        if !near.is_empty() {
+            // the rest of the statement goes to the server as it is
+            return refuse(
+                &errors::NOT_UNDERSTOOD,
+                "information_schema beside a protected table",
+            );
+        }
         return Ok((plan, None));
     }
     if near.is_empty() {
@@ -171,11 +187,31 @@ fn decide<'a>(
             return refuse(&errors::DAMAGED, about);
         }
     }
+    let mut tokens = tokens;
+    if starts("select") || starts("lock") {
+        // what mysqldump writes; left out, they change nothing that is answered
+        tokens.retain(|t| !is_idle_comment(sql, t));
+    }
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
+    if starts("grant") || starts("revoke") {
+        return grants::grant(request, tokens, near);
+    }
     if relayed_by_table_name(&words) && only_names(sql, &tokens) {
         return Ok((Action::Relay, None));
+    }
+    if manages_accounts(&words) {
+        return Ok((Action::Relay, None));
+    }
+    if starts("create") || starts("alter") {
+        let is_view = tokens
+            .iter()
+            .take_while(|t| !t.is_word(sql, "as"))
+            .any(|t| t.is_word(sql, "view"));
+        if is_view {
+            return view::create_view(request, tokens, near);
+        }
     }
     if starts("create") || (starts("drop") && word_is(&words, 1, "index")) {
         return crate::ddl::index(request, tokens, near);

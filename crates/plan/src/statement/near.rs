@@ -100,6 +100,10 @@ pub(super) fn candidates(
     if word_is(&words, 0, "show") && keeps_diagnostics(&words) {
         return Ok(found);
     }
+    // transactions are named by strings; while one is prepared, servers answer no question about tables
+    if word_is(&words, 0, "xa") {
+        return Ok(found);
+    }
     collect(
         request.sql,
         tokens,
@@ -153,13 +157,17 @@ pub(super) fn string_as_name(sql: &[u8], tokens: &[Token]) -> bool {
 
 /// Functions that tell about the statement before them, when called.
 fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
-    const FUNCTIONS: [&str; 6] = [
+    const FUNCTIONS: [&str; 10] = [
         "row_count",
         "found_rows",
         "last_insert_id",
         "database",
         "version",
         "connection_id",
+        "user",
+        "session_user",
+        "system_user",
+        "schema",
     ];
     tokens.get(at + 1).is_some_and(|t| t.is(b'('))
         && FUNCTIONS.iter().any(|f| tokens[at].is_word(sql, f))

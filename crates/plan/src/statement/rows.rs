@@ -31,7 +31,11 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
+    blank_index_hints(planner);
     let mut statement = parse(&planner.parse_text)?;
+    if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
+        return refuse(&errors::VIEW, "writing beside one");
+    }
     super::aliases::name(planner, &mut statement)?;
     match statement {
         Statement::Query(query) => {
@@ -114,6 +118,43 @@ fn blank_gaps(planner: &mut Planner) {
     }
     for (range, word) in replaced {
         planner.parse_text.replace_range(range, &word);
+    }
+}
+
+/// `USE INDEX [FOR ORDER BY] (a, b)`: the indexes may have the names of columns, and have them on the server, too.
+fn blank_index_hints(planner: &mut Planner) {
+    let sql = planner.sql();
+    let is = |t: Option<&Token>, words: &[&str]| {
+        t.is_some_and(|t| words.iter().any(|w| t.is_word(sql, w)))
+    };
+    let mut found = Vec::new();
+    let tokens = &planner.tokens;
+    for at in 0..tokens.len() {
+        if !is(tokens.get(at), &["use", "ignore", "force"])
+            || !is(tokens.get(at + 1), &["index", "key"])
+        {
+            continue;
+        }
+        // FOR JOIN, FOR ORDER BY, FOR GROUP BY
+        let mut open = at + 2;
+        while open < at + 5 && is(tokens.get(open), &["for", "join", "order", "group", "by"]) {
+            open += 1;
+        }
+        if !tokens.get(open).is_some_and(|t| t.is(b'(')) {
+            continue;
+        }
+        let close = (open..tokens.len()).find(|&i| tokens[i].is(b')'));
+        let Some(close) = close else { continue };
+        found.push((at, close));
+    }
+    for (first, last) in found {
+        let tokens: Vec<Token> = planner.tokens[first..=last].to_vec();
+        for token in &tokens {
+            planner.pass(token);
+        }
+        let range = tokens[0].start..tokens[tokens.len() - 1].end;
+        let blank = " ".repeat(range.len());
+        planner.parse_text.replace_range(range, &blank);
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) fn relayed_by_table_name(words: &[&str]) -> bool {
     let is = |at, w| word_is(words, at, w);
     (is(0, "drop") && (is(1, "table") || is(1, "tables")))
         || (is(0, "drop") && is(1, "temporary"))
+        || (is(0, "drop") && is(1, "view"))
         || is(0, "truncate")
         || (is(0, "rename") && (is(1, "table") || is(1, "tables")))
         || (is(0, "lock") && (is(1, "tables") || is(1, "table")))
@@ -59,8 +60,6 @@ pub(super) fn relayed_by_table_name(words: &[&str]) -> bool {
         || is(0, "flush")
         || is(0, "use")
         || is(0, "kill")
-        || is(0, "grant")
-        || is(0, "revoke")
         || (is(0, "drop") && (is(1, "database") || is(1, "schema")))
         || (is(0, "create") && (is(1, "database") || is(1, "schema")))
         || (is(0, "show") && !shows_columns(words))
@@ -70,19 +69,24 @@ pub(super) fn relayed_by_table_name(words: &[&str]) -> bool {
         || is(0, "release")
 }
 
+/// Statements about accounts: the word USER may be a table's name.
+pub(super) fn manages_accounts(words: &[&str]) -> bool {
+    let is = |at, w| word_is(words, at, w);
+    ["create", "alter", "drop", "rename"]
+        .iter()
+        .any(|w| is(0, w))
+        && (is(1, "user") || is(1, "role"))
+}
+
 /// Whether a statement about whole tables holds nothing else: no query and no condition, whose
 /// constants would be sent.
 pub(super) fn only_names(sql: &[u8], tokens: &[Token]) -> bool {
     const QUERIES: [&str; 9] = [
         "select", "insert", "update", "delete", "replace", "where", "values", "with", "set",
     ];
-    let grants = tokens
-        .first()
-        .is_some_and(|t| t.is_word(sql, "grant") || t.is_word(sql, "revoke"));
-    grants
-        || !tokens
-            .iter()
-            .any(|t| QUERIES.iter().any(|w| t.is_word(sql, w)))
+    !tokens
+        .iter()
+        .any(|t| QUERIES.iter().any(|w| t.is_word(sql, w)))
 }
 
 /// `SHOW` statements whose result names physical columns or shows definitions.
@@ -131,4 +135,15 @@ pub(super) fn mentions(sql: &[u8], tokens: &[Token], what: &str) -> bool {
             TokenKind::Word | TokenKind::Variable | TokenKind::Quoted
         ) && memchr::memmem::find(&t.text(sql).to_ascii_lowercase(), what.as_bytes()).is_some()
     })
+}
+
+/// An executable comment that may as well be left out: `/*!40001 SQL_NO_CACHE */`, and in `LOCK TABLES t READ /*!32311 LOCAL */`.
+pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {
+    if token.kind != TokenKind::Executable {
+        return false;
+    }
+    let text = String::from_utf8_lossy(token.text(sql)).to_ascii_lowercase();
+    let inner = text.trim_start_matches("/*!").trim_end_matches("*/");
+    let words = inner.trim_start_matches(|c: char| c.is_ascii_digit());
+    matches!(words.trim(), "sql_no_cache" | "local")
 }

@@ -207,6 +207,7 @@ impl Planner<'_> {
             );
         }
         let mut fetched = Fetched::default();
+        self.locks = true;
         let tokens = self.where_tokens();
         let test = self.filter(condition, tokens, scope, &mut fetched)?;
         let filter = RowFilter {
@@ -257,6 +258,7 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
     let mut parts = vec![(column.sealed(), Purpose::Seal)];
     parts.extend(c.eq_name().map(|n| (n, Purpose::StoreEquality)));
     parts.extend(c.ord_name().map(|n| (n, Purpose::StoreOrder)));
+    parts.extend(c.gram_name().map(|n| (n, Purpose::StoreGrams)));
     parts
 }
 

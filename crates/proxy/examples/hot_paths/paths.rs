@@ -87,6 +87,7 @@ fn table(name: &str, collation: &str, protected: bool) -> Table {
             sysbench_column("pad", "char(60)", collation, id(PAD)),
         ],
         table_id: protected.then(|| table_id(name)),
+        view: false,
         damaged: None,
     }
 }

@@ -8,7 +8,10 @@ use std::cmp::Ordering;
 use onionskin_plan::{
     Aggregate, AggregateCall, Compared, Comparison, Operand, ResultItem, Source, Test, errors,
 };
-use onionskin_value::{Family, Input, Kind, SqlType, cmp, compare_numbers};
+use onionskin_value::{
+    Charset, Family, FormatContext, FormatError, Input, Kind, LikePattern, Pattern, SqlType,
+    TimeZone, cmp, compare_numbers, format_text,
+};
 
 use super::arena::Arena;
 use super::groups::Running;
@@ -42,6 +45,13 @@ pub(crate) enum Decision {
         call: usize,
         comparison: Comparison,
         number: Number,
+    },
+    /// A text or a binary value, or another one as it is shown.
+    Like {
+        fetch: usize,
+        pattern: LikePattern,
+        negated: bool,
+        shown: Option<(SqlType, TimeZone)>,
     },
     /// A comparison with NULL.
     Never,
@@ -139,6 +149,25 @@ impl Binding<'_> {
                         self.constant(*left, fetch, *comparison, *source, scratch)?
                     }
                     _ => self.number(*call, *comparison, *source)?,
+                }
+            }
+            Test::Like {
+                fetch,
+                pattern,
+                escape,
+                negated,
+            } => {
+                let (column, ty) = self.column(*fetch)?;
+                let mut binder = Binder::new(self.prepared, self.state, self.values, scratch);
+                let Pattern::Like(pattern) = binder.pattern(column, *pattern, *escape)? else {
+                    return Ok(Decision::Never);
+                };
+                let is_string = ty.is_character() || ty.is_binary();
+                Decision::Like {
+                    fetch: *fetch,
+                    pattern,
+                    negated: *negated,
+                    shown: (!is_string).then_some((ty, self.state.time_zone)),
                 }
             }
             Test::Compare { .. } => {
@@ -286,6 +315,37 @@ impl Decision {
                 (Some(a), Some(b)) => comparison.holds(order(ty, a, b)?),
                 _ => false,
             },
+            Decision::Like {
+                fetch,
+                pattern,
+                negated,
+                shown,
+            } => {
+                let Some(value) = of.arena.cell(of.row, *fetch) else {
+                    return Ok(false);
+                };
+                let mut text = Vec::new();
+                let value = match shown {
+                    None => value,
+                    Some((ty, time_zone)) => {
+                        let ctx = FormatContext {
+                            time_zone,
+                            family: of.family,
+                            results_charset: Charset::Utf8mb4,
+                            pad_char: false,
+                        };
+                        format_text(ty, value, &ctx, &mut text).map_err(|e| match e {
+                            FormatError::TimeZone => Failure::refused(&errors::TIME_ZONE, "LIKE"),
+                            FormatError::Malformed => Failure::refused(&errors::TAMPERED, "LIKE"),
+                        })?;
+                        &text
+                    }
+                };
+                let matches = pattern.matches(value);
+                let matches =
+                    matches.map_err(|e| Failure::refused(&errors::VALUE, e.to_string()))?;
+                matches != *negated
+            }
             Decision::Number {
                 call,
                 comparison,

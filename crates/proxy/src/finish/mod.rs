@@ -12,7 +12,7 @@ mod definitions;
 mod groups;
 mod sorting;
 
-use onionskin_plan::{Finish, Groups, Limit, Output, Source, errors};
+use onionskin_plan::{Action, Finish, Groups, Limit, Output, Source, errors};
 use onionskin_value::SqlType;
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::{BinaryRowWriter, begin_text_cell, end_text_cell, put_text_cell};
@@ -22,7 +22,7 @@ use self::arena::distinct;
 use self::definitions::{check_distinct, fetched_type, shown_cell};
 use self::groups::{Computed, Group, Grouping};
 use self::sorting::{cut, sort};
-use crate::bind::Values;
+use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
@@ -30,6 +30,11 @@ use crate::session::{Planned, Session};
 
 pub(crate) use self::arena::{Arena, BOUND};
 pub(crate) use self::decide::{Asked, Binding, Decision};
+
+/// Whether an error says that a full-text search cannot be done: there is no index (1191, 1214), or its result is too large (1030).
+pub(crate) fn lacks_index(code: u16) -> bool {
+    matches!(code, 1030 | 1191 | 1214)
+}
 
 /// What a finishing statement has at hand while its rows come.
 struct Work<'w> {
@@ -54,8 +59,72 @@ enum Next {
 impl Session {
     /// Runs and finishes a text statement.
     pub fn finish_query(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
-        self.send_text(planned, &finish.text)?;
-        self.finish_rows(&planned.prepared, finish, planned.values(), false)
+        let (prepared, values) = (&planned.prepared, planned.values());
+        if self.ready(prepared, values)? {
+            self.send_text(planned, &finish.text, true)?;
+            match self.finish_rows(prepared, finish, values, false) {
+                Err(Failure::Server { code, .. })
+                    if lacks_index(code) && !self.statements.wrote =>
+                {
+                    self.server.drain()?;
+                }
+                done => return done,
+            }
+        }
+        self.send_text(planned, &finish.text, false)?;
+        self.finish_rows(prepared, finish, values, false)
+    }
+
+    /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether full-text
+    /// indexes can narrow the rows.
+    ///
+    /// Such an index holds the words of rows that are committed, and of those only: a transaction does not find its own rows
+    /// in it, and not the rows of its snapshot that others have changed since. So only statements outside of transactions use it.
+    pub fn ready(&mut self, prepared: &Prepared, values: Values) -> Outcome<bool> {
+        let Action::Finish(finish) = &prepared.plan.action else {
+            return Ok(false);
+        };
+        let bind = Binding {
+            prepared,
+            state: &self.state,
+            values,
+            fetch: &finish.fetch,
+            calls: &[],
+        };
+        if let Some(test) = &finish.filter {
+            bind.bind(test, &mut self.scratch)?;
+        }
+        if !finish.uses_index() || self.server.in_transaction() || self.locked_tables {
+            return Ok(false);
+        }
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        Ok(binder.can_index(&finish.text)? && self.indexes_tokens()?)
+    }
+
+    /// Whether the server's full-text indexes take words of a token's length. Asked once in a session.
+    fn indexes_tokens(&mut self) -> Outcome<bool> {
+        if let Some(known) = self.indexes_tokens {
+            return Ok(known);
+        }
+        let lengths = self.server.rows(
+            b"SELECT GREATEST(@@innodb_ft_min_token_size, @@ft_min_word_len), \
+              LEAST(@@innodb_ft_max_token_size, @@ft_max_word_len)",
+        )?;
+        let number = |n: usize| -> Option<usize> {
+            let cell = lengths.first()?.get(n)?.as_ref()?;
+            std::str::from_utf8(cell).ok()?.parse().ok()
+        };
+        let length = onionskin_crypt::GRAM_TOKEN_LEN;
+        let fits = number(0).is_some_and(|least| least <= length)
+            && number(1).is_some_and(|most| most >= length);
+        if !fits {
+            tracing::warn!(
+                "the server's full-text indexes do not take words of {length} characters: LIKE opens all rows; \
+                 see docs/formats.md"
+            );
+        }
+        self.indexes_tokens = Some(fits);
+        Ok(fits)
     }
 
     /// Reads the rows of a finish plan and writes what becomes of them.

@@ -49,6 +49,7 @@ pub(crate) fn names_physical(definition: &[u8]) -> bool {
     memchr::memmem::find(definition, b"$enc").is_some()
         || memchr::memmem::find(definition, b"$ord_").is_some()
         || memchr::memmem::find(definition, b"$eq_").is_some()
+        || memchr::memmem::find(definition, b"$gram_").is_some()
 }
 
 /// Checks the definitions of a statement's result and makes them logical, or recalls them.

@@ -158,6 +158,7 @@ fn physical_columns(used: &ColumnUse) -> impl Iterator<Item = (&str, Purpose)> {
     std::iter::once((used.sealed(), Purpose::Seal))
         .chain(column.eq_name().map(|n| (n, Purpose::StoreEquality)))
         .chain(column.ord_name().map(|n| (n, Purpose::StoreOrder)))
+        .chain(column.gram_name().map(|n| (n, Purpose::StoreGrams)))
 }
 
 /// Appends an identifier in backticks.

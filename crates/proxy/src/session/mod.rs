@@ -58,6 +58,8 @@ pub(crate) struct Session {
     pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
+    /// Whether the server's full-text indexes take gram tokens, once it was asked.
+    pub indexes_tokens: Option<bool>,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
     connection_id: u32,
@@ -115,6 +117,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
+            indexes_tokens: None,
             engine: None,
             connection_id: login.connection_id,
         };

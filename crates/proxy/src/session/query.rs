@@ -76,6 +76,15 @@ impl Session {
         )?;
         let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
         let mut words = sql.split(|b| !is_word(b)).filter(|w| !w.is_empty());
+        let temporary = self.account.temporary_names();
+        let names: Vec<Vec<Option<Vec<u8>>>> = names
+            .into_iter()
+            .chain(
+                temporary
+                    .into_iter()
+                    .map(|(_, name)| vec![Some(name.into_bytes())]),
+            )
+            .collect();
         let near = words.any(|word| {
             names
                 .iter()
@@ -164,6 +173,14 @@ impl Session {
     /// Plans and runs one statement; `whole` says that it is the client's packet.
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         let mut prepared = self.plan(sql)?;
+        if let Action::Refuse(refusal) = &prepared.plan.action
+            && refusal.entry == &errors::EXECUTABLE_COMMENT
+            && let Some(inner) = unwrapped(sql)
+            && self.template.read(inner, self.space.settings.lex).is_ok()
+            && !self.template.multiple
+        {
+            return self.statement(inner, false);
+        }
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
         self.statements.wrote = false;
@@ -249,7 +266,7 @@ impl Session {
                     let ignore = planned.is_ignore();
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
-                match self.send_text(planned, text) {
+                match self.send_text(planned, text, false) {
                     Err(Failure::Value(error)) => {
                         let rows = planned.template.rows.map_or(1, |r| r.count);
                         let flags = (planned.is_ignore(), planned.is_lenient());
@@ -273,7 +290,12 @@ impl Session {
             }
             Action::Delete(delete) => self.row_delete(prepared, delete, planned.values()),
             Action::Define(ddl) => {
+                self.check_temporary(&planned.sql, prepared)?;
                 self.define(ddl, prepared)?;
+                self.after_relay(prepared)
+            }
+            Action::Copy(copied) => {
+                self.copy_table(copied, prepared)?;
                 self.after_relay(prepared)
             }
             Action::Show { what, text, table } => self.show(planned, what, text, table),
@@ -310,4 +332,41 @@ pub(crate) fn looks_stale(code: u16, message: &[u8]) -> bool {
 /// Whether a cell did not open, which an outdated snapshot can cause.
 pub(crate) fn does_not_open(refusal: &onionskin_plan::Refusal) -> bool {
     refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
+}
+
+/// The statement of a text that is one executable comment, as dumps have them: `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was
+/// meant for versions before 5.7.
+fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
+    let trimmed = sql.trim_ascii();
+    let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed).trim_ascii();
+    let body = trimmed.strip_prefix(b"/*!")?.strip_suffix(b"*/")?;
+    let digits = body.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (version, inner) = body.split_at(digits);
+    let version: u32 = std::str::from_utf8(version).ok()?.parse().ok()?;
+    let nested = memchr::memmem::find(inner, b"/*").or(memchr::memmem::find(inner, b"*/"));
+    (digits == 5 && version < 50_700 && nested.is_none()).then_some(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unwrapped;
+
+    #[test]
+    fn a_comment_that_is_a_statement() {
+        for (sql, inner) in [
+            (
+                "/*!40000 ALTER TABLE `t` DISABLE KEYS */;",
+                Some(" ALTER TABLE `t` DISABLE KEYS "),
+            ),
+            (" /*!50003 x*/ ", Some(" x")),
+            ("/*!50700 x */", None),
+            ("/*! x */", None),
+            ("/*!400001 x */", None),
+            ("/*!40000 x /* y */ */", None),
+            ("/*!40000 x */ y", None),
+            ("/*!40000 x */ y /*!40000 z */", None),
+        ] {
+            assert_eq!(unwrapped(sql.as_bytes()), inner.map(str::as_bytes), "{sql}");
+        }
+    }
 }

@@ -18,6 +18,10 @@ impl Session {
     }
 
     pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
+        if prepared.plan.defines && self.account.is_private() {
+            let sql = self.client.last_payload().get(1..).unwrap_or_default();
+            self.check_temporary(sql, prepared)?;
+        }
         self.put_client_query()?;
         self.relay_answer(Command::Query, &prepared.plan.names)?;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
@@ -28,6 +32,9 @@ impl Session {
         if prepared.plan.defines {
             self.unique_keys = UniqueKeys::default();
             self.shared.accounts.forget(&prepared.plan.names);
+            if self.account.is_private() {
+                self.refresh_temporary()?;
+            }
         }
         Ok(())
     }
@@ -222,7 +229,10 @@ pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
 pub(super) fn is_physical(name: &[u8]) -> bool {
     let digits = |tail: &[u8]| tail.len() == 4 && tail.iter().all(u8::is_ascii_hexdigit);
     name.ends_with(b"$enc")
-        || [b"$ord_".as_slice(), b"$eq_"].iter().any(|infix| {
-            memchr::memmem::rfind(name, infix).is_some_and(|at| digits(&name[at + infix.len()..]))
-        })
+        || [b"$ord_".as_slice(), b"$eq_", b"$gram_"]
+            .iter()
+            .any(|infix| {
+                memchr::memmem::rfind(name, infix)
+                    .is_some_and(|at| digits(&name[at + infix.len()..]))
+            })
 }

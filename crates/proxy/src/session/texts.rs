@@ -29,6 +29,9 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
             }
         }
     }
+    if !matches!(prepared.plan.action, Action::Relay) {
+        text = without_suffixes(&text);
+    }
     // a duplicate's value is printed as bytes of a token
     if touched
         && text.starts_with("Duplicate entry '")
@@ -45,4 +48,65 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
         }
     }
     text.into_bytes()
+}
+
+/// Names of physical columns, known by their form, become logical ones: an error about a foreign key names columns of two tables.
+fn without_suffixes(text: &str) -> String {
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || b >= 0x80;
+    let bytes = text.as_bytes();
+    let length = |at: usize| -> usize {
+        let rest = &bytes[at..];
+        let digits = |from: usize| {
+            rest.get(from..from + 4)
+                .is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit))
+        };
+        let length = match () {
+            () if rest.starts_with(b"$enc") => 4,
+            () if rest.starts_with(b"$eq_") && digits(4) => 8,
+            () if rest.starts_with(b"$ord_") && digits(5) => 9,
+            () if rest.starts_with(b"$gram_") && digits(6) => 10,
+            () => return 0,
+        };
+        let ends = rest.get(length).is_none_or(|&b| !is_word(b));
+        if ends && at > 0 && is_word(bytes[at - 1]) {
+            length
+        } else {
+            0
+        }
+    };
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for found in memchr::memchr_iter(b'$', bytes) {
+        let skipped = if found < at { 0 } else { length(found) };
+        if skipped > 0 {
+            out.push_str(&text[at..found]);
+            at = found + skipped;
+        }
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_suffixes;
+
+    #[test]
+    fn physical_names_become_logical_ones() {
+        for (text, want) in [
+            (
+                "FOREIGN KEY (`owner$eq_1a2b`) REFERENCES `user` (`name$eq_00ff`)",
+                "FOREIGN KEY (`owner`) REFERENCES `user` (`name`)",
+            ),
+            (
+                "Unknown column 'u.k$ord_1a2b' in 'on clause'",
+                "Unknown column 'u.k' in 'on clause'",
+            ),
+            (
+                "'a$enc' and 'b$encx', '$enc', 'c$eq_12', 5$",
+                "'a' and 'b$encx', '$enc', 'c$eq_12', 5$",
+            ),
+        ] {
+            assert_eq!(without_suffixes(text), want);
+        }
+    }
 }

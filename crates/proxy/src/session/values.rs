@@ -11,8 +11,13 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 
 impl Session {
-    /// Binds and sends a text.
-    pub fn send_text(&mut self, planned: &Planned, text: &[onionskin_plan::Piece]) -> Outcome<()> {
+    /// Binds and sends a text; `indexed` says that full-text indexes are used.
+    pub fn send_text(
+        &mut self,
+        planned: &Planned,
+        text: &[onionskin_plan::Piece],
+        indexed: bool,
+    ) -> Outcome<()> {
         let rows = planned.template.rows.map_or(1, |r| r.count);
         let mut binder = Binder::new(
             &planned.prepared,
@@ -22,6 +27,7 @@ impl Session {
         );
         binder.ignore = planned.is_ignore();
         binder.lenient_nulls = planned.is_lenient();
+        binder.indexed = indexed;
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         out.push(Command::Query.to_byte());

@@ -60,6 +60,7 @@ pub fn capabilities(words: &str) -> Capabilities {
         match word {
             "eq" => capabilities.eq = true,
             "range" => capabilities.range = true,
+            "like" => capabilities.like = true,
             group => capabilities.join = Some(group.to_owned()),
         }
     }

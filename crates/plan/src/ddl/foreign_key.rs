@@ -1,0 +1,326 @@
+//! Foreign keys.
+//!
+//! The server compares equality tokens, so both columns need a join group in common. A row that is deleted takes those that refer to it along as
+//! rows, which is sound. What would write the token of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is not.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::{NewColumn, Table, TokenKind};
+use onionskin_value::SqlType;
+
+use super::reader::Reader;
+use super::{DdlPiece, Pieces, Reference};
+use crate::errors::{self, Refusal};
+use crate::planner::{Known, Planned, quoted, refuse};
+use crate::scope::position;
+
+/// A protected column of a foreign key, on either side.
+pub(super) struct Side {
+    /// The column of its tokens; `None` if it has none.
+    token: Option<String>,
+    kind: Option<TokenKind>,
+    group: Option<String>,
+    ty: SqlType,
+    /// Key and suite; those of a new column are chosen later.
+    key: Option<(u16, u8)>,
+    /// Which of the new columns it is.
+    new: Option<usize>,
+    reference: Option<(Arc<Table>, usize)>,
+}
+
+impl Side {
+    /// Of a new column.
+    pub(super) fn new(column: &NewColumn, index: usize) -> Self {
+        let names = column.names();
+        let token = names.equality_column();
+        Side {
+            token: token.map(|(name, _)| name.to_owned()),
+            kind: token.map(|(_, kind)| kind),
+            group: column.capabilities.join.clone(),
+            ty: column.sql_type,
+            key: None,
+            new: Some(index),
+            reference: None,
+        }
+    }
+
+    /// Of a column that exists; `None` if it is not protected.
+    pub(super) fn existing(table: &Arc<Table>, index: usize) -> Option<Self> {
+        let column = &table.columns[index];
+        let protection = column.protection.as_ref()?;
+        let token = column.equality_column();
+        Some(Side {
+            token: token.map(|(name, _)| name.to_owned()),
+            kind: token.map(|(_, kind)| kind),
+            group: protection.capabilities.join.clone(),
+            ty: column.sql_type?,
+            key: Some((protection.key_id, protection.suite)),
+            new: None,
+            reference: Some((Arc::clone(table), index)),
+        })
+    }
+
+    /// Whether the tokens of the two can be compared by the server.
+    fn fits(&self, other: &Side) -> bool {
+        let same_key = match (self.key, other.key) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        self.group.is_some()
+            && self.group == other.group
+            && self.ty == other.ty
+            && same_key
+            && self.kind.is_some()
+            && self.kind == other.kind
+    }
+
+    fn piece(&self, out: &mut Pieces) {
+        match (self.new, &self.token) {
+            (Some(new), _) => out.0.push(DdlPiece::IndexColumn(new)),
+            (None, Some(token)) => out.sql(quoted(token).as_bytes()),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Whether an element of a definition is a foreign key.
+pub(super) fn begins(reader: &Reader, element: &Range<usize>) -> bool {
+    let mut r = Reader::over(reader.request, reader.tokens, element.clone());
+    if r.eat("constraint") && !r.is("foreign") {
+        r.name();
+    }
+    r.is("foreign")
+}
+
+/// A foreign key, read.
+struct ForeignKey {
+    /// Its columns' tokens, one range for each column.
+    columns: Vec<Range<usize>>,
+    /// Where their list begins and ends, parentheses left out.
+    list: Range<usize>,
+    database: Option<String>,
+    table: String,
+    others: Vec<Range<usize>>,
+    other_list: Range<usize>,
+}
+
+fn read(reader: &Reader, element: &Range<usize>) -> Planned<ForeignKey> {
+    let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "FOREIGN KEY");
+    let mut r = Reader::over(reader.request, reader.tokens, element.clone());
+    while !r.done() && !r.token().is_some_and(|t| t.is(b'(')) {
+        r.at += 1;
+    }
+    let list = r.parenthesized().ok_or_else(bad)?;
+    if !r.eat("references") {
+        return Err(bad());
+    }
+    let (database, table) = r.table().ok_or_else(bad)?;
+    let other_list = r.parenthesized().ok_or_else(bad)?;
+    let (columns, others) = (reader.split(list.clone()), reader.split(other_list.clone()));
+    if columns.len() != others.len() {
+        return Err(bad());
+    }
+    Ok(ForeignKey {
+        columns,
+        list,
+        database,
+        table,
+        others,
+        other_list,
+    })
+}
+
+/// The protected column of the other table that a name means.
+fn referred(
+    reader: &Reader,
+    key: &ForeignKey,
+    (database, table): (&str, &str),
+    local: &dyn Fn(&str) -> Option<Side>,
+    name: &str,
+) -> Option<Side> {
+    let other = key.database.as_deref()?;
+    if other.eq_ignore_ascii_case(database) && key.table.eq_ignore_ascii_case(table) {
+        return local(name);
+    }
+    match reader.request.catalog.table(other, &key.table) {
+        Known::Table(t) => Side::existing(&t, position(&t, name)?),
+        _ => None,
+    }
+}
+
+/// New columns with `eq` join the group of the columns that they refer to, unless they name one.
+pub(super) fn inherit_groups(
+    reader: &Reader,
+    elements: &[Range<usize>],
+    place: (&str, &str),
+    new_columns: &mut [NewColumn],
+) -> Planned<()> {
+    for element in elements.iter().filter(|e| begins(reader, e)) {
+        let key = read(reader, element)?;
+        for (column, other) in key.columns.iter().zip(&key.others) {
+            let name = |range: &Range<usize>| {
+                Reader::over(reader.request, reader.tokens, range.clone()).name()
+            };
+            let (Some(name), Some(other)) = (name(column), name(other)) else {
+                continue;
+            };
+            let group = referred(reader, &key, place, &|_| None, &other).and_then(|o| o.group);
+            let found = new_columns
+                .iter_mut()
+                .find(|c| c.name.eq_ignore_ascii_case(&name));
+            if let (Some(column), Some(group)) = (found, group)
+                && column.capabilities.eq
+                && column.capabilities.join.is_none()
+            {
+                column.capabilities.join = Some(group);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rewrites a foreign key: protected columns on both sides, or on neither.
+pub(super) fn foreign_key(
+    reader: &Reader,
+    element: &Range<usize>,
+    place: (&str, &str),
+    local: &dyn Fn(&str) -> Option<Side>,
+    references: &mut Vec<Reference>,
+    out: &mut Pieces,
+) -> Planned<()> {
+    let key = read(reader, element)?;
+    let name_at =
+        |range: &Range<usize>| Reader::over(reader.request, reader.tokens, range.clone()).name();
+    let mut sides = Vec::new();
+    for (column, other) in key.columns.iter().zip(&key.others) {
+        let (Some(column), Some(other)) = (name_at(column), name_at(other)) else {
+            return refuse(&errors::NOT_UNDERSTOOD, "FOREIGN KEY");
+        };
+        let pair = (local(&column), referred(reader, &key, place, local, &other));
+        match &pair {
+            (None, None) => {}
+            (Some(a), Some(b)) if a.fits(b) => {
+                if let (Some(column), Some((table, index))) = (a.new, &b.reference) {
+                    references.push(Reference {
+                        column,
+                        table: Arc::clone(table),
+                        index: *index,
+                    });
+                }
+            }
+            (Some(_), Some(_)) => {
+                return refuse(&errors::OTHER_KEY, format!("{column} and {other}"));
+            }
+            (Some(_), None) => {
+                let about = format!(
+                    "FOREIGN KEY from the protected column {column} to {other}, which is not protected"
+                );
+                return refuse(&errors::INDEX, about);
+            }
+            (None, Some(_)) => {
+                let about = format!(
+                    "FOREIGN KEY to the protected column {other} from {column}, which is not protected"
+                );
+                return refuse(&errors::INDEX, about);
+            }
+        }
+        sides.push(pair);
+    }
+    if sides.iter().any(|(a, _)| a.is_some()) {
+        check_actions(reader, key.other_list.end..element.end)?;
+    }
+    out.sql(reader.text(element.start..key.list.start));
+    list(
+        reader,
+        &key.columns,
+        sides.iter().map(|(a, _)| a.as_ref()),
+        out,
+    );
+    out.sql(reader.text(key.list.end..key.other_list.start));
+    list(
+        reader,
+        &key.others,
+        sides.iter().map(|(_, b)| b.as_ref()),
+        out,
+    );
+    out.sql(reader.text(key.other_list.end..element.end));
+    Ok(())
+}
+
+fn list<'s>(
+    reader: &Reader,
+    columns: &[Range<usize>],
+    sides: impl Iterator<Item = Option<&'s Side>>,
+    out: &mut Pieces,
+) {
+    for (n, (range, side)) in columns.iter().zip(sides).enumerate() {
+        if n > 0 {
+            out.sql(b", ");
+        }
+        match side {
+            Some(side) => side.piece(out),
+            None => out.sql(reader.text(range.clone())),
+        }
+    }
+}
+
+/// What happens to the rows that refer to one: nothing may be written into a protected column.
+fn check_actions(reader: &Reader, range: Range<usize>) -> Planned<()> {
+    let mut r = Reader::over(reader.request, reader.tokens, range);
+    while !r.done() {
+        if r.eat("on") {
+            let update = r.eat("update");
+            if !update && !r.eat("delete") {
+                return refuse(&errors::NOT_UNDERSTOOD, "FOREIGN KEY … ON");
+            }
+            let what = if update { "UPDATE" } else { "DELETE" };
+            let sound = r.is("restrict") || r.is("no") || (!update && r.is("cascade"));
+            if !sound {
+                let action = r.name().unwrap_or_default();
+                let about = format!("ON {what} {} of a foreign key", action.to_ascii_uppercase());
+                return refuse(&errors::CASCADE, about);
+            }
+        }
+        r.at += 1;
+    }
+    Ok(())
+}
+
+/// `REFERENCES other (column)` in the definition of a column that is not protected.
+pub(super) fn in_column(
+    reader: &Reader,
+    element: &Range<usize>,
+    place: (&str, &str),
+    local: &dyn Fn(&str) -> Option<Side>,
+) -> Planned<()> {
+    let mut r = Reader::over(reader.request, reader.tokens, element.clone());
+    while !r.done() && !r.eat("references") {
+        r.at += 1;
+    }
+    if r.done() {
+        return Ok(());
+    }
+    let Some((database, table)) = r.table() else {
+        return refuse(&errors::NOT_UNDERSTOOD, "REFERENCES");
+    };
+    let list = r.parenthesized().unwrap_or(r.at..r.at);
+    let key = ForeignKey {
+        columns: Vec::new(),
+        list: list.clone(),
+        database,
+        table,
+        others: Vec::new(),
+        other_list: list.clone(),
+    };
+    for part in reader.split(list) {
+        let name = Reader::over(reader.request, reader.tokens, part).name();
+        if let Some(name) = name
+            && referred(reader, &key, place, local, &name).is_some()
+        {
+            let about = format!("REFERENCES to the protected column {name} from one that is not");
+            return refuse(&errors::INDEX, about);
+        }
+    }
+    Ok(())
+}

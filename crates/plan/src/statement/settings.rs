@@ -1,0 +1,108 @@
+//! `SET @@x = …`: a change of a setting that MariaDB does not tell of.
+//!
+//! The proxy knows a session's `sql_mode`, character sets and time zone from the server's session tracking. MariaDB (10.11)
+//! reports changes by `SET x`, `SET SESSION x` and `SET @@session.x`, and is silent about `SET @@x`, which does the same.
+//! So the third form is sent in the place of the last: in statements, and in the bodies of programs when they are made.
+
+use std::ops::Range;
+
+use onionskin_value::Family;
+
+use crate::errors;
+use crate::lex::{Token, TokenKind};
+use crate::plan::Action;
+use crate::planner::{Planned, Planner, Request, TextBuilder, refuse};
+
+/// The statement with `@@session.x` for `@@x`, if it sets such a variable.
+pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
+    const VERBS: [&str; 4] = ["set", "create", "alter", "begin"];
+    let sql = request.sql;
+    let starts = |w: &&str| tokens.first().is_some_and(|t| t.is_word(sql, w));
+    let hidden = tokens
+        .first()
+        .is_some_and(|t| t.kind == TokenKind::Executable);
+    if request.settings.family != Family::MariaDb || !(hidden || VERBS.iter().any(|w| starts(&w))) {
+        return Ok(None);
+    }
+    let in_comment = |t: &Token| t.kind == TokenKind::Executable && sets_in_text(t.text(sql));
+    if tokens.iter().any(in_comment) {
+        return refuse(&errors::TRACKING, "SET @@… in a comment");
+    }
+    let places = places(sql, tokens);
+    if places.is_empty() {
+        return Ok(None);
+    }
+    let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
+    let mut out = TextBuilder::default();
+    let mut at = 0;
+    for place in places {
+        planner.copy(at..place.start, &mut out, 0);
+        out.sql(b"@@session.");
+        at = place.end;
+    }
+    planner.copy(at..sql.len(), &mut out, 0);
+    Ok(Some(Action::Server {
+        text: out.finish(),
+        result: None,
+    }))
+}
+
+/// The places of `@@` before variables without a scope that are assigned.
+pub(super) fn places(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
+    let assigned = |i: usize| {
+        let next = |n: usize, sign: u8| tokens.get(i + n).is_some_and(|t| t.is(sign));
+        let target = i
+            .checked_sub(1)
+            .is_some_and(|before| tokens[before].is(b',') || tokens[before].is_word(sql, "set"));
+        target && (next(1, b'=') || (next(1, b':') && next(2, b'=')))
+    };
+    let bare = |(i, token): (usize, &Token)| {
+        let name = token.text(sql).strip_prefix(b"@@")?;
+        let scoped = ["session.", "global.", "local."].iter().any(|scope| {
+            name.get(..scope.len())
+                .is_some_and(|n| n.eq_ignore_ascii_case(scope.as_bytes()))
+        });
+        let bare = token.kind == TokenKind::Variable && !scoped && assigned(i);
+        bare.then_some(token.start..token.start + 2)
+    };
+    tokens.iter().enumerate().filter_map(bare).collect()
+}
+
+/// Whether a text that only the server reads may assign `@@x`.
+fn sets_in_text(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = memchr::memmem::find(rest, b"@@") {
+        rest = &rest[at + 2..];
+        let name = rest
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'`'))
+            .count();
+        let behind = rest[name..].trim_ascii_start();
+        if behind.starts_with(b"=") || behind.starts_with(b":=") {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lex::LexMode;
+
+    #[test]
+    fn only_assignments_without_a_scope_count() {
+        let count = |sql: &str| {
+            let tokens = crate::lex::tokens(sql.as_bytes(), LexMode::default()).unwrap();
+            places(sql.as_bytes(), &tokens).len()
+        };
+        assert_eq!(count("SET @@sql_mode = 'x', @@time_zone := @y"), 2);
+        assert_eq!(count("SET @@`sql_mode`='x'"), 1);
+        assert_eq!(count("SET @@SESSION.sql_mode = 'x', @@global.a = 1"), 0);
+        assert_eq!(count("SET @a = @@sql_mode, sql_mode = @@sql_mode"), 0);
+        assert!(sets_in_text(b"/*!40101 SET @@sql_mode = 'x' */"));
+        assert!(!sets_in_text(
+            b"/*!40101 SET @a=@@sql_mode, sql_mode='x' */"
+        ));
+    }
+}

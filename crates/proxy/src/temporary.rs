@@ -1,0 +1,188 @@
+//! Temporary tables with protected columns.
+//!
+//! They belong to one session, and `information_schema` does not show them. A session that makes one therefore leaves the snapshot that it shares with
+//! other sessions of its account and goes on with one of its own, in which the temporary tables stand before all others, with plans of its own. That begins
+//! before the server hears of the table: in between, nothing could be planned as if the name were free or another table's.
+//!
+//! Whatever may define or drop tables makes the session look again at all its temporary tables. A name that the server shows no protected table under, or
+//! one with other ids than before, is given up. Should the two ever disagree, a statement fails: physical names end in digits
+//! of the column's id, and cells are bound to it.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Refusal, errors};
+use onionskin_schema::{ColumnRow, Table, identifier, tables_from_rows};
+use onionskin_value::Family;
+use onionskin_wire::messages::OkPacket;
+
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::session::Session;
+
+/// "No such table", and on a name that is none.
+const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_DATABASE: u16 = 1049;
+const IS_NO_TABLE: u16 = 1051;
+
+/// The letters of a name by which tables are told apart here.
+pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
+    (database.to_ascii_lowercase(), name.to_ascii_lowercase())
+}
+
+impl Session {
+    /// From now on this session's snapshot is its own, and this name is to be looked at.
+    /// Returns what was known under it.
+    pub(crate) fn expect_temporary(&mut self, name: &(String, String)) -> Option<Arc<Table>> {
+        if !self.account.is_private() {
+            self.account = self.shared.accounts.private();
+            let tier3 = self.shared.use_scratch();
+            let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
+            self.space = self.account.space(key, settings);
+        }
+        self.account.expect_temporary(name)
+    }
+
+    /// Looks at all temporary tables of the session again, after a statement that may have changed them. What the client may ask about that statement
+    /// is kept first: the server forgets it.
+    pub(crate) fn refresh_temporary(&mut self) -> Outcome<()> {
+        let names = self.account.temporary_names();
+        if names.is_empty() {
+            return Ok(());
+        }
+        if self.diagnostics.row_count.is_none()
+            && let Ok(ok) = OkPacket::decode(self.server.payload(), self.server.capabilities)
+        {
+            self.diagnostics.row_count = i64::try_from(ok.affected_rows).ok();
+            let count = ok.warnings;
+            if count > 0 {
+                let shown = self.server.rows(b"SHOW WARNINGS")?;
+                self.diagnostics.keep(&shown, count);
+            }
+        }
+        for name in names {
+            match self.read_temporary(&name) {
+                Ok(table) => self.account.set_temporary(&name, table.map(Arc::new)),
+                // the client has its answer: what was known stays, or the name stays unusable
+                Err(Failure::Server { .. }) => self.server.drain()?,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the server shows under a name; `None` if it is no protected table.
+    fn read_temporary(&mut self, (database, name): &(String, String)) -> Outcome<Option<Table>> {
+        let ask = format!(
+            "SHOW FULL COLUMNS FROM {}.{}",
+            identifier(database),
+            identifier(name)
+        );
+        let rows = match self.server.rows(ask.as_bytes()) {
+            Ok(rows) => rows,
+            Err(Failure::Server {
+                code: NO_SUCH_TABLE | NO_SUCH_DATABASE | IS_NO_TABLE,
+                ..
+            }) => {
+                self.server.drain()?;
+                return Ok(None);
+            }
+            Err(failure) => return Err(failure),
+        };
+        let mut decoded: Vec<Vec<Option<String>>> = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let text = |cell: &Option<Vec<u8>>| {
+                cell.as_ref()
+                    .map(|b| String::from_utf8_lossy(b).into_owned())
+            };
+            decoded.push(row.iter().map(text).collect());
+        }
+        let words: Vec<Option<String>> = decoded
+            .iter()
+            .map(|cells| default_words(cells, self.state.family))
+            .collect();
+        let columns = decoded.iter().enumerate().map(|(n, cells)| {
+            // Field, Type, Collation, Null, Key, Default, Extra, Privileges, Comment
+            let get = |at: usize| cells.get(at).and_then(Option::as_deref);
+            let text = |at: usize| get(at).unwrap_or_default();
+            let collation = get(2);
+            ColumnRow {
+                table_schema: database,
+                table_name: name,
+                column_name: text(0),
+                ordinal_position: n as u64 + 1,
+                column_default: words[n].as_deref(),
+                is_nullable: text(3),
+                data_type: text(1).split(['(', ' ']).next().unwrap_or_default(),
+                column_type: text(1),
+                collation,
+                character_set: collation.and_then(|c| c.split('_').next()),
+                column_key: text(4),
+                extra: text(6),
+                column_comment: text(8),
+                generation_expression: None,
+            }
+        });
+        let keys = &self.shared.config.keys;
+        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+        let table = tables_from_rows(columns, verify).into_iter().next();
+        Ok(table.filter(Table::is_protected))
+    }
+
+    /// Whether one of these may be a temporary table with protected columns.
+    pub(crate) fn names_temporary(&self, names: &[(String, String)]) -> bool {
+        if !self.account.is_private() {
+            return false;
+        }
+        let temporary: Vec<_> = self.account.temporary_names().iter().map(folded).collect();
+        names
+            .iter()
+            .map(folded)
+            .any(|name| temporary.contains(&name))
+    }
+
+    /// Statements that would give a temporary table another name: it would not be known under that.
+    pub(crate) fn check_temporary(&self, sql: &[u8], prepared: &Prepared) -> Outcome<()> {
+        if !prepared.plan.defines || !self.account.is_private() {
+            return Ok(());
+        }
+        let mut words = sql
+            .split(|b| !b.is_ascii_alphanumeric())
+            .filter(|w| !w.is_empty());
+        let first = words.next().unwrap_or_default();
+        let renames = first.eq_ignore_ascii_case(b"rename")
+            || (first.eq_ignore_ascii_case(b"alter")
+                && words.any(|w| w.eq_ignore_ascii_case(b"rename")));
+        let about = self.names_temporary(&prepared.plan.names);
+        if renames && about {
+            let refusal = Refusal::new(
+                &errors::STATEMENT,
+                "renaming a temporary table or its columns",
+            );
+            return Err(refusal.into());
+        }
+        Ok(())
+    }
+}
+
+/// COLUMN_DEFAULT for a row of SHOW COLUMNS: `information_schema` of MariaDB has SQL there, SHOW has the value.
+fn default_words(cells: &[Option<String>], family: Family) -> Option<String> {
+    let cell = |at: usize| cells.get(at).and_then(Option::as_deref);
+    let (ty, value) = (cell(1)?.to_ascii_lowercase(), cell(5)?);
+    const TEXTS: [&str; 9] = [
+        "char",
+        "varchar",
+        "tinytext",
+        "text",
+        "mediumtext",
+        "longtext",
+        "date",
+        "time",
+        "enum",
+    ];
+    let is_text = TEXTS.iter().any(|t| ty.starts_with(t)) || ty.starts_with("set(");
+    let is_value = !value.contains('(') && !value.eq_ignore_ascii_case("current_timestamp");
+    Some(match family {
+        Family::MariaDb if is_text && is_value => format!("'{}'", value.replace('\'', "''")),
+        _ => value.to_owned(),
+    })
+}

@@ -1,0 +1,186 @@
+//! `CREATE TABLE … LIKE`: the definition of a table like another one.
+//!
+//! A server would copy the physical columns with their comments, and with them the ids that bind cells to their table and column: cells could then be
+//! exchanged between the two tables unnoticed, and MySQL gives CHECK constraints other names than a protected column's must have. So the
+//! proxy makes a definition of its own, from the logical one of the table that is copied, with new ids.
+
+use onionskin_value::Family;
+
+use crate::{
+    errors::SchemaError,
+    show_create::{Statement, Token, logical, table_collation, tokens},
+    table::Table,
+};
+
+/// The statement that makes a table like `table`, whose physical `SHOW CREATE TABLE` is `physical_sql`: logical columns, marked with what they are
+/// `ENCRYPTED FOR`. `head` is what stands before the list: `CREATE TABLE name`.
+///
+/// As servers do it, foreign keys and the counter of AUTO_INCREMENT stay behind, and MySQL names CHECK constraints anew.
+pub fn copy_definition(
+    physical_sql: &str,
+    table: &Table,
+    head: &str,
+    family: Family,
+) -> Result<String, SchemaError> {
+    if let Some(reason) = &table.damaged {
+        return Err(SchemaError::DamagedTable {
+            table: table.name.clone(),
+            reason: reason.clone(),
+        });
+    }
+    let text = match table.is_protected() {
+        true => logical(physical_sql, table, family, true),
+        false => Some(physical_sql.to_owned()),
+    };
+    text.and_then(|text| copied(&text, head, family))
+        .ok_or_else(|| SchemaError::DefinitionNotUnderstood {
+            table: table.name.clone(),
+        })
+}
+
+fn copied(logical_sql: &str, head: &str, family: Family) -> Option<String> {
+    let statement = Statement::cut(logical_sql)?;
+    let collation = table_collation(statement.tail, family);
+    let elements: Vec<String> = statement
+        .elements
+        .iter()
+        .filter(|element| !words(element).any(|word| word == "FOREIGN"))
+        .map(|element| match family {
+            Family::MySql => without_collation(unnamed_check(element), collation.as_deref()),
+            Family::MariaDb => (*element).to_owned(),
+        })
+        .collect();
+    let mut tail = String::new();
+    for token in tokens(statement.tail) {
+        match token {
+            // where the files of a table lie is not copied, and parts of it would not be understood here
+            Token::Word("DIRECTORY") => return None,
+            Token::Word(word) if word.starts_with("DIRECTORY=") => return None,
+            Token::Word(word) if word.starts_with("AUTO_INCREMENT=") => {}
+            other => tail.push_str(other.text()),
+        }
+    }
+    Some(format!("{head} ({}{tail}", elements.join(",")))
+}
+
+fn words(element: &str) -> impl Iterator<Item = &str> {
+    tokens(element).filter_map(|token| match token {
+        Token::Word(word) => Some(word),
+        _ => None,
+    })
+}
+
+/// `CONSTRAINT name CHECK (…)` without its name.
+fn unnamed_check(element: &str) -> &str {
+    let trimmed = element.trim_start();
+    if !trimmed.starts_with("CONSTRAINT ") {
+        return element;
+    }
+    let mut at = element.len() - trimmed.len();
+    let mut names = 0;
+    for token in tokens(trimmed) {
+        match token {
+            Token::Word("CONSTRAINT") | Token::Space(_) => {}
+            Token::Word("CHECK") if names == 1 => return &element[at..],
+            _ => names += 1,
+        }
+        if names > 1 {
+            return element;
+        }
+        at += token.text().len();
+    }
+    element
+}
+
+/// A column without the collation that MySQL shows though it is the table's: written in a definition, it would count as the column's own.
+fn without_collation(element: &str, of_table: Option<&str>) -> String {
+    let is_column = tokens(element.trim_start())
+        .next()
+        .is_some_and(|first| first.is_identifier());
+    if !is_column || words(element).any(|word| word == "CHARACTER") {
+        return element.to_owned();
+    }
+    let (mut out, mut depth, mut after) = (String::new(), 0usize, false);
+    for token in tokens(element) {
+        match token {
+            Token::Word("(") => depth += 1,
+            Token::Word(")") => depth = depth.saturating_sub(1),
+            Token::Word("COLLATE") if depth == 0 => after = true,
+            Token::Word(name) if after && Some(name) == of_table => {
+                after = false;
+                let kept = out.trim_end().trim_end_matches("COLLATE").trim_end().len();
+                out.truncate(kept);
+                continue;
+            }
+            Token::Space(_) => {}
+            _ => after = false,
+        }
+        out.push_str(token.text());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Table {
+        Table {
+            database: "d".into(),
+            name: "t".into(),
+            columns: Vec::new(),
+            table_id: None,
+            view: false,
+            damaged: None,
+        }
+    }
+
+    #[test]
+    fn foreign_keys_and_counters_stay_behind() {
+        let sql = "CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `FOREIGN` int DEFAULT '5',\n  PRIMARY KEY (`id`),\n  \
+             CONSTRAINT `f` FOREIGN KEY (`id`) REFERENCES `u` (`id`) ON DELETE CASCADE,\n  \
+             CONSTRAINT `c` CHECK ((`id` > 0))\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=utf8mb4";
+        let copy = |family| copy_definition(sql, &plain(), "CREATE TABLE `u`", family).unwrap();
+        let common = "CREATE TABLE `u` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `FOREIGN` int DEFAULT '5',\n  PRIMARY KEY (`id`),";
+        let options = "\n) ENGINE=InnoDB  DEFAULT CHARSET=utf8mb4";
+        assert_eq!(
+            copy(Family::MySql),
+            format!("{common}CHECK ((`id` > 0)){options}")
+        );
+        assert_eq!(
+            copy(Family::MariaDb),
+            format!("{common}\n  CONSTRAINT `c` CHECK ((`id` > 0)){options}")
+        );
+    }
+
+    #[test]
+    fn a_collation_that_is_the_tables_is_not_the_columns_own() {
+        for (element, want) in [
+            (
+                "  `a` text COLLATE utf8mb4_bin NOT NULL COMMENT 'COLLATE utf8mb4_bin'",
+                "  `a` text NOT NULL COMMENT 'COLLATE utf8mb4_bin'",
+            ),
+            (
+                "`a` text COLLATE utf8mb4_general_ci",
+                "`a` text COLLATE utf8mb4_general_ci",
+            ),
+            (
+                "`a` text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+                "`a` text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+            ),
+            (
+                "`a` int GENERATED ALWAYS AS ((`b` COLLATE utf8mb4_bin))",
+                "`a` int GENERATED ALWAYS AS ((`b` COLLATE utf8mb4_bin))",
+            ),
+            ("KEY `COLLATE` (`a`)", "KEY `COLLATE` (`a`)"),
+        ] {
+            assert_eq!(without_collation(element, Some("utf8mb4_bin")), want);
+        }
+    }
+
+    #[test]
+    fn what_lies_elsewhere_is_not_copied() {
+        let sql = "CREATE TABLE `t` (`a` int) ENGINE=InnoDB DATA DIRECTORY='/elsewhere/'";
+        assert!(copy_definition(sql, &plain(), "CREATE TABLE `u`", Family::MariaDb).is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! The views of `information_schema` beside `columns` that name columns or constraints, with logical names.
+//!
+//! They know a physical name by its form alone, which is reserved. See `information_schema.rs` for the view of columns and for how a
+//! derived table takes a view's place.
+
+use onionskin_value::Family;
+
+use crate::information_schema::information_schema_columns;
+
+/// A view of `information_schema` that names physical columns or shows constraints of ours: its columns on both families, on one of them, and what stands for
+/// some of them; which of its rows are left out.
+struct Other {
+    name: &'static str,
+    columns: &'static str,
+    mariadb: &'static str,
+    mysql: &'static str,
+    /// Columns that hold the names of columns, or of indexes that servers name after them.
+    names: &'static [&'static str],
+    /// Columns that hold SQL text.
+    texts: &'static [&'static str],
+    rows: &'static str,
+    /// The column with the table's database.
+    schema: &'static str,
+}
+
+/// Constraints of ours, by their names.
+const NOT_OURS: &str = "CONSTRAINT_NAME NOT REGEXP '^onionskin_[0-9a-f]{16}_[0-9a-f]{8}$'";
+
+const OTHERS: [Other; 6] = [
+    Other {
+        name: "STATISTICS",
+        columns: "TABLE_CATALOG, TABLE_SCHEMA, TABLE_NAME, NON_UNIQUE, INDEX_SCHEMA, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME, \
+            COLLATION, CARDINALITY, SUB_PART, PACKED, NULLABLE, INDEX_TYPE, COMMENT, INDEX_COMMENT",
+        mariadb: ", IGNORED",
+        mysql: ", IS_VISIBLE, EXPRESSION",
+        names: &["INDEX_NAME", "COLUMN_NAME"],
+        texts: &[],
+        rows: "1 = 1",
+        schema: "TABLE_SCHEMA",
+    },
+    Other {
+        name: "KEY_COLUMN_USAGE",
+        columns: "CONSTRAINT_CATALOG, CONSTRAINT_SCHEMA, CONSTRAINT_NAME, TABLE_CATALOG, TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, \
+            ORDINAL_POSITION, POSITION_IN_UNIQUE_CONSTRAINT, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME",
+        mariadb: "",
+        mysql: "",
+        names: &["CONSTRAINT_NAME", "COLUMN_NAME", "REFERENCED_COLUMN_NAME"],
+        texts: &[],
+        rows: "1 = 1",
+        schema: "TABLE_SCHEMA",
+    },
+    Other {
+        name: "TABLE_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG, CONSTRAINT_SCHEMA, CONSTRAINT_NAME, TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_TYPE",
+        mariadb: "",
+        mysql: ", ENFORCED",
+        names: &["CONSTRAINT_NAME"],
+        texts: &[],
+        rows: NOT_OURS,
+        schema: "TABLE_SCHEMA",
+    },
+    Other {
+        name: "CHECK_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG, CONSTRAINT_SCHEMA",
+        mariadb: ", TABLE_NAME, CONSTRAINT_NAME, LEVEL, CHECK_CLAUSE",
+        mysql: ", CONSTRAINT_NAME, CHECK_CLAUSE",
+        names: &[],
+        texts: &[],
+        rows: NOT_OURS,
+        schema: "CONSTRAINT_SCHEMA",
+    },
+    Other {
+        name: "COLUMN_PRIVILEGES",
+        columns: "GRANTEE, TABLE_CATALOG, TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, PRIVILEGE_TYPE, IS_GRANTABLE",
+        mariadb: "",
+        mysql: "",
+        names: &["COLUMN_NAME"],
+        texts: &[],
+        rows: "COLUMN_NAME NOT REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$'",
+        schema: "TABLE_SCHEMA",
+    },
+    Other {
+        name: "VIEWS",
+        columns: "TABLE_CATALOG, TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION, CHECK_OPTION, IS_UPDATABLE, DEFINER, SECURITY_TYPE, \
+            CHARACTER_SET_CLIENT, COLLATION_CONNECTION",
+        mariadb: ", ALGORITHM",
+        mysql: "",
+        names: &[],
+        texts: &["VIEW_DEFINITION"],
+        rows: "1 = 1",
+        schema: "TABLE_SCHEMA",
+    },
+];
+
+/// The views that [`information_schema_view`] has something for.
+pub const LOGICAL_VIEWS: [&str; 7] = [
+    "COLUMNS",
+    "STATISTICS",
+    "KEY_COLUMN_USAGE",
+    "TABLE_CONSTRAINTS",
+    "CHECK_CONSTRAINTS",
+    "COLUMN_PRIVILEGES",
+    "VIEWS",
+];
+
+/// A derived table, in parentheses and without alias, to stand in place of a view of `information_schema`; `None` for views that show nothing physical.
+/// Letter case does not count.
+///
+/// It holds no double quotes and no backslashes, so it means the same under every `sql_mode`.
+pub fn information_schema_view(name: &str, family: Family) -> Option<String> {
+    if name.eq_ignore_ascii_case("COLUMNS") {
+        return Some(information_schema_columns(family));
+    }
+    let view = OTHERS.iter().find(|v| v.name.eq_ignore_ascii_case(name))?;
+    let more = match family {
+        Family::MariaDb => view.mariadb,
+        Family::MySql => view.mysql,
+    };
+    let mut columns: Vec<String> = format!("{}{more}", view.columns)
+        .split(", ")
+        .map(|column| match () {
+            () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
+            () if view.texts.contains(&column) => format!("{} AS {column}", logical_text(column)),
+            () => format!("s.{column}"),
+        })
+        .collect();
+    if family == Family::MariaDb
+        && let Some(first) = columns.first_mut()
+    {
+        // a derived table that MariaDB merges would give the result's columns its own letter case; the server can still push conditions on these two
+        let column = first.trim_start_matches("s.").to_owned();
+        *first = format!(
+            "IF(ROW_NUMBER() OVER (PARTITION BY s.{}, s.TABLE_NAME) > 0, s.{column}, s.{column}) AS {column}",
+            view.schema
+        );
+    }
+    Some(format!(
+        "(SELECT {} FROM information_schema.{} s WHERE {})",
+        columns.join(", "),
+        view.name,
+        view.rows
+    ))
+}
+
+/// The logical name for one that a companion or a sealed column has, or an index or constraint that a server named after it.
+fn logical_name(column: &str) -> String {
+    let cut = |form: &str, length: usize| {
+        format!(
+            "WHEN s.{column} REGEXP '.[$]{form}$' THEN LEFT(s.{column}, CHAR_LENGTH(s.{column}) - {length})"
+        )
+    };
+    format!(
+        "CASE {} {} {} {} ELSE s.{column} END",
+        cut("enc", 4),
+        cut("eq_[0-9a-f]{4}", 8),
+        cut("ord_[0-9a-f]{4}", 9),
+        cut("gram_[0-9a-f]{4}", 10)
+    )
+}
+
+/// The text of a view with logical names, without the companions that it selects.
+fn logical_text(column: &str) -> String {
+    let without = format!(
+        "REGEXP_REPLACE(s.{column}, ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
+    );
+    format!("REGEXP_REPLACE({without}, '[$](enc|(eq|ord|gram)_[0-9a-f]{{4}})', '')")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_no_sql_mode() {
+        for family in [Family::MariaDb, Family::MySql] {
+            for name in LOGICAL_VIEWS {
+                let sql = information_schema_view(name, family).expect("a known view");
+                assert!(!sql.contains(['"', '\\', '`']), "{sql}");
+                assert!(sql.starts_with('(') && sql.ends_with(')'));
+            }
+            assert_eq!(information_schema_view("tables", family), None);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How much faster a selective pattern is found by grams than by opening all rows, and what grams cost in rows and on disk.
+//!
+//! `ONIONSKIN_LIKE_ROWS` says how many rows (20,000; a million with `ONIONSKIN_TEST_LONG`). From a million rows on, the index must be at least
+//! 20 times faster.
+
+use crate::support::*;
+use crate::twins::twins;
+use ::mysql::prelude::Queryable;
+use ::mysql::{Conn, OptsBuilder};
+use std::time::Instant;
+
+const SYLLABLES: [&str; 24] = [
+    "ka", "lo", "mi", "ren", "tas", "vor", "ul", "es", "bri", "no", "dal", "wen", "ix", "po", "hu",
+    "gan", "ster", "el", "ma", "qui", "jor", "fy", "ze", "cor",
+];
+
+/// A name of four to seven syllables and a number.
+fn name(n: usize) -> String {
+    let mut state = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(99);
+        (state >> 33) as usize % below
+    };
+    let mut text = String::new();
+    for syllable in 0..4 + next(4) {
+        if syllable == 3 {
+            text.push(' ');
+        }
+        text += SYLLABLES[next(SYLLABLES.len())];
+    }
+    format!("{text} {:03}", next(1000))
+}
+
+/// The shortest time of some, and the answer.
+fn fastest(session: &mut Session, query: &str, rounds: usize) -> (f64, String) {
+    let mut best = f64::MAX;
+    let mut found = String::new();
+    for _ in 0..rounds {
+        let start = Instant::now();
+        found = session.text(query).unwrap();
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    (best, found)
+}
+
+pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
+    let rows = match std::env::var("ONIONSKIN_LIKE_ROWS") {
+        Ok(rows) => rows.parse().expect("a number"),
+        Err(_) if long_run() => 1_000_000,
+        Err(_) => 20_000,
+    };
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci";
+    let Some(mut twins) = twins(kind, create) else {
+        return;
+    };
+    let index = twins
+        .admin
+        .text("SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'app' AND INDEX_TYPE = 'FULLTEXT'")
+        .unwrap();
+    let column = twins
+        .admin
+        .text("SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND COLUMN_NAME LIKE 'name$gram%'")
+        .unwrap();
+    // an index is built faster than it is filled
+    twins.admin.must(&format!("DROP INDEX `{index}` ON app.t"));
+    let start = Instant::now();
+    let mut at = 0;
+    while at < rows {
+        let end = (at + 1000).min(rows);
+        let values: Vec<String> = (at..end).map(|n| format!("({n}, '{}')", name(n))).collect();
+        twins
+            .protected
+            .must(&format!("INSERT INTO t VALUES {}", values.join(",")));
+        at = end;
+    }
+    let loaded = start.elapsed();
+    let query = format!(
+        "SELECT id FROM t WHERE name LIKE '%{}%' ORDER BY id",
+        &name(rows / 2)[2..]
+    );
+    let (opening, expected) = fastest(&mut twins.protected, &query, 2);
+    let start = Instant::now();
+    // a session of the tests waits for a minute at most
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(twins.server.port())
+        .user(Some("root"));
+    let mut patient = Conn::new(options).expect("a session");
+    patient
+        .query_drop(format!(
+            "CREATE FULLTEXT INDEX `{index}` ON app.t (`{column}`)"
+        ))
+        .expect("an index");
+    let built = start.elapsed();
+    let (searching, found) = fastest(&mut twins.protected, &query, 3);
+    assert_eq!(found, expected, "{query}");
+    assert!(
+        found.lines().any(|id| id == (rows / 2).to_string()),
+        "{query}: {found}"
+    );
+    let sizes = twins
+        .admin
+        .text(&format!("SELECT AVG(LENGTH(`name$enc`)), AVG(LENGTH(`{column}`)), AVG(LENGTH(`name$enc`) - 35) FROM app.t"))
+        .unwrap();
+    let mut disk = [0, 0];
+    for file in std::fs::read_dir(twins.server.data_dir().join("app")).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().to_string_lossy().to_ascii_lowercase();
+        disk[usize::from(name.starts_with("fts_"))] += file.metadata().unwrap().len() >> 20;
+    }
+    let ratio = opening / searching;
+    announce(&format!(
+        "{}: LIKE on {rows} rows: opening all {opening:.3} s, by grams {searching:.4} s, {ratio:.0} times faster; {} rows found; \
+         loaded in {:.0} s, index built in {:.0} s; bytes a row (cell, grams, text): {sizes}; MiB on disk: table {}, index {}",
+        kind.name(),
+        found.lines().count(),
+        loaded.as_secs_f64(),
+        built.as_secs_f64(),
+        disk[0],
+        disk[1],
+    ));
+    assert!(rows < 1_000_000 || ratio >= 20.0, "{ratio:.1} times faster");
+}
