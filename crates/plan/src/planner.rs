@@ -15,7 +15,7 @@ use std::sync::Arc;
 use onionskin_schema::{Policy, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
-use sqlparser::tokenizer::Span;
+use sqlparser::tokenizer::{Location, Span};
 
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
@@ -161,6 +161,11 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// The parser has read another text than `parse_text`: where each of its characters stands in the statement.
+    pub fn count_from(&mut self, offsets: Vec<usize>) {
+        self.offsets = Some(offsets);
+    }
+
     pub fn sql(&self) -> &'a [u8] {
         self.request.sql
     }
@@ -172,6 +177,16 @@ impl<'a> Planner<'a> {
             None => column,
             Some(map) => map.get(column).copied().unwrap_or(self.parse_text.len()),
         }
+    }
+
+    /// The span that [`Self::offset`] turns into this offset.
+    pub fn span_at(&self, offset: usize) -> Span {
+        let column = match &self.offsets {
+            None => offset,
+            Some(map) => map.partition_point(|&at| at < offset),
+        };
+        let column = column as u64 + 1;
+        Span::new(Location::new(1, column), Location::new(1, column))
     }
 
     /// The index of the token that covers an offset.

@@ -322,7 +322,7 @@ impl Account {
             .collect::<Outcome<Vec<_>>>()?;
         let tables = self.tables.read();
         // the scratch engine gets plain tables as they are known here
-        let all = matches!(plan.action, Action::Scratch(_));
+        let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
         let entries = plan
             .names
             .iter()

@@ -7,6 +7,7 @@
 //! the sealed cells and leaves the rest to the proxy: of rows as they are in `rows.rs`, of groups
 //! and aggregates in `groups.rs`. `clauses.rs` finds the places.
 
+mod aliases;
 pub(crate) mod clauses;
 mod finish;
 mod from;

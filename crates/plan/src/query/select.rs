@@ -79,6 +79,8 @@ impl Planner<'_> {
         if clauses.items.len() != projection.len() {
             return refuse(&errors::NOT_UNDERSTOOD, "the select list");
         }
+        let named = self.named_by_strings(projection, &clauses.items)?;
+        let projection = named.as_deref().unwrap_or(projection);
 
         let mut scope = Scope::inside(parent);
         for item in from {

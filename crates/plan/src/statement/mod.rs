@@ -8,7 +8,6 @@
 //! `near.rs` collects the words, `words.rs` tells statements apart by them; `rows.rs` plans what
 //! reads and writes rows, `show.rs`, `columns_view.rs` and `dynamic.rs` the others.
 
-mod aliases;
 mod columns_view;
 mod dynamic;
 mod grants;
@@ -197,6 +196,11 @@ fn decide<'a>(
     }
     if starts("grant") || starts("revoke") {
         return grants::grant(request, tokens, near);
+    }
+    if starts("load") {
+        let mut planner = Planner::new(request, tokens, near)?;
+        let action = crate::scratch::load(&mut planner)?;
+        return Ok((action, Some(planner)));
     }
     if relayed_by_table_name(&words) && only_names(sql, &tokens) {
         return Ok((Action::Relay, None));

@@ -38,6 +38,7 @@ pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<
     for place in places {
         planner.copy(at..place.start, &mut out, 0);
         out.sql(b"@@session.");
+        out.sql(&sql[place.start + 2..place.end]);
         at = place.end;
     }
     planner.copy(at..sql.len(), &mut out, 0);
@@ -47,7 +48,7 @@ pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<
     }))
 }
 
-/// The places of `@@` before variables without a scope that are assigned.
+/// The places of variables `@@x` without a scope that are assigned.
 pub(super) fn places(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
     let assigned = |i: usize| {
         let next = |n: usize, sign: u8| tokens.get(i + n).is_some_and(|t| t.is(sign));
@@ -63,7 +64,7 @@ pub(super) fn places(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
                 .is_some_and(|n| n.eq_ignore_ascii_case(scope.as_bytes()))
         });
         let bare = token.kind == TokenKind::Variable && !scoped && assigned(i);
-        bare.then_some(token.start..token.start + 2)
+        bare.then_some(token.start..token.end)
     };
     tokens.iter().enumerate().filter_map(bare).collect()
 }
