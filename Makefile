@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate performance nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate performance counts nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,7 +62,12 @@ performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/perfor
 	$(CARGO) build --release --locked -p onionskin
 	rm -rf $(PERFORMANCE)
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out $(PERFORMANCE)
-	cp $(PERFORMANCE)/report.md docs/performance.md
+	{ cat $(PERFORMANCE)/report.md; echo; echo "Where the time of a statement goes in the proxy: [hot-path.md](hot-path.md)."; } >docs/performance.md
+
+counts: ## count the instructions of the hot paths anew (callgrind); `make test` compares with what is recorded
+	@scripts/install-deps.sh tests
+	ONIONSKIN_UPDATE=1 $(CARGO) test --locked --profile ci -p onionskin-proxy --test instruction_counts
+	git diff --stat -- crates/proxy/tests/instruction_counts.txt
 
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests

@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, and MySQL 9.7 in .servers/mysql
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, and MySQL 9.7 in .servers/mysql
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
 # and fails. No system service is started: a policy-rc.d forbids it during the installation, and the
@@ -57,6 +57,7 @@ if [ "$want" = tests ]; then
     need xz xz-utils
     need python3 python3
     need zstd zstd
+    need valgrind valgrind
     need mariadb-backup mariadb-backup
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     need setpriv util-linux

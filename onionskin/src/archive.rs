@@ -22,8 +22,7 @@ use onionskin_backup::{
     retention::Keep,
 };
 use onionskin_keys::{StreamKey, Suite};
-use onionskin_proxy::{Backend, BackendTls};
-use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
+use onionskin_rowstream::client::ConnectOptions;
 
 use crate::{
     config_file::ConfigFile,
@@ -136,35 +135,13 @@ impl Archive {
 
     /// The server that the configuration names.
     fn connect_options(&self, file: &ConfigFile) -> Result<ConnectOptions, CommandError> {
-        let address = match &file.backend {
-            Backend::Tcp { host, port } => Address::Tcp {
-                host: host.clone(),
-                port: *port,
-            },
-            Backend::Unix(path) => Address::Unix(path.clone()),
-        };
-        let (tls, required) = match tls::for_server(file, &file.backend)? {
-            BackendTls::Never => (None, false),
-            BackendTls::IfOffered(tls) => (Some(tls), false),
-            BackendTls::Required(tls) => (Some(tls), true),
-        };
         let password = std::env::var(&self.password_env).unwrap_or_default();
-        let options = ConnectOptions {
-            address,
-            user: self.user.clone(),
+        Ok(tls::login(
+            Some(file),
+            &file.backend,
+            self.user.clone(),
             password,
-            tls,
-        };
-        if options.tls.is_some()
-            && !required
-            && matches!(Client::connect(&options), Err(ClientError::NoTls))
-        {
-            return Ok(ConnectOptions {
-                tls: None,
-                ..options
-            });
-        }
-        Ok(options)
+        )?)
     }
 
     /// The folder's segments in order; a gap is an error.

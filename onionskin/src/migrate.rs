@@ -18,14 +18,9 @@ use onionskin_migrate::{
     Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, parse_columns, parse_load, status,
 };
 use onionskin_proxy::Backend;
-use onionskin_rowstream::session::{Address, Login};
+use onionskin_rowstream::session::Login;
 
-use crate::{
-    config_file::{BackendTlsMode, ConfigFile},
-    error::CommandError,
-    home,
-    serve::parse_backend,
-};
+use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
 
 /// How often the bar moves.
 const BAR: Duration = Duration::from_millis(200);
@@ -169,8 +164,8 @@ impl What {
 impl Migrate {
     /// Does it.
     pub fn run(self) -> Result<(), CommandError> {
-        let (keys, backend) = self.configuration()?;
-        let login = self.login(&backend)?;
+        let (file, backend) = self.configuration()?;
+        let login = self.login(file.as_ref(), &backend)?;
         if self.what.status {
             return print_status(&login);
         }
@@ -181,12 +176,12 @@ impl Migrate {
         let job = Job {
             limits: Limits {
                 max_load: self.max_load.clone(),
-                max_lag: self.replicas()?,
+                max_lag: self.replicas(file.as_ref())?,
             },
             login,
             database,
             table,
-            keys,
+            keys: file.as_ref().map(keys).transpose()?,
             threads: self.threads,
             switch: self.cut_over == CutOver::Now,
             reverse: self.reverse,
@@ -225,7 +220,7 @@ impl Migrate {
         }
     }
 
-    fn configuration(&self) -> Result<(Option<Keys>, Backend), CommandError> {
+    fn configuration(&self) -> Result<(Option<ConfigFile>, Backend), CommandError> {
         let path = self.config.clone().unwrap_or_else(home::default_config);
         let file = match self.config.is_some() || path.exists() {
             true => Some(ConfigFile::read(&path)?),
@@ -233,59 +228,42 @@ impl Migrate {
         };
         let backend = match (&self.backend, &file) {
             (Some(given), _) => parse_backend(given)?,
-            (None, Some(file)) => {
-                let is_tcp = matches!(file.backend, Backend::Tcp { .. });
-                let wanted = matches!(
-                    file.backend_tls,
-                    Some(BackendTlsMode::Required | BackendTlsMode::Verify)
-                );
-                if is_tcp && wanted {
-                    return Err(CommandError::Arguments(
-                        "migrate connects without TLS, and the configuration requires TLS: name a way that needs none with \
-                         --backend, for example unix:/path on the server's machine"
-                            .into(),
-                    ));
-                }
-                file.backend.clone()
-            }
+            (None, Some(file)) => file.backend.clone(),
             (None, None) => {
                 return Err(CommandError::Arguments(
                     "name the server with --backend, or a configuration with -c".into(),
                 ));
             }
         };
-        let Some(file) = file else {
-            return Ok((None, backend));
-        };
-        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
-        let keys = Keys {
-            set: Arc::new(keys),
-            suite: file.suite,
-        };
-        Ok((Some(keys), backend))
+        Ok((file, backend))
     }
 
-    fn login(&self, backend: &Backend) -> Result<Login, CommandError> {
-        Ok(Login {
-            address: match backend {
-                Backend::Tcp { host, port } => Address::Tcp(host.clone(), *port),
-                Backend::Unix(path) => Address::Unix(path.clone()),
-            },
-            user: self.user.clone(),
-            password: std::env::var(&self.password_env).ok(),
-        })
+    fn login(&self, file: Option<&ConfigFile>, backend: &Backend) -> Result<Login, CommandError> {
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        Ok(tls::login(file, backend, self.user.clone(), password)?)
     }
 
-    fn replicas(&self) -> Result<Option<(Vec<Login>, u64)>, CommandError> {
+    fn replicas(
+        &self,
+        file: Option<&ConfigFile>,
+    ) -> Result<Option<(Vec<Login>, u64)>, CommandError> {
         let Some(seconds) = self.max_lag else {
             return Ok(None);
         };
         let logins = self
             .replica
             .iter()
-            .map(|address| self.login(&parse_backend(address)?));
+            .map(|address| self.login(file, &parse_backend(address)?));
         Ok(Some((logins.collect::<Result<_, _>>()?, seconds)))
     }
+}
+
+fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
+    let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+    Ok(Keys {
+        set: Arc::new(keys),
+        suite: file.suite,
+    })
 }
 
 fn parse_table(text: &str) -> Result<(String, String), String> {

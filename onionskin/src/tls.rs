@@ -7,6 +7,7 @@ use std::{
 };
 
 use onionskin_proxy::{Backend, BackendTls};
+use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
 use onionskin_wire::tls::{ServerVerification, client_config, server_config};
 use rustls::{ClientConfig, ServerConfig};
 
@@ -75,6 +76,39 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
             return Err(fault(&file.path, text.into()));
         }
     })
+}
+
+/// Connections of our own to `backend`, as the configuration says. Whether a server that need not offer TLS does is asked here.
+pub fn login(
+    file: Option<&ConfigFile>,
+    backend: &Backend,
+    user: String,
+    password: String,
+) -> Result<ConnectOptions, ConfigError> {
+    let (tls, required) = match file.map(|file| for_server(file, backend)).transpose()? {
+        None | Some(BackendTls::Never) => (None, false),
+        Some(BackendTls::IfOffered(tls)) => (Some(tls), false),
+        Some(BackendTls::Required(tls)) => (Some(tls), true),
+    };
+    let mut options = ConnectOptions {
+        address: match backend {
+            Backend::Tcp { host, port } => Address::Tcp {
+                host: host.clone(),
+                port: *port,
+            },
+            Backend::Unix(path) => Address::Unix(path.clone()),
+        },
+        user,
+        password,
+        tls,
+    };
+    if options.tls.is_some()
+        && !required
+        && matches!(Client::connect(&options), Err(ClientError::NoTls))
+    {
+        options.tls = None;
+    }
+    Ok(options)
 }
 
 /// Encryption for clients that ask for no more. It exists in memory only.

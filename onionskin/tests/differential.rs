@@ -26,6 +26,8 @@ mod answers;
 mod cases;
 #[path = "differential/comparison.rs"]
 mod comparison;
+#[path = "differential/computed.rs"]
+mod computed;
 #[path = "differential/conditions.rs"]
 mod conditions;
 #[path = "differential/finishing.rs"]

@@ -883,6 +883,8 @@ fn a_new_uniqueness_never_costs_a_row(kind: Kind) {
 
     // A second owner comes when everything was compared, and the switch waits for a long transaction.
     let mut long = server.connect();
+    // Without a snapshot, for whose end the switch would wait without asking for the lock.
+    long.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     long.must("BEGIN");
     long.must("SELECT * FROM app.t");
     let child = start_and_wait_for_lock(&server, &mut session, &arguments);
@@ -925,6 +927,8 @@ fn the_lock_is_given_back_when_much_is_left_to_write(kind: Kind) {
     // A long transaction commits 20 000 rows in the moment in which the lock becomes free.
     let mut long = server.connect();
     long.must("USE app");
+    // Without a snapshot, for whose end the switch would wait without asking for the lock.
+    long.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     long.must("BEGIN");
     long.must(
         "INSERT INTO t SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n, 1 \

@@ -405,7 +405,7 @@ fn what_no_tool_should_try_is_refused(kind: Kind) {
             "AUTO_INCREMENT",
         ),
     ] {
-        session.must(&format!("CREATE TABLE {name} ({columns})"));
+        session.must(&format!("CREATE TABLE `{name}` ({columns})"));
         let text = must_not_migrate(&server, None, &[&format!("app.{name}"), "--alter", change]);
         assert!(text.contains(reason), "{name}: {text}");
     }

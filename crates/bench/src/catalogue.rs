@@ -131,7 +131,7 @@ pub struct Extent {
     /// Sessions at once.
     #[serde(default)]
     pub threads: Vec<u32>,
-    /// By sysbench's names.
+    /// By sysbench's names, or ours.
     #[serde(default)]
     pub workloads: Vec<String>,
     /// Sizes of the buffer pool.
@@ -201,6 +201,9 @@ pub struct VariantSpec {
     /// What `onionskin.toml` protects: lines of a `[protect."DATABASE.*"]` table.
     #[serde(default)]
     pub protect: Option<String>,
+    /// Give the proxy a scratch engine.
+    #[serde(default)]
+    pub scratch: bool,
     /// Columns that the server must have then, and those that it must not have.
     #[serde(default)]
     pub has_columns: Vec<String>,

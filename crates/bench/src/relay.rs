@@ -20,6 +20,9 @@ use crate::{
 /// How long a relay may take to listen.
 const START: Duration = Duration::from_secs(30);
 
+/// The proxy's account at its scratch engine.
+pub const SCRATCH_USER: &str = "scratch";
+
 /// A relay that runs until it is dropped.
 pub struct Relay {
     running: Running,
@@ -45,14 +48,25 @@ impl Relay {
         Self::start(workshop, &program, &arguments, &folder, port)
     }
 
-    /// `onionskin serve` with keys of its own.
+    /// `onionskin serve` with keys of its own, and with the scratch engine at a socket.
     pub fn onionskin(
         workshop: &Workshop,
         server: &Address,
         protect: Option<(&str, &str)>,
+        scratch: Option<&Path>,
     ) -> Result<Self, BenchError> {
         let port = free_port()?;
         let home = home(workshop, server, protect)?;
+        if let Some(socket) = scratch {
+            let path = home.join("onionskin.toml");
+            let at = || BenchError::system(path.display().to_string());
+            let mut text = fs::read_to_string(&path).map_err(at())?;
+            text += &format!(
+                "\n[scratch]\nsocket = \"{}\"\nuser = \"{SCRATCH_USER}\"\n",
+                socket.display()
+            );
+            fs::write(&path, text).map_err(at())?;
+        }
         let arguments = [
             "serve".into(),
             "-c".into(),

@@ -201,6 +201,16 @@ impl CellSealer {
             .inspect_err(|_| out.truncate(start))
     }
 
+    /// Units of [`Suite::seal_bound`] that were used.
+    pub(crate) fn sealed_units(&self) -> u64 {
+        self.sealed_units.load(Ordering::Relaxed)
+    }
+
+    /// Begins to count at `units`.
+    pub(crate) fn count_from(&mut self, units: u64) {
+        *self.sealed_units.get_mut() = units;
+    }
+
     #[cfg(test)]
     pub(crate) fn leave_units(&self, units: u64) {
         let bound = self.header.suite.seal_bound();

@@ -128,6 +128,18 @@ impl ColumnCipher {
         self.id
     }
 
+    /// How much of [`Suite::seal_bound`] was used, for whoever makes the same cipher again.
+    pub fn sealed_units(&self) -> u64 {
+        self.sealer.sealed_units()
+    }
+
+    /// Lets the count begin at `units`: an earlier cipher for the same column has used them.
+    #[must_use]
+    pub fn having_sealed(mut self, units: u64) -> Self {
+        self.sealer.count_from(units);
+        self
+    }
+
     /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes, different every time.
     ///
     /// On error `out` is unchanged.
@@ -220,6 +232,14 @@ mod tests {
                 cipher.seal(&[0; 1 << 16], &mut out),
                 Err(SealError::Exhausted)
             );
+            // An heir of a cipher goes on counting.
+            let bound = suite.seal_bound();
+            let heir = ColumnCipher::new(suite, 1, &DataKey::from_bytes([3; 32]), id, None);
+            let heir = heir.having_sealed(bound - 1);
+            let mut one = Vec::new();
+            assert_eq!(heir.seal(b"one", &mut one), Ok(()));
+            assert_eq!(heir.sealed_units(), bound);
+            assert_eq!(heir.seal(b"two", &mut one), Err(SealError::Exhausted));
             // Reading goes on.
             let mut opened = Vec::new();
             cipher.open(&out[..len / 2], &mut opened).unwrap();

@@ -17,8 +17,65 @@ use crate::{
     passphrase::PassphraseCost,
 };
 
-/// One column under one data key, and its ciphers by join group (in practice one).
-type CipherCache = HashMap<(Suite, KeyId, ColumnId), Vec<(Option<Box<str>>, Arc<ColumnCipher>)>>;
+/// Ciphers that are kept though nobody uses them. A cipher takes about two kilobytes.
+const IDLE_CIPHERS: usize = 1024;
+
+/// One column under one data key.
+type Place = (Suite, KeyId, ColumnId);
+
+/// A column's ciphers by join group; in practice there is one.
+type ByGroup = Vec<(Option<Box<str>>, Arc<ColumnCipher>)>;
+
+/// The ciphers that were asked for. Tables come and go, and with each of them columns with ids of their own; so
+/// ciphers that nobody holds are dropped when there are many.
+#[derive(Default)]
+struct CipherCache {
+    ciphers: HashMap<Place, ByGroup>,
+    /// Columns at which idle ciphers are looked for; 0 until the first time.
+    full: usize,
+    /// The greatest count of sealed values among the ciphers that were dropped, by suite. One that is made again begins
+    /// to count there, which is at least where it was: no column outruns [`Suite::seal_bound`] by being forgotten.
+    sealed: Vec<(Suite, u64)>,
+}
+
+impl CipherCache {
+    fn find(&self, place: &Place, join: Option<&str>) -> Option<Arc<ColumnCipher>> {
+        self.ciphers
+            .get(place)?
+            .iter()
+            .find(|(group, _)| group.as_deref() == join)
+            .map(|(_, cipher)| Arc::clone(cipher))
+    }
+
+    fn sealed(&self, suite: Suite) -> u64 {
+        let known = self.sealed.iter().find(|(known, _)| *known == suite);
+        known.map_or(0, |(_, units)| *units)
+    }
+
+    /// Drops what nobody else holds, if there is much. Nobody can begin to hold it meanwhile: that takes this cache.
+    fn make_room(&mut self) {
+        if self.ciphers.len() < self.full.max(IDLE_CIPHERS) {
+            return;
+        }
+        let sealed = &mut self.sealed;
+        self.ciphers.retain(|(suite, _, _), ciphers| {
+            ciphers.retain_mut(|(_, cipher)| {
+                let Some(idle) = Arc::get_mut(cipher) else {
+                    return true;
+                };
+                let units = idle.sealed_units();
+                match sealed.iter_mut().find(|(known, _)| known == suite) {
+                    Some((_, most)) => *most = units.max(*most),
+                    None => sealed.push((*suite, units)),
+                }
+                false
+            });
+            !ciphers.is_empty()
+        });
+        // if all are in use, not every new one shall look at all others
+        self.full = self.ciphers.len() * 2;
+    }
+}
 
 /// Unwrapped data keys and the metadata key. Immutable; shared by all sessions.
 pub struct KeySet {
@@ -91,24 +148,33 @@ impl KeySet {
         join: Option<&str>,
     ) -> Result<Arc<ColumnCipher>, KeyError> {
         let place = (suite, key_id, id);
-        if let Some(cipher) = find(&self.ciphers.read(), &place, join) {
+        if let Some(cipher) = self.ciphers.read().find(&place, join) {
             return Ok(cipher);
         }
         let data_key = self
             .data_keys
             .get(&key_id)
             .ok_or(KeyError::UnknownKey(key_id))?;
-        let mut ciphers = self.ciphers.write();
+        let mut cache = self.ciphers.write();
         // Another thread may have been faster; two ciphers would count separately.
-        if let Some(cipher) = find(&ciphers, &place, join) {
+        if let Some(cipher) = cache.find(&place, join) {
             return Ok(cipher);
         }
-        let cipher = Arc::new(ColumnCipher::new(suite, key_id, data_key, id, join));
-        ciphers
+        cache.make_room();
+        let cipher = ColumnCipher::new(suite, key_id, data_key, id, join);
+        let cipher = Arc::new(cipher.having_sealed(cache.sealed(suite)));
+        cache
+            .ciphers
             .entry(place)
             .or_default()
             .push((join.map(Box::from), Arc::clone(&cipher)));
         Ok(cipher)
+    }
+
+    /// Columns whose ciphers are kept.
+    #[cfg(test)]
+    pub(crate) fn kept_ciphers(&self) -> usize {
+        self.ciphers.read().ciphers.len()
     }
 
     /// The key of the sealed stream that `context` identifies (see [`StreamKey::new`]), under a data key.
@@ -139,18 +205,6 @@ impl KeySet {
     pub fn random_column_id(&self) -> [u8; 4] {
         random()
     }
-}
-
-fn find(
-    ciphers: &CipherCache,
-    place: &(Suite, KeyId, ColumnId),
-    join: Option<&str>,
-) -> Option<Arc<ColumnCipher>> {
-    ciphers
-        .get(place)?
-        .iter()
-        .find(|(group, _)| group.as_deref() == join)
-        .map(|(_, cipher)| Arc::clone(cipher))
 }
 
 fn random<const N: usize>() -> [u8; N] {

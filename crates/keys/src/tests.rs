@@ -363,6 +363,38 @@ fn many_threads_get_one_cipher() {
     assert!(ciphers.iter().all(|c| Arc::ptr_eq(c, &ciphers[0])));
 }
 
+/// Whoever creates and drops tables all day does not fill the memory, and outruns no bound.
+#[test]
+fn ciphers_that_nobody_uses_are_forgotten_and_their_counts_are_not() {
+    let dir = Dir::new();
+    dir.write(CLEAR);
+    let keys = dir.load(None).unwrap();
+    let column = |n: u32| ColumnId {
+        column: n.to_be_bytes(),
+        ..ID
+    };
+    let get = |n: u32| keys.column_cipher(Suite::Aes, 7, column(n), None).unwrap();
+    let held = get(0);
+    let mut cell = Vec::new();
+    for _ in 0..5 {
+        get(1).seal(b"x", &mut cell).unwrap();
+    }
+    for n in 2..3000 {
+        get(n);
+        assert!(keys.kept_ciphers() <= 1025, "{n}");
+    }
+    assert!(Arc::ptr_eq(&held, &get(0)));
+    assert!(get(1).sealed_units() >= 5);
+    let mut opened = Vec::new();
+    get(1).open(&cell[..cell.len() / 5], &mut opened).unwrap();
+    assert_eq!(opened, b"x");
+    // where all are in use, all stay
+    let all: Vec<_> = (0..3000).map(get).collect();
+    assert!(keys.kept_ciphers() >= all.len());
+    let again = all.iter().zip(0..);
+    assert!(again.into_iter().all(|(one, n)| Arc::ptr_eq(one, &get(n))));
+}
+
 #[test]
 fn nothing_shows_keys() {
     let dir = Dir::new();

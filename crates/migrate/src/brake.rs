@@ -80,6 +80,11 @@ impl Brake {
         self.share.store(next, Ordering::Relaxed);
     }
 
+    /// Brakes at least as much as before.
+    pub fn hold(&self, share: u32) {
+        self.share.fetch_max(share, Ordering::Relaxed);
+    }
+
     /// Lets go.
     pub fn release(&self) {
         self.share.store(0, Ordering::Relaxed);

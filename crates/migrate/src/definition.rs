@@ -278,7 +278,8 @@ fn comparison(old: &PhysicalColumn, new: &PhysicalColumn) -> String {
     if old.column_type == new.column_type && old.charset == new.charset {
         exact.into()
     } else if integer(old) && integer(new) {
-        "{}".into()
+        // One of them may show zeros before the number.
+        "({} + 0)".into()
     } else if text(old) && text(new) {
         "CAST(CONVERT({} USING utf8mb4) AS BINARY)".into()
     } else {

@@ -72,6 +72,17 @@ pub enum MigrateError {
         "another process is migrating {0}, or its sessions have not ended yet: try again in a moment"
     )]
     Busy(String),
+    /// A transaction keeps a snapshot in which rows of the new table are missing.
+    #[error(
+        "session {session} has a transaction open since {since}, in which a part of the new table's rows could not be seen: nothing is lost; \
+         end it, and --resume goes on"
+    )]
+    OldSnapshot {
+        /// The session's number.
+        session: String,
+        /// When it began, by the server's clock.
+        since: String,
+    },
     /// The old table cannot be kept up to date any more.
     #[error(
         "there is no way back to the old table any more, because {0}; the new table is in place and right: --finish ends this"
@@ -88,6 +99,14 @@ impl MigrateError {
     /// Gives an error of the server its context.
     pub(crate) fn sql(doing: &'static str) -> impl Fn(SqlError) -> Self {
         move |source| Self::Sql { doing, source }
+    }
+
+    /// Whether a statement waited for somebody else's lock for too long.
+    pub(crate) fn waited_in_vain(&self) -> bool {
+        match self {
+            Self::Sql { source, .. } | Self::Rows(RowError::Sql(source)) => source.waited_in_vain(),
+            _ => false,
+        }
     }
 
     /// Whether trying again without another request cannot help.

@@ -18,6 +18,7 @@
 //! | `definition`, `sealing` | the new table; values on their way into it |
 //! | `engine` | rounds of changes, with copying and comparing between them |
 //! | `statement` | what a statement in the binary log means |
+//! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `brake` | waiting for others; making writers wait that never would |
@@ -33,6 +34,7 @@ mod preflight;
 mod progress;
 mod reverse;
 mod sealing;
+mod snapshots;
 mod statement;
 mod status;
 mod switch;
@@ -55,6 +57,7 @@ use brake::Brake;
 use engine::Engine;
 use error::Result;
 use facts::Facts;
+use snapshots::Snapshots;
 use switch::{Switch, drop_sentry, exists, is_sentry};
 use throttle::Throttle;
 
@@ -433,12 +436,14 @@ impl Job {
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.drain()?;
         engine.copy()?;
+        let old_snapshots = Snapshots::now(&mut engine.control)?;
         self.refresh_statistics(&mut engine)?;
         engine.verify()?;
         if !self.switch {
             engine.round()?;
             return Ok(done(&engine.state, None));
         }
+        old_snapshots.wait(&mut engine)?;
         let register = |session: &mut Session| self.register(session, free_number());
         let switched = Switch {
             login: &self.login,

@@ -2,7 +2,6 @@
 
 use onionskin_rowstream::binlog::requirements::check_server;
 use onionskin_rowstream::client::Client;
-use onionskin_rowstream::feed::connect_options;
 use onionskin_rowstream::key::KeyDefinition;
 use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
@@ -48,7 +47,7 @@ pub fn check_log(
         reason,
     };
     let doing = MigrateError::sql("reading the server's settings");
-    let mut client = Client::connect(&connect_options(login))
+    let mut client = Client::connect(login)
         .map_err(|error| refused(format!("the binary log cannot be read: {error}")))?;
     check_server(&mut client).map_err(|error| refused(error.to_string()))?;
     let version = session.text("SELECT VERSION()").map_err(&doing)?;

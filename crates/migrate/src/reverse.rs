@@ -84,7 +84,6 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let mut engine = self.reverse_engine(control, family, state, progress)?;
-        engine.checkpoint.clear_request(&mut engine.control)?;
         // The way back is not worth anybody's waiting.
         engine.may_brake = false;
         engine.brake.release();

@@ -133,7 +133,12 @@ impl Switch<'_> {
         let renamer = match self.family {
             Family::MySql => None,
             Family::MariaDb => {
-                self.make_sentry(&mut locker)?;
+                if let Err(error) = self.make_sentry(&mut locker) {
+                    return match error.waited_in_vain() {
+                        true => Ok(Attempt::Again(format!("definitions are held up: {error}"))),
+                        false => Err(error),
+                    };
+                }
                 Some(self.session(engine)?)
             }
         };
@@ -414,10 +419,8 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
             // Whatever brake there is stays until the lock is there.
             return Ok(());
         }
-        if held > engine.brake.share() {
-            // It was eased because rounds are short, which is not enough here.
-            engine.brake.press();
-        }
+        // Rounds have become short, which is not enough here.
+        engine.brake.hold(held);
         if begun.elapsed() > PATIENCE {
             begun = Instant::now();
             engine.press_brake();

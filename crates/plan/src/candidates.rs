@@ -201,6 +201,7 @@ impl Planner<'_> {
             && alone
             && !negated
             && !self.locks
+            && !column.table.view
         {
             let mut indexed = TextBuilder::default();
             indexed.sql(b" AND MATCH(");

@@ -114,6 +114,12 @@ table! {
     VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
         "Select columns of one protected table by their names, without groups and without constants for protected columns, and do not write through the view.";
+    HANDED_ON = "OS1031", 1235, "42000",
+        "A value that is made from a protected column would be stored in a plain one, open to the server.",
+        "Protect the column that it is stored in, or select the value and store it in a statement of its own.";
+    SERVER_FILE = "OS1032", 1235, "42000",
+        "The statement would have the server read a file of its own into a protected table, in the clear.",
+        "Use LOAD DATA LOCAL INFILE, with a file of the client's.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

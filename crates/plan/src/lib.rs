@@ -35,6 +35,9 @@ pub use plan::{
     Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
-pub use scratch::{Carried, Computed, Renamed, Scratch, ScratchColumn, ScratchRead};
+pub use scratch::{
+    Carried, Computed, Effect, Load, NewRows, Renamed, Scratch, ScratchColumn, ScratchRead,
+    ScratchWrite, Written, WrittenColumn,
+};
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

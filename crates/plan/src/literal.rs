@@ -80,6 +80,10 @@ fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
     loop {
         let (&quote, mut body) = rest.split_first()?;
         loop {
+            // what stands for itself, at once
+            let special = memchr::memchr2(quote, b'\\', body)?;
+            out.extend_from_slice(&body[..special]);
+            body = &body[special..];
             let (&b, after) = body.split_first()?;
             if b == quote {
                 if after.first() == Some(&quote) {

@@ -11,7 +11,7 @@ use onionskin_schema::{Column, Table};
 use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
-use crate::scratch::{Computed, Scratch};
+use crate::scratch::{Computed, Scratch, ScratchWrite};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]
@@ -35,10 +35,18 @@ impl ColumnUse {
 
     /// `db.table.column`, for messages.
     pub fn path(&self) -> String {
-        format!(
+        self.to_string()
+    }
+}
+
+impl std::fmt::Display for ColumnUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let table = &self.table;
+        write!(
+            f,
             "{}.{}.{}",
-            self.table.database,
-            self.table.name,
+            table.database,
+            table.name,
             self.column().name
         )
     }
@@ -370,6 +378,8 @@ pub enum Action {
     Delete(Box<RowDelete>),
     /// Tier 3.
     Scratch(Box<Scratch>),
+    /// Tier 3, a statement that changes tables.
+    ScratchWrite(Box<ScratchWrite>),
     /// Tier 3: constant expressions have to be computed; then the statement is planned with literals in their place. The places
     /// are those of this very text.
     Compute {
@@ -428,7 +438,7 @@ impl Plan {
             Action::Relay | Action::Refuse(_) => 0,
             Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
-            Action::Scratch(_) | Action::Compute { .. } => 3,
+            Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. } => 3,
         }
     }
 }

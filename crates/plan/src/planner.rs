@@ -161,6 +161,11 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// The parser has read another text than `parse_text`: where each of its characters stands in the statement.
+    pub fn count_from(&mut self, offsets: Vec<usize>) {
+        self.offsets = Some(offsets);
+    }
+
     pub fn sql(&self) -> &'a [u8] {
         self.request.sql
     }

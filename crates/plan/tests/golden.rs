@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Catalog, Compared, DdlPiece, Escape, Known, LexMode, Operand, Outcome, Output, Piece,
-    Plan, Request, Settings, SortBy, Source, Template, Test, Text, UseScratch, plan,
+    Action, Catalog, Compared, DdlPiece, Effect, Escape, Known, LexMode, Operand, Outcome, Output,
+    Piece, Plan, Request, Scratch, Settings, SortBy, Source, Template, Test, Text, UseScratch,
+    WrittenColumn, plan,
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
@@ -209,6 +210,34 @@ fn text(pieces: &Text, plan: &Plan) -> String {
     out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What tier 3 reads, and where it goes.
+fn reads(s: &Scratch, plan: &Plan, out: &mut String) {
+    for read in &s.reads {
+        let columns: Vec<String> = read
+            .columns
+            .iter()
+            .map(|c| {
+                let name = &read.table.columns[c.index].name;
+                format!("{name} {:?}", c.carried)
+            })
+            .collect();
+        let mut read_text = text(&read.text, plan);
+        for (n, condition) in read.conditions.iter().enumerate() {
+            read_text += if n == 0 { " WHERE (" } else { " AND (" };
+            read_text += &text(condition, plan);
+            read_text += ")";
+        }
+        writeln!(out, "3: {}{}", read_text, read.lock).unwrap();
+        writeln!(out, "into {}: {}", read.name, columns.join(", ")).unwrap();
+    }
+    for r in &s.renamed {
+        writeln!(out, "tokens {:?} become {}", r.tokens, r.text).unwrap();
+    }
+    for v in &s.variables {
+        writeln!(out, "reads {}", String::from_utf8_lossy(v)).unwrap();
+    }
+}
+
 fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> String {
     let mut template = Template::default();
     if let Err(e) = template.read(sql.as_bytes(), settings.lex) {
@@ -345,30 +374,41 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 writeln!(out, "3: computes {text} for {}", c.column.path()).unwrap();
             }
         }
-        Action::Scratch(s) => {
-            for read in &s.reads {
-                let columns: Vec<String> = read
-                    .columns
-                    .iter()
-                    .map(|c| {
-                        let name = &read.table.columns[c.index].name;
-                        format!("{name} {:?}", c.carried)
-                    })
-                    .collect();
-                let mut read_text = text(&read.text, &plan);
-                for (n, condition) in read.conditions.iter().enumerate() {
-                    read_text += if n == 0 { " WHERE (" } else { " AND (" };
-                    read_text += &text(condition, &plan);
-                    read_text += ")";
+        Action::Scratch(s) => reads(s, &plan, &mut out),
+        Action::ScratchWrite(write) => {
+            reads(&write.scratch, &plan, &mut out);
+            let columns = |table: &Table, columns: &[WrittenColumn]| {
+                let columns = columns.iter().map(|c| {
+                    let sealed = if c.sealed.is_some() { " sealed" } else { "" };
+                    format!("{} {:?}{sealed}", table.columns[c.index].name, c.carried)
+                });
+                columns.collect::<Vec<_>>().join(", ")
+            };
+            match &write.effect {
+                Effect::Insert(new) => writeln!(
+                    out,
+                    "3: inserts into {}: {}; tokens {:?} {:?} {:?}",
+                    new.table.name,
+                    columns(&new.table, &new.columns),
+                    new.head,
+                    new.query,
+                    new.tail
+                )
+                .unwrap(),
+                Effect::Update(targets) | Effect::Delete(targets) => {
+                    for target in targets {
+                        let read = &write.scratch.reads[target.read];
+                        let order = if target.moves { ", in order" } else { "" };
+                        writeln!(
+                            out,
+                            "writes {} by {:?}{order}: {}",
+                            read.name,
+                            read.key,
+                            columns(&read.table, &target.columns)
+                        )
+                        .unwrap();
+                    }
                 }
-                writeln!(out, "3: {}{}", read_text, read.lock).unwrap();
-                writeln!(out, "into {}: {}", read.name, columns.join(", ")).unwrap();
-            }
-            for r in &s.renamed {
-                writeln!(out, "tokens {:?} become {}", r.tokens, r.text).unwrap();
-            }
-            for v in &s.variables {
-                writeln!(out, "reads {}", String::from_utf8_lossy(v)).unwrap();
             }
         }
         Action::Define(d) => {

@@ -307,13 +307,9 @@ impl<'a> Binder<'a> {
                 Source::Null => Input::Null,
                 Source::Bool(b) => Input::Bool(b),
                 Source::Literal { index, negative } => {
-                    let input = self.values.input(
-                        index,
-                        negative,
-                        self.state,
-                        &mut literal,
-                        &used.path(),
-                    )?;
+                    let input =
+                        self.values
+                            .input(index, negative, self.state, &mut literal, used)?;
                     is_parameter = self.values.param_number(index).is_some();
                     if is_parameter && self.state.family == Family::MySql {
                         check_conversion(ty, input)?;
@@ -769,22 +765,19 @@ impl<'a> Values<'a> {
         negative: bool,
         state: &State,
         scratch: &'s mut Vec<u8>,
-        about: &str,
+        about: impl std::fmt::Display,
     ) -> Outcome<Input<'s>>
     where
         'a: 's,
     {
-        let charset = state
-            .connection_charset
-            .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, about))?;
-        let client = state
-            .client_charset
-            .ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, about))?;
+        let unknown = || Failure::refused(&errors::CHARACTER_SET, about.to_string());
+        let charset = state.connection_charset.ok_or_else(unknown)?;
+        let client = state.client_charset.ok_or_else(unknown)?;
         let literal = *self
             .literals
             .get(index)
             .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a literal's index"))?;
-        let unclear = || Failure::refused(&errors::VALUE, about);
+        let unclear = || Failure::refused(&errors::VALUE, about.to_string());
         if let Some(n) = self.param_number(index) {
             if negative {
                 return Err(unclear());
@@ -1053,12 +1046,14 @@ fn no_default_warning(column: &str) -> Warning {
 /// `x'0a0b'`
 pub(crate) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(bytes.len() * 2 + 3);
     out.extend_from_slice(b"x'");
-    for &b in bytes {
-        out.extend_from_slice(&[DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
+    let start = out.len();
+    // with the quote, so that room is made once
+    out.resize(start + bytes.len() * 2 + 1, b'\'');
+    let (digits, _) = out[start..].as_chunks_mut::<2>();
+    for (two, b) in digits.iter_mut().zip(bytes) {
+        *two = [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]];
     }
-    out.push(b'\'');
 }
 
 #[cfg(test)]

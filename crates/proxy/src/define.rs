@@ -177,7 +177,12 @@ pub(crate) fn definition_text(
             DdlPiece::Sql(text) => sql.extend_from_slice(text),
             DdlPiece::Definitions(i) => {
                 let column = columns.get(*i).ok_or_else(internal)?;
-                let parts = physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
+                let mut parts =
+                    physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
+                if ddl.temporary.is_some() {
+                    // InnoDB has no full-text indexes on temporary tables: LIKE opens all rows there
+                    parts.retain(|part| !part.starts_with("FULLTEXT KEY "));
+                }
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
             DdlPiece::Add { column, place } => {

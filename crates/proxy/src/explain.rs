@@ -2,7 +2,7 @@
 
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
-    Settings, Template, UseScratch,
+    Scratch, Settings, Template, UseScratch,
 };
 
 use crate::config::Config;
@@ -116,23 +116,14 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
                 .into(),
             String::new(),
         ),
-        Action::Scratch(scratch) => {
-            let mut reads = String::new();
-            for read in &scratch.reads {
-                if !reads.is_empty() {
-                    reads.push('\n');
-                }
-                reads += &show(&read.text, plan, sql, template, &mut learns);
-                for (n, condition) in read.conditions.iter().enumerate() {
-                    reads += if n == 0 { " WHERE (" } else { " AND (" };
-                    reads += &show(condition, plan, sql, template, &mut learns);
-                    reads.push(')');
-                }
-                reads += read.lock;
-            }
-            let what = "read from the server, opened, and done by the scratch engine";
-            (what.into(), reads)
-        }
+        Action::Scratch(scratch) => (
+            "read from the server, opened, and done by the scratch engine".into(),
+            reads(scratch, plan, sql, template, &mut learns),
+        ),
+        Action::ScratchWrite(write) => (
+            "read from the server under locks, opened, done by the scratch engine, and written where changed".into(),
+            reads(&write.scratch, plan, sql, template, &mut learns),
+        ),
         Action::Update(update) => (
             "read under row locks, computed by the proxy, written where changed".into(),
             show(&update.select, plan, sql, template, &mut learns),
@@ -159,6 +150,30 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
         server_text,
         learns,
     }
+}
+
+/// What tier 3 reads, a line for each table.
+fn reads(
+    scratch: &Scratch,
+    plan: &Plan,
+    sql: &str,
+    template: &Template,
+    learns: &mut Vec<String>,
+) -> String {
+    let mut reads = String::new();
+    for read in &scratch.reads {
+        if !reads.is_empty() {
+            reads.push('\n');
+        }
+        reads += &show(&read.text, plan, sql, template, learns);
+        for (n, condition) in read.conditions.iter().enumerate() {
+            reads += if n == 0 { " WHERE (" } else { " AND (" };
+            reads += &show(condition, plan, sql, template, learns);
+            reads.push(')');
+        }
+        reads += read.lock;
+    }
+    reads
 }
 
 fn show(

@@ -17,6 +17,7 @@
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
 //! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
+//! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
 
 mod bind;
@@ -29,6 +30,8 @@ mod error;
 mod exchange;
 mod explain;
 mod finish;
+#[doc(hidden)]
+pub mod hot_path;
 mod listener;
 mod login;
 mod open;

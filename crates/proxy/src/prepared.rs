@@ -202,6 +202,15 @@ impl Session {
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ScratchWrite(write) if write.loads() => {
+                return Err(Failure::Server {
+                    code: 1295,
+                    state: *b"HY000",
+                    message:
+                        b"This command is not supported in the prepared statement protocol yet"
+                            .to_vec(),
+                });
+            }
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
             Action::Update(_)
@@ -209,6 +218,7 @@ impl Session {
             | Action::Define(_)
             | Action::Copy(_)
             | Action::Scratch(_)
+            | Action::ScratchWrite(_)
             | Action::Compute { .. } => None,
             Action::Show { .. } => {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
@@ -230,6 +240,8 @@ impl Session {
         statement.server_id = Some(id);
         statement.server_params = count;
         let shown = match &prepared.plan.action {
+            // of RETURNING, servers tell with the rows
+            Action::Server { .. } if definitions.is_empty() => definitions,
             Action::Server {
                 result: Some(items),
                 ..
@@ -464,6 +476,7 @@ impl Session {
             | Action::Define(_)
             | Action::Copy(_)
             | Action::Scratch(_)
+            | Action::ScratchWrite(_)
             | Action::Compute { .. } => {
                 return Ok(());
             }
@@ -511,6 +524,11 @@ impl Session {
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Copy(copied) => return self.copy_table(copied, &prepared),
             Action::Compute { .. } => return self.compute_and_run(values),
+            Action::ScratchWrite(write) => {
+                let long = &statement.long;
+                let params = &params;
+                return self.scratch_write(&prepared, write, values, Some(Bound { params, long }));
+            }
             Action::Scratch(scratch) => {
                 let long = &statement.long;
                 let bound = Bound {

@@ -162,14 +162,13 @@ impl Session {
 
 /// An execution with another statement's id, and with the types of its parameters, which that statement has not seen.
 fn renumbered(payload: &[u8], id: u32, types: &[ParamType]) -> WireResult<Vec<u8>> {
-    let early = WireError::Malformed("message ends too early");
+    let early = || WireError::Malformed("message ends too early");
     let mut own = Vec::with_capacity(payload.len() + 2 * types.len());
-    own.extend_from_slice(payload.get(..HEAD).ok_or(early)?);
+    own.extend_from_slice(payload.get(..HEAD).ok_or_else(early)?);
     own[1..5].copy_from_slice(&id.to_le_bytes());
     if types.is_empty() {
         return Ok(own);
     }
-    let early = || WireError::Malformed("message ends too early");
     let flag = HEAD + types.len().div_ceil(8);
     own.extend_from_slice(payload.get(HEAD..flag).ok_or_else(early)?);
     let has_types = *payload.get(flag).ok_or_else(early)? == 1;

@@ -25,7 +25,8 @@ pub(crate) struct State {
     /// The collation id that string columns of results have.
     pub results_collation: u16,
     pub sql_mode: SqlMode,
-    pub sql_mode_text: String,
+    /// What of `sql_mode` decides how a text is read.
+    lex_mode: LexMode,
     pub time_zone: TimeZone,
     pub system_time_zone: String,
     pub database: Option<String>,
@@ -79,7 +80,7 @@ impl State {
             results_charset: None,
             results_collation: 0,
             sql_mode: SqlMode::parse(""),
-            sql_mode_text: String::new(),
+            lex_mode: LexMode::default(),
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
             database: cell(6),
@@ -103,7 +104,11 @@ impl State {
         match name {
             "sql_mode" => {
                 self.sql_mode = SqlMode::parse(value);
-                self.sql_mode_text = value.to_string();
+                let has = |word: &str| value.split(',').any(|w| w.eq_ignore_ascii_case(word));
+                self.lex_mode = LexMode {
+                    ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
+                    no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+                };
             }
             "character_set_client" => self.client_charset = Charset::from_name(value),
             "character_set_connection" => self.connection_charset = Charset::from_name(value),
@@ -165,15 +170,7 @@ impl State {
     }
 
     pub fn lex_mode(&self) -> LexMode {
-        let has = |word: &str| {
-            self.sql_mode_text
-                .split(',')
-                .any(|w| w.eq_ignore_ascii_case(word))
-        };
-        LexMode {
-            ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
-            no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
-        }
+        self.lex_mode
     }
 
     /// What planning depends on.

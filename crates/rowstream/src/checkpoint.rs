@@ -17,6 +17,8 @@ pub const VERSION: u32 = 1;
 
 /// The row that is there while another process asks for the checkpoint.
 const REQUEST: u8 = 3;
+/// For how long a request counts, in seconds: who asked may have been killed.
+const REQUEST_HOLDS: u8 = 30;
 
 /// What stands in the table's comment.
 pub const COMMENT: &str = "onionskin migration";
@@ -166,7 +168,7 @@ impl Checkpoint {
     /// Whether another process asks for it.
     pub fn is_asked(&self, session: &mut Session) -> Result<bool, SqlError> {
         let count = session.text(&format!(
-            "SELECT COUNT(*) FROM {} WHERE id = {REQUEST}",
+            "SELECT COUNT(*) FROM {} WHERE id = {REQUEST} AND written_at > NOW(6) - INTERVAL {REQUEST_HOLDS} SECOND",
             self.table
         ))?;
         Ok(count != "0")

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onionskin_wire::messages::{
-    AuthMoreData, AuthSwitchRequest, ErrPacket, HandshakeResponse41, InitialHandshake,
+    AuthMoreData, AuthSwitchRequest, ColumnDefinition, ErrPacket, HandshakeResponse41,
+    InitialHandshake, OkPacket,
 };
 use onionskin_wire::rows::{ResponseHead, RowPacket, TextRow};
 use onionskin_wire::{
@@ -120,9 +121,23 @@ pub enum Family {
 /// Rows of a statement: cells as the text protocol sends them.
 pub type TextRows = Vec<Vec<Option<Vec<u8>>>>;
 
+/// What a statement was answered with.
+#[derive(Default)]
+pub struct Answer {
+    /// How many rows it affected, for a statement without a result.
+    pub affected: u64,
+    /// The names of the result's columns.
+    pub names: Vec<String>,
+    /// Its rows.
+    pub rows: TextRows,
+}
+
 /// A connection that is logged in.
 pub struct Client {
     connection: Connection,
+    /// The connection's number on the server.
+    id: u32,
+    capabilities: Capabilities,
     deprecate_eof: bool,
     version: String,
     family: Family,
@@ -218,6 +233,8 @@ impl Client {
             }
         }
         Ok(Self {
+            id: greeting.connection_id,
+            capabilities: login.capabilities,
             deprecate_eof: login.capabilities.contains(Capabilities::DEPRECATE_EOF),
             connection,
             version,
@@ -235,27 +252,47 @@ impl Client {
         self.family
     }
 
+    /// The connection's number on the server.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Runs one statement and returns its rows; none for a statement without a result.
     pub fn query(&mut self, sql: &str) -> Result<TextRows, ClientError> {
+        self.run(sql).map(|answer| answer.rows)
+    }
+
+    /// Runs one statement.
+    pub fn run(&mut self, sql: &str) -> Result<Answer, ClientError> {
         self.command(0x03, sql.as_bytes())?;
         let head = self.connection.read_payload()?;
         let columns = match ResponseHead::classify(head)? {
-            ResponseHead::Ok => return Ok(Vec::new()),
+            ResponseHead::Ok => {
+                let ok = OkPacket::decode(head, self.capabilities)?;
+                return Ok(Answer {
+                    affected: ok.affected_rows,
+                    ..Answer::default()
+                });
+            }
             ResponseHead::Err => return Err(ClientError::of_packet(head)),
             ResponseHead::LocalInfile => {
                 return Err(WireError::Malformed("a request for a local file").into());
             }
             ResponseHead::Columns(columns) => columns,
         };
-        let definitions = columns + u64::from(!self.deprecate_eof);
-        for _ in 0..definitions {
+        let mut answer = Answer::default();
+        for _ in 0..columns {
+            let definition = ColumnDefinition::decode(self.connection.read_payload()?)?;
+            let name = String::from_utf8_lossy(&definition.name).into_owned();
+            answer.names.push(name);
+        }
+        if !self.deprecate_eof {
             self.connection.read_payload()?;
         }
-        let mut rows = Vec::new();
         loop {
             let payload = self.connection.read_payload()?;
             match RowPacket::classify(payload, self.deprecate_eof) {
-                RowPacket::End => return Ok(rows),
+                RowPacket::End => return Ok(answer),
                 RowPacket::Err => return Err(ClientError::of_packet(payload)),
                 RowPacket::Row => {
                     let mut row = TextRow::new(payload);
@@ -263,7 +300,7 @@ impl Client {
                     while !row.is_empty() {
                         cells.push(row.cell()?.map(<[u8]>::to_vec));
                     }
-                    rows.push(cells);
+                    answer.rows.push(cells);
                 }
             }
         }
@@ -320,6 +357,11 @@ impl Client {
     /// Limits how long a read waits.
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<(), ClientError> {
         Ok(self.connection.transport().set_read_timeout(limit)?)
+    }
+
+    /// Says goodbye, so that the server does not log a broken connection.
+    pub fn quit(&mut self) {
+        let _ = self.command(0x01, &[]);
     }
 
     /// A handle with which another thread can end this connection.

@@ -16,10 +16,10 @@ use crate::binlog::{
     BinlogError, Change, FollowOptions, Follower, Item, Position, Row, TableColumns, TableName,
     Value,
 };
-use crate::client::{Client, ConnectOptions};
+use crate::client::Client;
 use crate::key::{Key, KeyColumn, KeyDefinition};
 use crate::pending::KeyChange;
-use crate::session::{Address, Login};
+use crate::session::Login;
 
 /// How many transactions wait to be taken.
 const WAITING: usize = 256;
@@ -74,8 +74,7 @@ pub struct Feed {
 impl Feed {
     /// Begins behind `from`.
     pub fn start(options: FeedOptions, from: &str) -> Result<Self, BinlogError> {
-        let connect = connect_options(&options.login);
-        let mut client = Client::connect(&connect)?;
+        let mut client = Client::connect(&options.login)?;
         let mut tables = HashMap::new();
         for table in [&options.table, &options.checkpoint] {
             let columns = TableColumns::describe(&mut client, table)?;
@@ -84,7 +83,7 @@ impl Feed {
         drop(client);
         let position = position_from_text(from)?;
         let follow = FollowOptions::new(options.server_id, tables);
-        let follower = Follower::connect(&connect, follow, &position)?;
+        let follower = Follower::connect(&options.login, follow, &position)?;
         let closer = follower.closer().ok();
         let (sender, receiver) = sync_channel(WAITING);
         thread::spawn(move || follow_log(follower, &options, &sender));
@@ -108,22 +107,6 @@ impl Drop for Feed {
         if let Some(socket) = &self.closer {
             let _ = socket.shutdown();
         }
-    }
-}
-
-/// How a client of the log logs in.
-pub fn connect_options(login: &Login) -> ConnectOptions {
-    ConnectOptions {
-        address: match &login.address {
-            Address::Tcp(host, port) => crate::client::Address::Tcp {
-                host: host.clone(),
-                port: *port,
-            },
-            Address::Unix(path) => crate::client::Address::Unix(path.clone()),
-        },
-        user: login.user.clone(),
-        password: login.password.clone().unwrap_or_default(),
-        tls: None,
     }
 }
 

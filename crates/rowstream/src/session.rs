@@ -1,30 +1,10 @@
 //! Sessions of our own on the server, set up so that values arrive and leave as they are stored.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Value};
+use crate::client::{Client, ClientError};
 
-/// Where the server is, and as whom it is spoken to.
-#[derive(Clone)]
-pub struct Login {
-    /// Its address.
-    pub address: Address,
-    /// Account.
-    pub user: String,
-    /// Password, if it has one.
-    pub password: Option<String>,
-}
-
-/// Where the server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A name or an address, and the port.
-    Tcp(String, u16),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
+pub use crate::client::{Address, ConnectOptions as Login};
 
 /// A statement that failed, or a connection that did.
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +36,10 @@ impl SqlError {
     }
 }
 
-impl From<mysql::Error> for SqlError {
-    fn from(error: mysql::Error) -> Self {
+impl From<ClientError> for SqlError {
+    fn from(error: ClientError) -> Self {
         match error {
-            mysql::Error::MySqlError(error) => Self {
-                code: error.code,
-                message: error.message,
-            },
+            ClientError::Server { code, message } => Self { code, message },
             other => Self {
                 code: 0,
                 message: other.to_string(),
@@ -94,26 +71,18 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// columns; values that do not fit are errors, while any date that may stand in a column can be written again; reads
 /// inside of writes take no locks (READ COMMITTED).
 pub struct Session {
-    conn: Conn,
+    client: Client,
     patience: Duration,
 }
 
 impl Session {
     /// Connects and sets the session up.
     pub fn connect(login: &Login) -> Result<Self, SqlError> {
-        let options = OptsBuilder::new()
-            .user(Some(&login.user))
-            .pass(login.password.as_deref())
-            .tcp_connect_timeout(Some(Duration::from_secs(10)));
-        let options = match &login.address {
-            Address::Unix(path) => options.socket(Some(path.to_string_lossy())),
-            Address::Tcp(host, port) => options
-                .ip_or_hostname(Some(host.clone()))
-                .tcp_port(*port)
-                .prefer_socket(false),
-        };
+        let client = Client::connect(login)?;
+        // Copying, and waiting for locks, takes as long as it takes.
+        client.set_read_timeout(None)?;
         let mut session = Self {
-            conn: Conn::new(options)?,
+            client,
             patience: PATIENCE,
         };
         session.run(&format!(
@@ -141,13 +110,12 @@ impl Session {
 
     /// The connection's number on the server.
     pub fn id(&self) -> u32 {
-        self.conn.connection_id()
+        self.client.id()
     }
 
     /// Runs a statement; returns how many rows it affected.
     pub fn run(&mut self, sql: &str) -> Result<u64, SqlError> {
-        self.conn.query_drop(sql)?;
-        Ok(self.conn.affected_rows())
+        Ok(self.client.run(sql)?.affected)
     }
 
     /// For this long statements that wait for locks in vain are sent again; with zero they never are.
@@ -180,11 +148,7 @@ impl Session {
 
     /// All rows of a query.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, SqlError> {
-        let mut rows = Vec::new();
-        for row in self.conn.query_iter(sql)? {
-            rows.push(row?.unwrap().into_iter().map(cell).collect());
-        }
-        Ok(rows)
+        Ok(self.client.query(sql)?)
     }
 
     /// All rows as text; what is not UTF-8 is replaced.
@@ -209,28 +173,18 @@ impl Session {
 
     /// Rows with the names of their columns, for SHOW statements whose columns differ between versions.
     pub fn named(&mut self, sql: &str) -> Result<Vec<NamedRow>, SqlError> {
-        let mut rows = Vec::new();
-        for row in self.conn.query_iter(sql)? {
-            let row = row?;
-            let names: Vec<String> = row
-                .columns_ref()
-                .iter()
-                .map(|column| column.name_str().into_owned())
-                .collect();
-            let cells = row
-                .unwrap()
-                .into_iter()
-                .map(|value| cell(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
-            rows.push(names.into_iter().zip(cells).collect());
-        }
-        Ok(rows)
+        let answer = self.client.run(sql)?;
+        let text = |cell: Cell| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let rows = answer.rows.into_iter().map(|row| {
+            let names = answer.names.iter().cloned();
+            names.zip(row.into_iter().map(text)).collect()
+        });
+        Ok(rows.collect())
     }
 }
 
-fn cell(value: Value) -> Cell {
-    match value {
-        Value::NULL => None,
-        Value::Bytes(bytes) => Some(bytes),
-        other => Some(other.as_sql(true).into_bytes()),
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.client.quit();
     }
 }

@@ -235,7 +235,7 @@ fn claim_companions(
                 if !same_type(row, gram_type(sql_type)) || row.collation != Some("ascii_bin") {
                     damage.note(name, "has another type than its definition says");
                 }
-                if !is_invisible(row) {
+                if !of_view && !is_invisible(row) {
                     damage.note(name, "is not invisible");
                 }
                 // its index is ours, and tells nothing about keys

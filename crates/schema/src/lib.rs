@@ -9,6 +9,7 @@
 //! | `c$enc` | `VARBINARY` or `BLOB`: the sealed cell | always |
 //! | `c$eq_XXXX` | `BINARY(16)`, invisible: equality token | `eq` or `join`, unless `c$ord_XXXX` answers equality |
 //! | `c$ord_XXXX` | `BINARY(n)`, invisible: order key | `range` |
+//! | `c$gram_XXXX` | `TEXT` of ASCII words, invisible, with a full-text index: gram tokens | `like` |
 //!
 //! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot be: the suffix
 //! makes the statement of a proxy with an outdated schema fail with "unknown column", where it would otherwise

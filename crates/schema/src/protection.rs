@@ -46,6 +46,7 @@ impl Capabilities {
         let mut words = Vec::new();
         words.extend(self.eq.then(|| "eq".to_owned()));
         words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.like.then(|| "like".to_owned()));
         words.extend(self.join.iter().map(|g| format!("join:{}", identifier(g))));
         words.join(", ")
     }

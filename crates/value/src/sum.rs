@@ -24,8 +24,20 @@ pub enum SumError {
 
 #[derive(Clone, Copy)]
 enum Total {
+    /// Of integers: 2^64 of the longest ones fit.
+    Whole(i128),
     Exact(Decimal),
     Real(f64),
+}
+
+impl Total {
+    /// The same, with a sum of integers as a number of any kind.
+    fn exact(self) -> Total {
+        match self {
+            Total::Whole(total) => Total::Exact(Decimal::from_i128(total)),
+            other => other,
+        }
+    }
 }
 
 /// Accumulates SUM and AVG of one column: exactly for integers and DECIMAL, in doubles for FLOAT and DOUBLE.
@@ -57,7 +69,7 @@ impl Sum {
                 ..Decimal::from_i128(0)
             }),
             Kind::Float | Kind::Double => Total::Real(0.0),
-            _ if ty.is_integer() => Total::Exact(Decimal::from_i128(0)),
+            _ if ty.is_integer() => Total::Whole(0),
             _ => return Err(SumError::Unsupported),
         };
         Ok(Sum {
@@ -73,12 +85,16 @@ impl Sum {
             Total::Real(total) => {
                 *total += payload::read_real(&self.ty, payload).ok_or(SumError::Malformed)?
             }
+            Total::Whole(total) => {
+                let value = payload::read_int(&self.ty, payload).ok_or(SumError::Malformed)?;
+                *total = total.checked_add(value).ok_or(SumError::Overflow)?;
+            }
             Total::Exact(total) => {
                 let value = match self.ty.kind {
                     Kind::Decimal { precision, scale } => {
                         decimal::read_payload(payload, precision, scale)
                     }
-                    _ => payload::read_int(&self.ty, payload).map(Decimal::from_i128),
+                    _ => None,
                 };
                 *total = total
                     .add(value.ok_or(SumError::Malformed)?)
@@ -99,9 +115,9 @@ impl Sum {
         if self.count == 0 {
             return Ok(false);
         }
-        match self.total {
+        match self.total.exact() {
             Total::Real(total) if total.is_finite() => write_double(total, out),
-            Total::Real(_) => return Err(SumError::Overflow),
+            Total::Real(_) | Total::Whole(_) => return Err(SumError::Overflow),
             Total::Exact(total) => {
                 within_decimal(&total)?;
                 total.write(out);
@@ -120,9 +136,9 @@ impl Sum {
         if self.count == 0 {
             return Ok(false);
         }
-        match self.total {
+        match self.total.exact() {
             Total::Real(total) if total.is_finite() => write_double(total / self.count as f64, out),
-            Total::Real(_) => return Err(SumError::Overflow),
+            Total::Real(_) | Total::Whole(_) => return Err(SumError::Overflow),
             Total::Exact(total) => {
                 let scale = average_scale(&self.ty, family, increment);
                 average(&total, self.count, scale, increment)

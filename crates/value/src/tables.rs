@@ -16,10 +16,11 @@ pub(crate) struct Table {
     ascii: &'static OnceLock<Ascii>,
 }
 
-/// The weights of ASCII characters, which most texts consist of: a length and as many bytes, or [`LONGER`].
-type Ascii = [(u8, [u8; 2]); 128];
+/// The weights of ASCII characters, which most texts consist of: a length and as many bytes, or [`LONGER`]. As long as there
+/// are bytes, so that none is out of bounds.
+type Ascii = [(u8, [u8; 2]); 256];
 
-/// Has more than one weight: found in the table.
+/// Has more than one weight, or is no ASCII character: found in the table.
 const LONGER: u8 = u8::MAX;
 
 static LATIN1_SWEDISH: &[u8; 256] = include_bytes!("../weights/latin1_swedish_ci.bin");
@@ -82,12 +83,26 @@ impl Table {
         let ascii = self.ascii();
         let mut at = 0;
         while at < text.len() && out.len() - start < enough {
-            if let Some((length @ 0..=2, weights)) = ascii.get(usize::from(text[at])) {
-                out.extend_from_slice(&weights[..usize::from(*length)]);
+            // a run of characters with one weight each, without a look at the buffer's room for each of them
+            let left = (enough - (out.len() - start)).div_ceil(2);
+            let rest = &text[at..];
+            let run = rest.iter().take(left);
+            let run = run.take_while(|b| ascii[usize::from(**b)].0 == 2).count();
+            if run > 0 {
+                let from = out.len();
+                out.resize(from + 2 * run, 0);
+                let (weights, _) = out[from..].as_chunks_mut::<2>();
+                for (weight, byte) in weights.iter_mut().zip(rest) {
+                    *weight = ascii[usize::from(*byte)].1;
+                }
+                at += run;
+                continue;
+            }
+            if ascii[usize::from(rest[0])].0 == 0 {
                 at += 1;
                 continue;
             }
-            let (weights, length) = self.first(&text[at..])?;
+            let (weights, length) = self.first(rest)?;
             out.extend_from_slice(weights.bytes());
             at += length;
         }
@@ -96,8 +111,8 @@ impl Table {
 
     fn ascii(self) -> &'static Ascii {
         self.ascii.get_or_init(|| {
-            let mut all = [(LONGER, [0; 2]); 128];
-            for (code, entry) in (0..).zip(&mut all) {
+            let mut all = [(LONGER, [0; 2]); 256];
+            for (code, entry) in (0..).zip(&mut all[..128]) {
                 let mut weights = CharacterWeights::default();
                 self.character(code, &mut weights);
                 match *weights.bytes() {
@@ -108,6 +123,14 @@ impl Table {
             }
             all
         })
+    }
+
+    /// The only weight of the character that begins with this byte, if it is an ASCII character with one weight.
+    pub(crate) fn single(self, byte: u8) -> Option<[u8; 2]> {
+        match self.ascii()[usize::from(byte)] {
+            (2, weight) => Some(weight),
+            _ => None,
+        }
     }
 
     /// The weights of the first character of a text that is not empty, and the character's length.
@@ -235,6 +258,29 @@ mod tests {
                     .expect("a character");
                 let (expected, length) = table.first(&[code]).expect("a character");
                 assert_eq!((&*weights, length), (expected.bytes(), 1));
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_ascii_weigh_what_their_characters_weigh() {
+        let text = "ab\u{1}-0\u{e9}Zz\u{df}x\u{1f600}\u{4e00}9 \u{ac00}end";
+        for table in [general_ci(), unicode_ci(), uca_0900_ai_ci()] {
+            let mut expected = Vec::new();
+            for character in text.chars() {
+                let (weights, _) = table
+                    .first(character.encode_utf8(&mut [0; 4]).as_bytes())
+                    .expect("a character");
+                expected.extend_from_slice(weights.bytes());
+            }
+            for enough in (0..=expected.len()).chain([usize::MAX]) {
+                let mut weights = vec![7];
+                table
+                    .append(text.as_bytes(), enough, &mut weights)
+                    .expect("a text");
+                let weights = &weights[1..];
+                assert!(expected.starts_with(weights), "{enough}");
+                assert!(weights.len() >= enough.min(expected.len()), "{enough}");
             }
         }
     }

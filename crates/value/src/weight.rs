@@ -205,6 +205,14 @@ fn by_table(table: Table, left: &[u8], right: &[u8], pad: &[u8]) -> Result<Order
     while same > 0 && (continues(left, same) || continues(right, same)) {
         same -= 1;
     }
+    // Mostly the first characters that differ decide, and have one weight each.
+    while let (Some(l), Some(r)) = (left.get(same), right.get(same)) {
+        match (table.single(*l), table.single(*r)) {
+            (Some(l), Some(r)) if l == r => same += 1,
+            (Some(l), Some(r)) => return Ok(l.cmp(&r)),
+            _ => break,
+        }
+    }
     let (mut left, mut right) = (
         Weighed::new(table, &left[same..]),
         Weighed::new(table, &right[same..]),

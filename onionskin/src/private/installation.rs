@@ -271,6 +271,8 @@ impl Installation {
             ));
             // in memory, too, whatever the temporary files' place
             options.push("--temptable-max-mmap=0".into());
+            // files of clients are read there
+            options.push("--local-infile=ON".into());
         }
         options
     }

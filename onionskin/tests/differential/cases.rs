@@ -1,5 +1,6 @@
 //! Random cases: tables, rows to begin with, then statements of all kinds in a session that changes its settings.
 
+use super::computed;
 use super::finishing;
 use super::queries;
 use super::random::Random;
@@ -66,6 +67,10 @@ impl Generator<'_> {
     }
 
     fn next(&mut self) {
+        // only a scratch engine can; without one, cases stay what they were
+        if std::env::var_os("ONIONSKIN_SCRATCH").is_some() && self.random.chance(12) {
+            return self.computed_write();
+        }
         match self.random.weighted(&[44, 14, 16, 5, 4, 5, 3, 10, 4]) {
             0 => self.query(),
             1 => self.insert(),
@@ -125,6 +130,14 @@ impl Generator<'_> {
             Some(statement) if narrowed => statement,
             _ => writes::update(self.random, self.tables, number),
         };
+        self.push(statement);
+        self.follow(20);
+    }
+
+    /// A change of rows that is computed from what they hold.
+    fn computed_write(&mut self) {
+        let number = self.table();
+        let statement = computed::change(self.random, self.tables, number);
         self.push(statement);
         self.follow(20);
     }

@@ -48,8 +48,33 @@ pub fn qualified(alias: &str, column: &str) -> String {
     }
 }
 
-/// A comparison of one column.
+/// A comparison of one column, or LIKE, with the capability and without.
 fn leaf(
+    random: &mut Random,
+    place: (usize, usize),
+    column: &Column,
+    name: &str,
+    out: &mut Vec<Piece>,
+) {
+    let mut aside = random.aside();
+    let at = out.len();
+    comparison(random, place, column, name, out);
+    let is_string = column.ty.is_text() || column.ty.is_string();
+    if !aside.chance(if is_string { 12 } else { 1 }) {
+        return;
+    }
+    out.truncate(at);
+    let not = if aside.chance(25) { " NOT" } else { "" };
+    let pattern = Literal::text(&pattern(&mut aside, column));
+    out.push(sql(&format!("{name}{not} LIKE ")));
+    out.push(Piece::Constant(pattern, place));
+    if aside.chance(15) {
+        out.push(sql(" ESCAPE '|'"));
+    }
+}
+
+/// A comparison of one column.
+fn comparison(
     random: &mut Random,
     place: (usize, usize),
     column: &Column,
@@ -61,15 +86,7 @@ fn leaf(
     let can_equal = heedless || column.can_equal();
     let can_order = heedless || column.can_order();
     let constant = |random: &mut Random| Piece::Constant(values::compared(random, column), place);
-    // without a capability, too: the proxy opens the rows
-    let can_like = column.ty.is_text() || column.ty.is_string() || random.chance(10);
-    let weights = [
-        10,
-        40 * usize::from(can_equal),
-        40 * usize::from(can_order),
-        8 * usize::from(can_like),
-    ];
-    match random.weighted(&weights) {
+    match random.weighted(&[10, 40 * usize::from(can_equal), 40 * usize::from(can_order)]) {
         0 => {
             let not = if random.chance(50) { " NOT" } else { "" };
             out.push(sql(&format!("{name} IS{not} NULL")));
@@ -104,15 +121,6 @@ fn leaf(
                 out.push(sql(")"));
             }
         },
-        3 => {
-            let not = if random.chance(25) { " NOT" } else { "" };
-            let pattern = Literal::text(&pattern(random, column));
-            out.push(sql(&format!("{name}{not} LIKE ")));
-            out.push(Piece::Constant(pattern, place));
-            if random.chance(15) {
-                out.push(sql(" ESCAPE '|'"));
-            }
-        }
         _ => match random.below(3) {
             0 => {
                 let not = if random.chance(20) { " NOT" } else { "" };

@@ -23,6 +23,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A stream of its own that begins here. This one goes on as if nothing had been drawn, so that cases of a seed stay what they were when
+    /// something is added to them.
+    pub fn aside(&self) -> Random {
+        Random::new(self.0, &[0x6173_6964_6500])
+    }
+
     /// Less than `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit.max(1) as u64) as usize

@@ -416,7 +416,7 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
         column.protection = Some(Protection {
             eq,
             range,
-            like: ty.is_text() && random.chance(15),
+            like: ty.is_text() && random.aside().chance(15),
             join: None,
         });
     }

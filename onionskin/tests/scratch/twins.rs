@@ -100,6 +100,7 @@ pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
     })
 }
 
+#[allow(dead_code)] // not every test compares in every way
 impl Twins {
     /// Runs a statement that must succeed on both.
     pub fn both(&mut self, sql: &str) {
@@ -121,6 +122,13 @@ impl Twins {
         let a = prepared(&mut self.plain, sql, parameters);
         let b = prepared(&mut self.protected, sql, parameters);
         self.judge(&format!("prepared: {sql} {parameters:?}"), a, b);
+    }
+
+    /// As prepared only: what a statement does, it does once.
+    pub fn compare_prepared(&mut self, sql: &str) {
+        let a = prepared(&mut self.plain, sql, &[]);
+        let b = prepared(&mut self.protected, sql, &[]);
+        self.judge(&format!("prepared: {sql}"), a, b);
     }
 
     pub fn compare_text(&mut self, sql: &str) {

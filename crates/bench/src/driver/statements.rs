@@ -2,8 +2,9 @@
 
 use rand::{Rng, RngExt};
 
-/// The workloads that both drivers know, by sysbench's names.
-pub const WORKLOADS: [&str; 8] = [
+/// The workloads that both drivers know, by sysbench's names, and two of ours: over the rows of a range that
+/// `oltp_read_only` reads as they are, what the proxy finishes, and what its scratch engine does.
+pub const WORKLOADS: [&str; 10] = [
     "oltp_point_select",
     "oltp_read_only",
     "oltp_read_write",
@@ -12,7 +13,23 @@ pub const WORKLOADS: [&str; 8] = [
     "oltp_update_index",
     "oltp_update_non_index",
     "oltp_delete",
+    FINISH,
+    SCRATCH,
 ];
+
+/// Different texts, sorted.
+pub const FINISH: &str = "tier_finish";
+/// Functions and arithmetic of protected columns.
+pub const SCRATCH: &str = "tier_scratch";
+
+/// The select list of a workload of ours, and what stands behind the range.
+pub fn own_select(workload: &str) -> Option<(&'static str, &'static str)> {
+    match workload {
+        FINISH => Some(("DISTINCT c", " ORDER BY c")),
+        SCRATCH => Some(("id, UPPER(c), k % 7", "")),
+        _ => None,
+    }
+}
 
 /// A statement with its parameters.
 pub type Statement = (String, Vec<mysql::Value>);
@@ -138,6 +155,9 @@ impl Table {
     /// One iteration of a workload, and whether it is a transaction of several statements. `None`: unknown.
     pub fn iteration(&self, workload: &str, rng: &mut impl Rng) -> Option<(Vec<Statement>, bool)> {
         let single = |statement| Some((vec![statement], false));
+        if let Some((select, tail)) = own_select(workload) {
+            return single(self.range(select, tail, rng));
+        }
         match workload {
             "oltp_point_select" => single(self.point(rng)),
             "oltp_update_index" => single(self.update_index(rng)),

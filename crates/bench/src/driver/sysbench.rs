@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Load, Loaded};
+use super::{Load, Loaded, statements::own_select};
 use crate::{
     error::BenchError,
     machine::version_of,
@@ -59,8 +59,15 @@ impl Sysbench {
             events => (0.0, events),
         };
         let (seconds, events) = (format!("--time={seconds}"), format!("--events={events}"));
+        let script = own_select(&load.workload)
+            .map(|select| Temporary::write("lua", &script(select)))
+            .transpose()?;
+        let mut named = load.clone();
+        if let Some(script) = &script {
+            named.workload = script.0.display().to_string();
+        }
         let options = options(
-            load,
+            &named,
             &[
                 &seconds,
                 &events,
@@ -81,7 +88,8 @@ impl Sysbench {
                 process::last_lines(&text, 4)
             ),
         })?;
-        loaded.command = format!("sysbench {} run", options.join(" "));
+        let words = options[1..].join(" ");
+        loaded.command = format!("sysbench {} {words} run", load.workload);
         Ok(loaded)
     }
 
@@ -94,7 +102,7 @@ impl Sysbench {
         limit: Duration,
     ) -> Result<String, BenchError> {
         // Arguments can be read by everybody on the machine.
-        let secret = Secret::write(&address.password)?;
+        let secret = Temporary::write("cnf", &format!("mysql-password={}\n", address.password))?;
         let mut call = Command::new(&self.program);
         call.arg(format!("--config-file={}", secret.0.display()))
             .args(options)
@@ -123,13 +131,27 @@ impl Sysbench {
     }
 }
 
-/// A file with the password, for us alone, removed after the call.
-struct Secret(PathBuf);
+/// A script of sysbench's for a workload of ours: a hundred rows by their ids.
+fn script((select, tail): (&str, &str)) -> String {
+    format!(
+        "require('oltp_common')\n\
+         function prepare_statements() end\n\
+         function event()\n\
+         local first = sysbench.rand.default(1, sysbench.opt.table_size)\n\
+         con:query(string.format([[SELECT {} FROM sbtest%u WHERE id BETWEEN %u AND %u{tail}]],\n\
+         sysbench.rand.uniform(1, sysbench.opt.tables), first, first + 99))\n\
+         end\n",
+        select.replace('%', "%%")
+    )
+}
 
-impl Secret {
-    fn write(password: &str) -> Result<Self, BenchError> {
+/// A file for us alone, the password's for one, removed after the call.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn write(kind: &str, text: &str) -> Result<Self, BenchError> {
         let path = std::env::temp_dir().join(format!(
-            "osb-{}-{:016x}",
+            "osb-{}-{:016x}.{kind}",
             std::process::id(),
             rand::random::<u64>()
         ));
@@ -140,14 +162,14 @@ impl Secret {
             .mode(0o600)
             .open(&path)
             .map_err(at)?;
-        let secret = Self(path);
-        writeln!(file, "mysql-password={password}")
-            .map_err(BenchError::system(secret.0.display().to_string()))?;
-        Ok(secret)
+        let written = Self(path);
+        file.write_all(text.as_bytes())
+            .map_err(BenchError::system(written.0.display().to_string()))?;
+        Ok(written)
     }
 }
 
-impl Drop for Secret {
+impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -266,6 +288,16 @@ Latency (ms):
          95th percentile:                        1.89
          sum:                                 3996.02
 ";
+
+    #[test]
+    fn workloads_of_ours_are_scripts() {
+        let select = own_select("tier_scratch").expect("one of ours");
+        let script = script(select);
+        // a percent sign stands for itself behind Lua's formatting
+        let line = "[[SELECT id, UPPER(c), k %% 7 FROM sbtest%u WHERE id BETWEEN %u AND %u]]";
+        assert!(script.contains(line), "{script}");
+        assert!(own_select("oltp_read_only").is_none());
+    }
 
     #[test]
     fn a_report_is_read() {

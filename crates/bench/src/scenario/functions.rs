@@ -65,7 +65,7 @@ impl<'a> Functions<'a> {
                 unavailable = refused(&server, mode)?;
             }
             let (relay, address) = match unavailable {
-                None => relay(setting, variant, server.address(), &database)?,
+                None => relay(setting, variant, server.address(), &database, None)?,
                 Some(_) => (None, server.address().clone()),
             };
             sides.push(Side {

@@ -3,7 +3,7 @@
 //! Variants with the same server settings share a server; others run side by side and are loaded in turns. Every
 //! variant has a database of its own, filled anew in every round.
 
-use std::{collections::BTreeMap, thread, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, thread, time::Duration};
 
 use super::{
     Setting, Watch,
@@ -17,7 +17,7 @@ use crate::{
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
     proof,
-    relay::Relay,
+    relay::{Relay, SCRATCH_USER},
     report::{Proof, ServerInfo},
     server::{Address, Configuration, Private, Server},
 };
@@ -29,6 +29,8 @@ pub struct LoadExperiment<'a> {
     extent: &'a Extent,
     places: Vec<Place>,
     variants: Vec<Side>,
+    /// The scratch engine of the relays that have one.
+    engine: Option<Private>,
     groups: Vec<Cell>,
     info: Option<ServerInfo>,
 }
@@ -73,6 +75,7 @@ impl<'a> LoadExperiment<'a> {
             extent,
             places: Vec::new(),
             variants: Vec::new(),
+            engine: None,
             groups: groups(extent),
             info: None,
         };
@@ -121,12 +124,45 @@ impl<'a> LoadExperiment<'a> {
         if side.unavailable.is_none() {
             side.place = self.place(&side.spec)?;
             let server = self.places[side.place].server.address().clone();
-            let (relay, address) = relay(self.setting, &side.spec, &server, &side.database)?;
+            let scratch = match side.spec.scratch {
+                true => self.engine()?,
+                false => None,
+            };
+            let (setting, scratch) = (self.setting, scratch.as_deref());
+            let (relay, address) = relay(setting, &side.spec, &server, &side.database, scratch)?;
             side.relay = relay;
             side.address = Some(peer.unwrap_or(address));
         }
         self.variants.push(side);
         Ok(())
+    }
+
+    /// The socket of the scratch engine, a private server; none where no server program is installed.
+    fn engine(&mut self) -> Result<Option<PathBuf>, BenchError> {
+        let Setting {
+            workshop, family, ..
+        } = *self.setting;
+        if workshop.program(family).is_none() {
+            return Ok(None);
+        }
+        let engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => {
+                let account = format!("'{SCRATCH_USER}'@'localhost'");
+                let setup = [
+                    format!("CREATE USER {account}"),
+                    format!("GRANT ALL PRIVILEGES ON *.* TO {account}"),
+                ];
+                let configuration = Configuration {
+                    setup: setup.into(),
+                    ..Configuration::default()
+                };
+                Private::start(workshop, family, &configuration)?
+            }
+        };
+        let socket = engine.socket();
+        self.engine = Some(engine);
+        Ok(Some(socket))
     }
 
     /// The server for a variant; started if there is none with its settings.

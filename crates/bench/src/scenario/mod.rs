@@ -82,13 +82,14 @@ fn relay(
     variant: &VariantSpec,
     server: &Address,
     database: &str,
+    scratch: Option<&std::path::Path>,
 ) -> Result<(Option<Relay>, Address), BenchError> {
     let relay = match variant.path {
         Path::Direct | Path::Peer => return Ok((None, server.clone())),
         Path::Haproxy => Relay::haproxy(setting.workshop, server)?,
         Path::Onionskin => {
             let protect = variant.protect.as_deref().map(|lines| (database, lines));
-            Relay::onionskin(setting.workshop, server, protect)?
+            Relay::onionskin(setting.workshop, server, protect, scratch)?
         }
     };
     let address = server.through(relay.port());

@@ -211,6 +211,41 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// The list behind RETURNING, among these tokens: the new or deleted rows' columns.
+    pub(crate) fn returned(
+        &mut self,
+        list: &[SelectItem],
+        tokens: Range<usize>,
+        scope: &Scope,
+    ) -> Planned<Vec<ResultItem>> {
+        let parts = self.split_commas(tokens);
+        if parts.len() != list.len() {
+            return refuse(&errors::NOT_UNDERSTOOD, "RETURNING");
+        }
+        let mut given = Given {
+            names: Some(Vec::new()),
+            ..Given::default()
+        };
+        for (item, tokens) in list.iter().zip(&parts) {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.judge(alias)?;
+            }
+            let shape = Shape::Rows;
+            self.item(
+                item,
+                tokens,
+                scope,
+                Mode::Top,
+                false,
+                &[],
+                false,
+                shape,
+                &mut given,
+            )?;
+        }
+        Ok(given.items)
+    }
+
     /// The columns of `*` over these sources.
     pub(super) fn wildcard(
         &mut self,

@@ -8,7 +8,8 @@
 //! table twice in one statement.
 //!
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
-//! the functions that return the same on another server.
+//! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
+//! finds what would come out of the seal on that way.
 //!
 //! # What is read
 //!
@@ -24,9 +25,12 @@
 
 mod constants;
 mod functions;
+mod handed;
+mod load;
 mod pushable;
 mod reads;
 mod walk;
+mod write;
 
 use std::sync::Arc;
 
@@ -41,6 +45,10 @@ use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use self::walk::walk;
 
 pub use self::constants::Computed;
+pub use self::load::Load;
+pub(crate) use self::load::load;
+pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
+pub(crate) use self::write::{delete, insert, update};
 
 /// A statement for the scratch engine, and the tables that it needs there.
 #[derive(Clone, Debug)]
@@ -95,6 +103,8 @@ pub struct ScratchRead {
     pub conditions: Vec<Text>,
     /// The clause behind it that locks the rows, or nothing.
     pub lock: &'static str,
+    /// Of a table that is written to: the physical columns of its primary key, quoted, which are the last of the result.
+    pub key: Vec<String>,
 }
 
 /// A column of a temporary table.
@@ -160,7 +170,10 @@ pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> 
         // it makes a copy of the part, which opens the temporary table once more
         return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
     }
-    let (reads, renamed) = reads::reads(planner, found.references, lock)?;
+    let (reads, renamed) = {
+        let all = 0..planner.tokens.len();
+        reads::reads(planner, found.references, all, lock)?
+    };
     let sql = planner.sql();
     let counts_all = planner
         .tokens

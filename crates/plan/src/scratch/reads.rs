@@ -1,8 +1,9 @@
 //! The statements that fetch what the scratch engine needs.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use onionskin_schema::{KeyRole, Table};
+use onionskin_schema::{Column, KeyRole, Table};
 
 use super::walk::Reference;
 use super::{Carried, Renamed, ScratchColumn, ScratchRead};
@@ -46,14 +47,13 @@ struct Named {
 }
 
 impl Named {
-    fn of(planner: &Planner<'_>) -> Self {
-        let words = planner
-            .tokens
+    fn of(planner: &Planner<'_>, tokens: Range<usize>) -> Self {
+        let words = planner.tokens[tokens.clone()]
             .iter()
             .filter_map(|t| planner.name_of(t))
             .map(|n| n.to_lowercase())
             .collect::<HashSet<_>>();
-        let stars = (0..planner.tokens.len()).any(|at| is_wildcard(planner, at));
+        let stars = tokens.clone().any(|at| is_wildcard(planner, at));
         Named {
             all: stars || words.contains("natural"),
             words,
@@ -107,9 +107,14 @@ fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
 /// In which form a column is asked for, and its text; `None` for types whose values cannot be carried exactly.
 fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
     let column = &table.columns[index];
-    if let Some(sealed) = column.enc_name() {
-        return Some((Carried::Sealed, quoted(sealed)));
+    match column.enc_name() {
+        Some(sealed) => Some((Carried::Sealed, quoted(sealed))),
+        None => in_the_clear(column),
     }
+}
+
+/// The same for a column that holds its values in the clear: a plain one, or any in a temporary table of the scratch engine.
+pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
     let name = quoted(&column.name);
     let text = column.type_text.to_ascii_lowercase();
     let word: &str = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
@@ -132,13 +137,14 @@ fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
     })
 }
 
-/// A read for each reference; references behind the first to the same table are renamed.
+/// A read for each reference, of the columns that are named among `tokens`; references behind the first to the same table are renamed.
 pub(super) fn reads(
     planner: &mut Planner<'_>,
     found: Vec<Reference>,
+    tokens: Range<usize>,
     lock: &'static str,
 ) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
-    let named = Named::of(planner);
+    let named = Named::of(planner, tokens);
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     let mut reads = Vec::new();
     let mut renamed = Vec::new();
@@ -220,6 +226,7 @@ pub(super) fn reads(
             text: text.finish(),
             conditions: reference.conditions,
             lock: if reference.outermost { lock } else { "" },
+            key: Vec::new(),
         });
     }
     Ok((reads, renamed))

@@ -65,8 +65,44 @@ struct Walk<'w, 'a> {
 
 /// Finds the references to tables in a query; `locks`: it locks the rows that it reads.
 pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Planned<Found> {
+    through(planner, query, locks, |_| Ok(()))
+}
+
+/// The same in a statement that changes tables: those of its own list come first, then those of its subqueries. The
+/// condition may narrow the former.
+pub(super) fn walk_change(
+    planner: &mut Planner<'_>,
+    statement: &impl Visit,
+    tables: &[TableWithJoins],
+    condition: Option<&Expr>,
+) -> Planned<Found> {
+    let mut own = 0;
+    let mut found = through(planner, statement, false, |walk| {
+        for item in tables {
+            walk.item(item, false)?;
+        }
+        own = walk.found.len();
+        match condition {
+            Some(condition) => {
+                let place = walk.planner.where_tokens();
+                walk.conditions(condition, place, 0);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    })?;
+    found.own = own;
+    Ok(found)
+}
+
+fn through(
+    planner: &mut Planner<'_>,
+    statement: &impl Visit,
+    locks: bool,
+    first: impl FnOnce(&mut Walk) -> Planned<()>,
+) -> Planned<Found> {
     let mut names = Names::default();
-    let _ = query.visit(&mut names);
+    let _ = statement.visit(&mut names);
     let opens: HashSet<String> = names
         .reads
         .iter()
@@ -88,7 +124,8 @@ pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Pla
         opaque: false,
         in_names: HashSet::new(),
     };
-    if let ControlFlow::Break(refusal) = query.visit(&mut walk) {
+    first(&mut walk)?;
+    if let ControlFlow::Break(refusal) = statement.visit(&mut walk) {
         return Err(refusal);
     }
     if walk.factors != walk.found.len() + walk.of_named {
@@ -97,6 +134,7 @@ pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Pla
     Ok(Found {
         references: walk.found,
         repeats: walk.repeats,
+        own: 0,
     })
 }
 
@@ -105,6 +143,8 @@ pub(super) struct Found {
     pub references: Vec<Reference>,
     /// A common table expression that reads base tables is referred to more than once.
     pub repeats: bool,
+    /// How many of the references, the first, stand in the list of tables of a statement that changes them.
+    pub own: usize,
 }
 
 /// The names of all common table expressions, and of the tables that each reads.
@@ -190,7 +230,7 @@ impl Visitor for Walk<'_, '_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
         flow(match expr {
-            Expr::Function(function) => called(function),
+            Expr::Function(function) => is_call_allowed(function),
             Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
             _ => Ok(()),
         })
@@ -221,7 +261,7 @@ impl Visitor for Written {
     }
 }
 
-fn called(function: &Function) -> Planned<()> {
+pub(super) fn is_call_allowed(function: &Function) -> Planned<()> {
     let name = Planner::function_name(function);
     if name == "last_insert_id" {
         // with an argument it sets what later calls return
@@ -290,11 +330,17 @@ impl Walk<'_, '_> {
         let start = self.planner.token_at(offset)?;
         let clauses = self.planner.clauses(start)?;
         let place = clauses.behind(clauses.filter);
+        self.conditions(condition, place, first);
+        Ok(())
+    }
+
+    /// Gives the conditions that stand alone beside AND to the references that they are about, of those from `first` on.
+    fn conditions(&mut self, condition: &Expr, place: Range<usize>, first: usize) {
         if self.planner.reads_otherwise(place.clone()) {
-            return Ok(());
+            return;
         }
         let Ok(conjuncts) = self.planner.conjuncts(condition, place) else {
-            return Ok(());
+            return;
         };
         let (tokens, sql) = (&self.planner.tokens, self.planner.sql());
         let merges = |t: &Token| t.is_word(sql, "using") || t.is_word(sql, "natural");
@@ -309,7 +355,6 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// A condition for the server, if it is about this reference alone and the server can decide it.

@@ -197,6 +197,11 @@ fn decide<'a>(
     if starts("grant") || starts("revoke") {
         return grants::grant(request, tokens, near);
     }
+    if starts("load") {
+        let mut planner = Planner::new(request, tokens, near)?;
+        let action = crate::scratch::load(&mut planner)?;
+        return Ok((action, Some(planner)));
+    }
     if relayed_by_table_name(&words) && only_names(sql, &tokens) {
         return Ok((Action::Relay, None));
     }

@@ -2,10 +2,11 @@
 //!
 //! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Query, SelectItem, SetExpr, Statement, Visit, Visitor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -32,7 +33,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
     blank_index_hints(planner);
-    let statement = parse(&planner.parse_text)?;
+    let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return refuse(&errors::VIEW, "writing beside one");
     }
@@ -57,14 +58,49 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     }
 }
 
-/// Plans a query for the scratch engine. `None`: it is no query.
+/// Plans a statement for the scratch engine. `None`: it is none that could run there.
 pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
-    match parse(&planner.parse_text)? {
+    blank_modifiers(planner);
+    let statement = parse(&with_joins(planner))?;
+    if !matches!(statement, Statement::Query(_)) && has_string_alias(&statement) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a string as an alias");
+    }
+    match statement {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
+        Statement::Insert(insert) => crate::scratch::insert(planner, &insert),
+        Statement::Update(update) => crate::scratch::update(planner, &update).map(Some),
+        Statement::Delete(delete) => crate::scratch::delete(planner, &delete).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Whether a column of a query is named by a string. What is made from a protected column is followed by names, and the parser
+/// does not see these.
+fn has_string_alias(statement: &Statement) -> bool {
+    struct Strings;
+    impl Visitor for Strings {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            match of_body(&query.body) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    // a query within has a visit of its own
+    fn of_body(body: &SetExpr) -> bool {
+        match body {
+            SetExpr::SetOperation { left, right, .. } => of_body(left) || of_body(right),
+            SetExpr::Select(select) => select.projection.iter().any(|item| {
+                matches!(item, SelectItem::ExprWithAlias { alias, .. }
+                    if matches!(alias.quote_style, Some('\'' | '"')))
+            }),
+            _ => false,
+        }
+    }
+    statement.visit(&mut Strings).is_break()
 }
 
 /// The parser takes `IGNORE` in `UPDATE IGNORE t` for a table and `t` for its alias.
@@ -85,6 +121,46 @@ fn blank_modifiers(planner: &mut Planner) {
         let blank = " ".repeat(range.len());
         planner.parse_text.replace_range(range, &blank);
     }
+}
+
+/// The text for the parser with JOIN in the place of the commas between the tables of an `UPDATE`, which it does not know there.
+/// Where that makes the text longer, places in it are counted anew.
+fn with_joins(planner: &mut Planner) -> String {
+    const JOIN: &str = " JOIN ";
+    let text = planner.parse_text.clone();
+    let (sql, tokens) = (planner.sql(), &planner.tokens);
+    if !tokens.first().is_some_and(|t| t.is_word(sql, "update")) || !text.is_ascii() {
+        return text;
+    }
+    let mut depth = 0usize;
+    let mut commas = Vec::new();
+    for token in tokens {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0 && token.is_word(sql, "set") {
+            break;
+        } else if depth == 0 && token.is(b',') {
+            commas.push(token.start);
+        }
+    }
+    if commas.is_empty() {
+        return text;
+    }
+    let mut joined = String::with_capacity(text.len() + commas.len() * JOIN.len());
+    let mut offsets = Vec::with_capacity(text.len());
+    for (at, character) in text.char_indices() {
+        if commas.contains(&at) {
+            joined.push_str(JOIN);
+            offsets.extend([at; JOIN.len()]);
+        } else {
+            joined.push(character);
+            offsets.push(at);
+        }
+    }
+    planner.count_from(offsets);
+    joined
 }
 
 /// What the parser does not know and what means nothing to tier 3, which only looks for names: `a MOD b`, and units of two
@@ -257,6 +333,9 @@ pub(super) fn explained<'a>(
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
         Action::Scratch(scratch) => text.extend(scratch.explained()),
+        Action::ScratchWrite(write) if !write.scratch.reads.is_empty() => {
+            text.extend(write.scratch.explained());
+        }
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))

@@ -21,7 +21,7 @@ impl Planner<'_> {
             order_by,
             limit,
         } = delete;
-        if returning.is_some() || output.is_some() || using.is_some() {
+        if output.is_some() || using.is_some() {
             return refuse(&errors::NOT_UNDERSTOOD, "a clause of DELETE");
         }
         for name in tables {
@@ -48,12 +48,25 @@ impl Planner<'_> {
         {
             return refuse(&errors::NOT_UNDERSTOOD, "LIMIT");
         }
+        let result = match returning {
+            None => None,
+            Some(list) => {
+                let tokens = self.returning_tokens()?;
+                Some(self.returned(list, tokens, &scope)?)
+            }
+        };
         if let Some((filter, texts)) = filter {
+            if result.is_some() {
+                return refuse(
+                    &errors::CANDIDATES,
+                    "RETURNING of rows that the proxy picks",
+                );
+            }
             return self.row_delete(list, tables, &scope, filter, texts);
         }
         Ok(Action::Server {
             text: self.assemble()?,
-            result: None,
+            result,
         })
     }
 

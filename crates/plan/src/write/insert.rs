@@ -48,7 +48,6 @@ impl Planner<'_> {
             || partitioned.is_some()
             || !after_columns.is_empty()
             || *has_table_keyword
-            || returning.is_some()
             || output.is_some()
             || settings.is_some()
             || format_clause.is_some()
@@ -87,8 +86,11 @@ impl Planner<'_> {
                 self.judge_name(column)?;
             }
             self.query(query, None, Mode::Nested)?;
-            if on.is_some() {
-                return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
+            if on.is_some() || returning.is_some() {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "ON DUPLICATE KEY UPDATE, or RETURNING",
+                );
             }
             return Ok(Action::Server {
                 text: self.assemble()?,
@@ -139,6 +141,19 @@ impl Planner<'_> {
                 }
             }
         }
+        let result = match returning {
+            None => None,
+            Some(_) if on.is_some() => {
+                return refuse(
+                    &errors::NOT_UNDERSTOOD,
+                    "RETURNING behind ON DUPLICATE KEY UPDATE",
+                );
+            }
+            Some(list) => {
+                let tokens = self.returning_tokens()?;
+                Some(self.returned(list, tokens, &scope)?)
+            }
+        };
         match on {
             None if *replace_into => {
                 // the whole row counts
@@ -163,7 +178,7 @@ impl Planner<'_> {
         }
         Ok(Action::Server {
             text: self.assemble()?,
-            result: None,
+            result,
         })
     }
 

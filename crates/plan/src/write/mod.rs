@@ -137,7 +137,7 @@ impl Planner<'_> {
                 depth = depth.saturating_sub(1);
             } else if depth == 0
                 && (t.is(b';')
-                    || ["where", "order", "limit", "on", "as"]
+                    || ["where", "order", "limit", "on", "as", "returning"]
                         .iter()
                         .any(|w| t.is_word(sql, w)))
             {
@@ -162,8 +162,23 @@ impl Planner<'_> {
         }
     }
 
+    /// The tokens behind the statement's own RETURNING.
+    pub(super) fn returning_tokens(&self) -> Planned<Range<usize>> {
+        let sql = self.sql();
+        let end = self.tokens.iter().rposition(|t| !t.is(b';'));
+        let end = end.map_or(0, |i| i + 1);
+        let at = self
+            .tokens
+            .iter()
+            .rposition(|t| t.is_word(sql, "returning"));
+        match at {
+            Some(at) if at + 1 < end => Ok(at + 1..end),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "RETURNING"),
+        }
+    }
+
     /// The tokens of the statement's own WHERE.
-    fn where_tokens(&self) -> Range<usize> {
+    pub(crate) fn where_tokens(&self) -> Range<usize> {
         let sql = self.sql();
         let mut depth = 0usize;
         let mut from = None;
@@ -175,7 +190,11 @@ impl Planner<'_> {
             } else if depth > 0 {
                 continue;
             } else if let Some(from) = from {
-                if t.is(b';') || ["order", "limit"].iter().any(|w| t.is_word(sql, w)) {
+                if t.is(b';')
+                    || ["order", "limit", "returning"]
+                        .iter()
+                        .any(|w| t.is_word(sql, w))
+                {
                     return from..i;
                 }
             } else if t.is_word(sql, "where") {
@@ -218,7 +237,7 @@ impl Planner<'_> {
     }
 
     /// The physical columns of the primary key, by which rows are found again.
-    fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
+    pub(crate) fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
         let mut key = Vec::new();
         for column in table.primary_key() {
             key.push(match &column.protection {
@@ -279,6 +298,6 @@ fn in_parentheses(cells: &[(String, Text)]) -> Text {
     out.finish()
 }
 
-fn is_default(e: &Expr) -> bool {
+pub(crate) fn is_default(e: &Expr) -> bool {
     matches!(e, Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
 }

@@ -1,6 +1,7 @@
 //! Rows that are kept, in one buffer with one bound.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use onionskin_plan::errors;
 use onionskin_value::{SqlType, WeightError, weight};
@@ -118,23 +119,61 @@ pub(super) fn distinct(
     columns: &[usize],
     types: &[Option<SqlType>],
 ) -> Outcome<()> {
-    let mut seen: HashSet<Vec<u8>, ahash::RandomState> = HashSet::default();
+    let mut seen = SeenKeys::default();
     let mut kept = Vec::new();
     for &row in order.iter() {
-        let mut key = Vec::new();
         for &column in columns {
             let cell = arena.cell(row as usize, column);
-            put_key(&mut key, types[column].as_ref(), cell)
+            put_key(&mut seen.bytes, types[column].as_ref(), cell)
                 .map_err(|e| Failure::refused(&errors::VALUE, e.to_string()))?;
         }
-        let size = key.len() + 48;
-        if seen.insert(key) {
-            arena.charge(size)?;
+        if let Some(length) = seen.end_key() {
+            arena.charge(length + 48)?;
             kept.push(row);
         }
     }
     *order = kept;
     Ok(())
+}
+
+/// A set of keys that lie one behind the other in one buffer, so that a key costs no allocation of its own.
+#[derive(Default)]
+struct SeenKeys {
+    bytes: Vec<u8>,
+    /// Where each key ends; the first begins at 0.
+    ends: Vec<usize>,
+    hash: ahash::RandomState,
+    /// The last key with a hash.
+    last: HashMap<u64, usize, ahash::RandomState>,
+    /// For each key the one before it with the same hash.
+    before: Vec<Option<usize>>,
+}
+
+impl SeenKeys {
+    /// Takes what was appended to `bytes` for a key. Its length if it is new; else it is dropped.
+    fn end_key(&mut self) -> Option<usize> {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let key = &self.bytes[start..];
+        let length = key.len();
+        let place = self.last.entry(self.hash.hash_one(key));
+        let before = match &place {
+            Entry::Occupied(found) => Some(*found.get()),
+            Entry::Vacant(_) => None,
+        };
+        let mut other = before;
+        while let Some(number) = other {
+            let from = number.checked_sub(1).map_or(0, |n| self.ends[n]);
+            if self.bytes[from..self.ends[number]] == *key {
+                self.bytes.truncate(start);
+                return None;
+            }
+            other = self.before[number];
+        }
+        place.insert_entry(self.ends.len());
+        self.before.push(before);
+        self.ends.push(self.bytes.len());
+        Some(length)
+    }
 }
 
 #[cfg(test)]
@@ -190,6 +229,34 @@ mod tests {
         let mut order = vec![4, 2, 1];
         distinct(&mut a, &mut order, &[0], &types).unwrap();
         assert_eq!(order, [4, 2]);
+    }
+
+    #[test]
+    fn keys_with_one_hash_are_told_apart() {
+        let mut seen = SeenKeys::default();
+        for (key, new) in [
+            ("a", true),
+            ("a", false),
+            ("", true),
+            ("", false),
+            ("ab", true),
+        ] {
+            seen.bytes.extend_from_slice(key.as_bytes());
+            assert_eq!(seen.end_key().is_some(), new, "{key}");
+        }
+        assert_eq!((&*seen.ends, &*seen.bytes), (&[1, 1, 3][..], &b"aab"[..]));
+        // three keys, as if they had one hash
+        let mut seen = SeenKeys::default();
+        for (number, key) in [b"one", b"two", b"six"].iter().enumerate() {
+            seen.bytes.extend_from_slice(*key);
+            seen.ends.push(seen.bytes.len());
+            seen.before.push(number.checked_sub(1));
+        }
+        for (key, new) in [(b"one", false), (b"six", false), (b"ten", true)] {
+            seen.last.insert(seen.hash.hash_one(key.as_slice()), 2);
+            seen.bytes.extend_from_slice(key);
+            assert_eq!(seen.end_key().is_some(), new);
+        }
     }
 
     #[test]

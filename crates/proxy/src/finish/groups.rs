@@ -227,6 +227,8 @@ pub(super) struct Grouping<'p> {
     calls: &'p [AggregateCall],
     types: &'p [Option<SqlType>],
     index: HashMap<Vec<u8>, usize, ahash::RandomState>,
+    /// The key of the row that is being added.
+    key: Vec<u8>,
     pub groups: Vec<Group>,
 }
 
@@ -241,6 +243,7 @@ impl<'p> Grouping<'p> {
             calls,
             types,
             index: HashMap::default(),
+            key: Vec::new(),
             groups: Vec::new(),
         }
     }
@@ -258,20 +261,18 @@ impl<'p> Grouping<'p> {
     /// Adds the arena's last row, which stays there if it is the first of its group.
     pub fn add(&mut self, arena: &mut Arena) -> Outcome<()> {
         let row = arena.rows() - 1;
-        let mut key = Vec::new();
+        let key = &mut self.key;
+        key.clear();
         for &column in self.keys.unwrap_or_default() {
-            put_key(
-                &mut key,
-                self.types[column].as_ref(),
-                arena.cell(row, column),
-            )
-            .map_err(|e| Failure::refused(&errors::VALUE, e.to_string()))?;
+            put_key(key, self.types[column].as_ref(), arena.cell(row, column))
+                .map_err(|e| Failure::refused(&errors::VALUE, e.to_string()))?;
         }
         let mut kept = 0;
-        let (group, first) = match self.index.get(&key) {
+        let (group, first) = match self.index.get(key.as_slice()) {
             Some(group) => (*group, false),
             None => {
                 kept += key.len() + 64 + self.calls.len() * size_of::<Running>();
+                let key = key.clone();
                 let group = self.begin()?;
                 self.index.insert(key, group);
                 (group, true)

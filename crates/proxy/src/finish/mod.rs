@@ -12,8 +12,6 @@ mod definitions;
 mod groups;
 mod sorting;
 
-use std::sync::Arc;
-
 use onionskin_plan::{Action, Finish, Groups, Limit, Output, Source, errors};
 use onionskin_value::SqlType;
 use onionskin_wire::messages::Command;
@@ -221,10 +219,9 @@ impl Session {
         let step = self.server.step()?;
         match step {
             Step::Row => {
-                let shared = Arc::clone(&self.shared);
                 opener.cells(
                     self.server.connection.last_payload(),
-                    &shared.config.keys,
+                    &self.shared.config.keys,
                     |_, cell| arena.push(cell),
                 )?;
                 Ok(Next::Row)

@@ -150,6 +150,20 @@ impl Opener {
         }
     }
 
+    /// Opens the rows of a result with these columns.
+    pub fn of_items(
+        prepared: &Prepared,
+        items: impl Iterator<Item = ResultItem>,
+        types: Vec<ParamType>,
+        binary: bool,
+    ) -> Opener {
+        let columns = items.map(|item| {
+            let (index, from) = item.open?;
+            Some(OpenColumn::new(prepared, index, &item, from))
+        });
+        Opener::new(columns.collect(), types, binary)
+    }
+
     /// Opens sealed cells of these columns of the plan, without a result of the server's.
     pub fn of_sealed(prepared: &Prepared, columns: impl Iterator<Item = usize>) -> Opener {
         let item = ResultItem::plain();

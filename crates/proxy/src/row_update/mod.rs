@@ -21,6 +21,7 @@ use onionskin_value::Family;
 pub(crate) use self::key::{key_kind, key_literal};
 pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
+pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
@@ -379,7 +380,7 @@ pub(crate) fn matched_rows(info: &[u8]) -> Option<u64> {
 }
 
 /// The affected rows that are not only found: `Rows matched: 1  Changed: 0  Warnings: 0`.
-fn changed_rows(done: &Done) -> u64 {
+pub(crate) fn changed_rows(done: &Done) -> u64 {
     let words = String::from_utf8_lossy(&done.info);
     let mut words = words.split_whitespace().skip_while(|w| *w != "Changed:");
     words

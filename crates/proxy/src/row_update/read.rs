@@ -239,7 +239,7 @@ impl Session {
         let mut scratch = Vec::new();
         let input = match operand {
             Source::Literal { index, negative } => {
-                values.input(index, negative, &self.state, &mut scratch, &used.path())?
+                values.input(index, negative, &self.state, &mut scratch, used)?
             }
             Source::Null => return Ok(None),
             Source::Bool(b) => onionskin_value::Input::Bool(b),

@@ -153,7 +153,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
 }
 
 /// A protected column's physical columns, and what they hold.
-fn physical_columns(used: &ColumnUse) -> impl Iterator<Item = (&str, Purpose)> {
+pub(crate) fn physical_columns(used: &ColumnUse) -> impl Iterator<Item = (&str, Purpose)> {
     let column = used.column();
     std::iter::once((used.sealed(), Purpose::Seal))
         .chain(column.eq_name().map(|n| (n, Purpose::StoreEquality)))

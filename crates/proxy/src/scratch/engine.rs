@@ -37,7 +37,6 @@ const UNUSED: Capabilities = Capabilities::SSL
     .union(Capabilities::CONNECT_WITH_DB)
     .union(Capabilities::CONNECT_ATTRS)
     .union(Capabilities::SESSION_TRACK)
-    .union(Capabilities::LOCAL_FILES)
     .union(Capabilities::IGNORE_SPACE)
     .union(Capabilities::INTERACTIVE)
     .union(Capabilities::MULTI_STATEMENTS)
@@ -240,6 +239,14 @@ impl Engine {
             self.put(self.loading.clone().as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Goes back to the settings under which rows are loaded, and read again: all of them.
+    pub(super) fn load_again(&mut self) -> Outcome<()> {
+        self.put(self.loading.clone().as_bytes())?;
+        self.put(
+            b"SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1",
+        )
     }
 
     /// Back to the state in which tables are loaded; the tables go.

@@ -12,13 +12,16 @@
 //! | `settings` | what of the client's session it must share |
 //! | `tables` | temporary tables, rows as literals |
 //! | `result` | the result on its way to the client |
+//! | `write` | what statements that change tables have made of the rows |
 
 mod constants;
 mod engine;
 mod result;
 mod settings;
 mod tables;
+mod write;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_plan::{
@@ -32,11 +35,13 @@ use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;
 use self::tables::{Loader, definition, full_name};
+use self::write::Change;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::config::ScratchConfig;
 use crate::error::{Failure, Outcome};
 use crate::open;
+use crate::row_update::{key_kind, key_literal};
 use crate::session::Session;
 
 pub(crate) use self::engine::Engine;
@@ -48,6 +53,9 @@ pub(crate) struct Bound<'a> {
     /// Those that came as long data.
     pub long: &'a [Option<Vec<u8>>],
 }
+
+/// Bytes of the conditions that name rows to be written.
+const KEYS: usize = 64 << 20;
 
 /// What was brought to the scratch engine.
 #[derive(Default)]
@@ -66,7 +74,7 @@ impl Session {
         bound: Option<Bound>,
     ) -> Outcome<()> {
         self.with_engine(scratch, |session, engine| {
-            let settings = session.read_tables(engine, prepared, scratch, values)?;
+            let settings = session.read_tables(engine, prepared, scratch, values, None)?;
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
             session.scratch_result(engine, scratch, &sql, bound)
@@ -236,10 +244,11 @@ impl Session {
         prepared: &Prepared,
         scratch: &Scratch,
         values: Values,
+        mut change: Option<&mut Change>,
     ) -> Outcome<Settings> {
         let several = scratch.reads.len() > 1;
         let inside = self.server.in_transaction();
-        let snapshot = several && !inside && !self.locked_tables;
+        let snapshot = several && !inside && !self.locked_tables && change.is_none();
         let locks = scratch.reads.iter().any(|r| !r.lock.is_empty());
         let limit = self.bounds()?.rows.saturating_add(1);
         let mut texts = Vec::with_capacity(scratch.reads.len());
@@ -251,6 +260,10 @@ impl Session {
         }
         let question = settings::question(&engine.variables, &scratch.variables);
         self.server.put_query(&question)?;
+        if let Some(change) = &mut change {
+            self.server.put_query(change.begin())?;
+            change.begun = true;
+        }
         if snapshot {
             self.server
                 .put_query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
@@ -266,13 +279,17 @@ impl Session {
             self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
         }
         self.server.flush()?;
-        let mut unread = 1 + usize::from(snapshot) * 3 + texts.len();
+        let begins = usize::from(change.is_some());
+        let mut unread = 1 + begins + usize::from(snapshot) * 3 + texts.len();
         let done = (|| {
             self.make_tables(engine, scratch)?;
             unread -= 1;
             let settings =
                 settings::answer(&mut self.server, engine, &self.state, &scratch.variables)?;
-            if several && inside && !settings.repeatable && !self.locked_tables {
+            if begins > 0 {
+                unread -= 1;
+                self.server.read_ok()?;
+            } else if several && inside && !settings.repeatable && !self.locked_tables {
                 return Err(Failure::refused(
                     &errors::SCRATCH_FUNCTION,
                     "several tables in a transaction below REPEATABLE READ",
@@ -287,7 +304,10 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 unread -= 1;
-                self.read_table(engine, prepared, read, &mut brought)?;
+                let keys = self.read_table(engine, prepared, read, &mut brought)?;
+                if let Some(change) = &mut change {
+                    change.keys.push(keys);
+                }
                 if tables::is_checked(read) {
                     unread -= 1;
                     let columns = self.server.read_rows()?;
@@ -341,15 +361,18 @@ impl Session {
         Ok(sql)
     }
 
-    /// Reads one table and loads it.
+    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written.
     fn read_table(
         &mut self,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
         brought: &mut Brought,
-    ) -> Outcome<()> {
+    ) -> Outcome<Vec<Vec<u8>>> {
         let shared = Arc::clone(&self.shared);
+        let charset = self.state.results_charset;
+        let (mut keys, mut kinds, mut size) = (Vec::new(), Vec::new(), 0);
+        let of_values = read.columns.len();
         let (rows, memory) = {
             let config = self.bounds()?;
             (config.rows, config.memory)
@@ -365,12 +388,40 @@ impl Session {
                 Step::Row => {
                     if opener.is_none() {
                         opener = Some(self.opener(prepared, read, &definitions)?);
+                        if !read.key.is_empty() {
+                            let of_key = definitions.iter().skip(of_values);
+                            kinds = of_key.map(|d| key_kind(d)).collect::<Outcome<_>>()?;
+                        }
                     }
                     let Some(opener) = &mut opener else { continue };
                     brought.rows += 1;
                     loader.begin_row();
                     let packet = self.server.connection.last_payload();
-                    opener.cells(packet, &shared.config.keys, |n, cell| loader.cell(n, cell))?;
+                    let mut condition = Vec::new();
+                    opener.cells(packet, &shared.config.keys, |n, cell| {
+                        if n < of_values || read.key.is_empty() {
+                            return loader.cell(n, cell);
+                        }
+                        let part = n - of_values;
+                        let name = read.key.get(part).zip(kinds.get(part));
+                        let (Some((name, kind)), Some(cell)) = (name, cell) else {
+                            return Err(Failure::refused(&errors::NEEDS_KEY, &read.table.name));
+                        };
+                        if part > 0 {
+                            condition.extend_from_slice(b" AND ");
+                        }
+                        condition.extend_from_slice(name.as_bytes());
+                        condition.extend_from_slice(b" = ");
+                        key_literal(cell, *kind, charset, &mut condition)
+                    })?;
+                    if !read.key.is_empty() {
+                        loader.number(keys.len());
+                        size += condition.len() + 32;
+                        keys.push(condition);
+                        if size > KEYS {
+                            return Err(Failure::refused(&errors::MEMORY, ""));
+                        }
+                    }
                     brought.bytes += std::mem::take(&mut loader.bytes);
                     if brought.rows > rows || brought.bytes > memory {
                         let about = format!("{}.{}", read.table.database, read.table.name);
@@ -392,7 +443,7 @@ impl Session {
         if !loader.sql.is_empty() {
             engine.put(&loader.sql)?;
         }
-        Ok(())
+        Ok(keys)
     }
 
     fn opener(
@@ -411,10 +462,22 @@ fn renamed_text(sql: &[u8], scratch: &Scratch, mode: lex::LexMode) -> Outcome<Ve
     if scratch.renamed.is_empty() {
         return Ok(sql.to_vec());
     }
+    let tokens = lex::tokens(sql, mode);
+    let tokens =
+        tokens.map_err(|_| Failure::refused(&errors::INTERNAL, "the statement's words"))?;
+    renamed_part(sql, &tokens, scratch, 0..sql.len())
+}
+
+/// The same for a part of the statement's text.
+fn renamed_part(
+    sql: &[u8],
+    tokens: &[lex::Token],
+    scratch: &Scratch,
+    part: Range<usize>,
+) -> Outcome<Vec<u8>> {
     let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
-    let tokens = lex::tokens(sql, mode).map_err(|_| bad())?;
-    let mut out = Vec::with_capacity(sql.len() + 64);
-    let mut at = 0;
+    let mut out = Vec::with_capacity(part.len() + 64);
+    let mut at = part.start;
     let mut renamed: Vec<_> = scratch.renamed.iter().collect();
     renamed.sort_by_key(|r| r.tokens);
     for r in renamed {
@@ -425,6 +488,6 @@ fn renamed_text(sql: &[u8], scratch: &Scratch, mode: lex::LexMode) -> Outcome<Ve
         out.extend_from_slice(r.text.as_bytes());
         at = last.end;
     }
-    out.extend_from_slice(sql.get(at..).ok_or_else(bad)?);
+    out.extend_from_slice(sql.get(at..part.end).ok_or_else(bad)?);
     Ok(out)
 }

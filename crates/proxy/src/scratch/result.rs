@@ -13,6 +13,7 @@ use onionskin_wire::{
 use super::Bound;
 use super::engine::{Engine, ours};
 use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
 use crate::session::Session;
 use crate::state::{State, default_collation};
 
@@ -46,6 +47,48 @@ impl Engine {
         let mut packet = Vec::new();
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.put_silent(&packet).map_err(ours)
+    }
+
+    /// Runs a statement without rows.
+    pub(super) fn run(&mut self, sql: &[u8], bound: Option<Bound>) -> Outcome<Done> {
+        let mut prepared = None;
+        let command = match bound {
+            None => {
+                self.server.put_query(sql).map_err(ours)?;
+                self.settle()?;
+                Command::Query
+            }
+            Some(bound) => {
+                let (ok, _) = self.prepare(sql)?;
+                let packet = execution(&ok, bound)?;
+                self.server.put_command(&packet).map_err(ours)?;
+                self.server.flush().map_err(ours)?;
+                prepared = Some(ok.statement_id);
+                Command::StmtExecute
+            }
+        };
+        self.server.begin(command).map_err(ours)?;
+        let done = match self.server.step().map_err(ours)? {
+            Step::Ok { .. } => {
+                let ok = OkPacket::decode(self.server.payload(), self.server.capabilities);
+                let ok = ok.map_err(|e| ours(Failure::Backend(e)))?;
+                Ok(Done {
+                    affected_rows: ok.affected_rows,
+                    last_insert_id: ok.last_insert_id,
+                    warnings: ok.warnings,
+                    info: ok.info.to_vec(),
+                })
+            }
+            Step::Err => Err(self.failure()),
+            _ => {
+                let broken = WireError::Malformed("rows where none were expected");
+                return Err(ours(Failure::Backend(broken)));
+            }
+        };
+        if let Some(id) = prepared {
+            self.close(id)?;
+        }
+        done
     }
 
     /// The columns of a statement's result.

@@ -9,8 +9,10 @@ use crate::exchange::Rows;
 
 /// Bytes of an `INSERT`, about.
 const BATCH: usize = 512 << 10;
-/// Bytes of the longest key that the engines of both families take.
+/// Bytes of the longest key that InnoDB and Aria take.
 const KEY: u64 = 2000;
+/// The same of MyISAM.
+const SHORT_KEY: u64 = 1000;
 
 /// Quotes a name.
 pub(super) fn quoted(name: &str) -> String {
@@ -22,10 +24,27 @@ pub(super) fn full_name(read: &ScratchRead) -> String {
     format!("{}.{}", quoted(&read.table.database), quoted(&read.name))
 }
 
+/// The column of a table that is written to by which a row is found again: its number among those that were read.
+pub(super) const ROW: &str = "`onionskin$key`";
+/// The column of such a table that is no longer NULL when a statement has changed the row.
+pub(super) const CHANGED: &str = "`onionskin$changed`";
+
 /// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
 pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
     let mut parts = Vec::new();
+    let written = !read.key.is_empty();
+    let engine = match (family, written) {
+        // Aria does not keep what stands below a NULL, and takes one NULL for a change of another
+        (Family::MariaDb, true) => "ENGINE=MyISAM",
+        (Family::MariaDb, false) => "ENGINE=Aria TRANSACTIONAL=0",
+        (Family::MySql, _) => "ENGINE=InnoDB",
+    };
+    let longest = match engine {
+        "ENGINE=MyISAM" => SHORT_KEY,
+        _ => KEY,
+    };
+    let fits_key = |columns: &[&Column]| fits_key(columns, longest);
     let primary: Vec<&Column> = columns().filter(|c| c.key == KeyRole::Primary).collect();
     let primary_fits = !primary.is_empty() && fits_key(&primary);
     let mut counter = false;
@@ -46,7 +65,7 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         if column.auto_increment && first_of_key && !counter {
             counter = true;
             text.push_str(" AUTO_INCREMENT");
-        } else if let Some(default) = default(column, family) {
+        } else if let Some(default) = default(column, family, written) {
             text.push_str(" DEFAULT ");
             text.push_str(&default);
         }
@@ -73,13 +92,15 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
             _ => {}
         }
     }
-    if parts.is_empty() {
-        parts.push("`onionskin$row` TINYINT NOT NULL".into());
+    if columns().next().is_none() {
+        parts.push("`onionskin$row` TINYINT NULL".into());
     }
-    let engine = match family {
-        Family::MariaDb => "ENGINE=Aria TRANSACTIONAL=0",
-        Family::MySql => "ENGINE=InnoDB",
-    };
+    if written {
+        parts.push(format!("{ROW} INT UNSIGNED NULL INVISIBLE"));
+        parts.push(format!(
+            "{CHANGED} TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6) INVISIBLE"
+        ));
+    }
     format!(
         "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT CHARSET=utf8mb4",
         full_name(read),
@@ -120,7 +141,7 @@ pub(super) fn are_columns(read: &ScratchRead, rows: &Rows) -> bool {
     })
 }
 
-fn fits_key(columns: &[&Column]) -> bool {
+fn fits_key(columns: &[&Column], longest: u64) -> bool {
     let mut bytes = 0;
     for column in columns {
         let Some(ty) = &column.sql_type else {
@@ -133,10 +154,10 @@ fn fits_key(columns: &[&Column]) -> bool {
         }
         bytes += ty.payload_max() + 3;
     }
-    bytes <= KEY
+    bytes <= longest
 }
 
-fn column_type(column: &Column, family: Family) -> String {
+pub(super) fn column_type(column: &Column, family: Family) -> String {
     let mut text = match (&column.protection, &column.sql_type) {
         (Some(_), Some(ty)) => ty.to_sql(family),
         _ => column.type_text.clone(),
@@ -151,9 +172,9 @@ fn column_type(column: &Column, family: Family) -> String {
     text
 }
 
-/// A default tells clients, by a flag, that the column has one.
-fn default(column: &Column, family: Family) -> Option<String> {
-    if column.nullable || column.generated {
+/// A default tells clients, by a flag, that the column has one. In a table that is `written`, it is also what DEFAULT means.
+pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<String> {
+    if (column.nullable && !written) || column.generated {
         return None;
     }
     let large = column
@@ -174,6 +195,8 @@ fn default(column: &Column, family: Family) -> Option<String> {
         }
     };
     match column.default.as_ref()? {
+        // expressions; where DEFAULT stands for one, the statement was refused
+        Default::Server(text) if written && is_computed(text, family) => None,
         Default::Literal(DefaultLiteral::Null) => None,
         Default::Literal(DefaultLiteral::Value(bytes)) => Some(literal(bytes)),
         // MariaDB's words are SQL, MySQL's are a value
@@ -185,6 +208,15 @@ fn default(column: &Column, family: Family) -> Option<String> {
             }
             Some(literal(text.as_bytes()))
         }
+    }
+}
+
+/// Whether a default has to be computed, in a way that only the server can.
+fn is_computed(text: &str, family: Family) -> bool {
+    let lower = text.to_ascii_lowercase();
+    match family {
+        Family::MariaDb => lower.contains("nextval"),
+        Family::MySql => lower.contains('(') && !lower.starts_with("current_timestamp"),
     }
 }
 
@@ -215,11 +247,14 @@ pub(super) struct Loader<'r> {
 
 impl<'r> Loader<'r> {
     pub fn new(read: &'r ScratchRead, family: Family) -> Self {
-        let names: Vec<String> = read
+        let mut names: Vec<String> = read
             .columns
             .iter()
             .map(|c| quoted(&read.table.columns[c.index].name))
             .collect();
+        if !read.key.is_empty() {
+            names.push(ROW.into());
+        }
         let names = match names.is_empty() {
             true => "`onionskin$row`".into(),
             false => names.join(", "),
@@ -242,6 +277,14 @@ impl<'r> Loader<'r> {
             false => self.sql.push(b','),
         }
         self.sql.push(b'(');
+    }
+
+    /// Adds the number of a row of a table that is written to.
+    pub fn number(&mut self, row: usize) {
+        if !self.read.columns.is_empty() {
+            self.sql.push(b',');
+        }
+        self.sql.extend_from_slice(row.to_string().as_bytes());
     }
 
     /// Whether the statement is long enough to be sent.
@@ -268,59 +311,10 @@ impl<'r> Loader<'r> {
             index: column.index,
         };
         self.bytes += cell.len() as u64 + 1;
-        let unfit = || Failure::refused(&errors::SCRATCH_TYPE, used.path());
         match column.carried {
             Carried::Sealed => self.payload(&used, cell),
-            Carried::Number => {
-                let number = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
-                if cell.is_empty() || !cell.iter().all(number) {
-                    return Err(unfit());
-                }
-                self.sql.extend_from_slice(cell);
-                Ok(())
-            }
-            Carried::Hex => {
-                if !cell.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(unfit());
-                }
-                let ty = used.column().sql_type;
-                self.introduce(ty.map_or(Charset::Utf8mb4, |t| t.charset()));
-                self.sql.extend_from_slice(cell);
-                self.sql.push(b'\'');
-                Ok(())
-            }
-            Carried::Quoted => {
-                let plain = |b: &u8| b.is_ascii_hexdigit() || b" -:.+".contains(b);
-                if !cell.iter().all(plain) {
-                    return Err(unfit());
-                }
-                self.quote(cell);
-                Ok(())
-            }
-            Carried::Epoch => {
-                let number = |b: &u8| b.is_ascii_digit() || *b == b'.';
-                if cell.is_empty() || !cell.iter().all(number) {
-                    return Err(unfit());
-                }
-                if cell.iter().all(|b| b"0.".contains(b)) {
-                    self.sql.extend_from_slice(b"'0000-00-00 00:00:00'");
-                } else {
-                    self.sql.extend_from_slice(b"FROM_UNIXTIME(");
-                    self.sql.extend_from_slice(cell);
-                    self.sql.push(b')');
-                }
-                Ok(())
-            }
+            carried => put_carried(carried, &used, cell, &mut self.sql),
         }
-    }
-
-    fn introduce(&mut self, charset: Charset) {
-        if charset != Charset::Binary {
-            self.sql.push(b'_');
-            self.sql.extend_from_slice(charset.name().as_bytes());
-            self.sql.push(b' ');
-        }
-        self.sql.extend_from_slice(b"x'");
     }
 
     fn quote(&mut self, text: &[u8]) {
@@ -358,7 +352,7 @@ impl<'r> Loader<'r> {
                 } else if ty.is_temporal() {
                     self.quote(&text);
                 } else {
-                    self.introduce(ty.charset());
+                    introduce(ty.charset(), &mut self.sql);
                     put_hex(&text, &mut self.sql);
                     self.sql.push(b'\'');
                 }
@@ -367,4 +361,66 @@ impl<'r> Loader<'r> {
         self.scratch = text;
         Ok(())
     }
+}
+
+/// Begins a string of hexadecimal digits.
+pub(super) fn introduce(charset: Charset, out: &mut Vec<u8>) {
+    if charset != Charset::Binary {
+        out.push(b'_');
+        out.extend_from_slice(charset.name().as_bytes());
+        out.push(b' ');
+    }
+    out.extend_from_slice(b"x'");
+}
+
+/// Appends what a server has sent in one of these forms as a literal.
+pub(super) fn put_carried(
+    carried: Carried,
+    used: &ColumnUse,
+    cell: &[u8],
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    let unfit = || Failure::refused(&errors::SCRATCH_TYPE, used.path());
+    match carried {
+        Carried::Sealed => return Err(Failure::refused(&errors::INTERNAL, used.path())),
+        Carried::Number => {
+            let number = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
+            if cell.is_empty() || !cell.iter().all(number) {
+                return Err(unfit());
+            }
+            out.extend_from_slice(cell);
+        }
+        Carried::Hex => {
+            if !cell.iter().all(u8::is_ascii_hexdigit) {
+                return Err(unfit());
+            }
+            let ty = used.column().sql_type;
+            introduce(ty.map_or(Charset::Utf8mb4, |t| t.charset()), out);
+            out.extend_from_slice(cell);
+            out.push(b'\'');
+        }
+        Carried::Quoted => {
+            let plain = |b: &u8| b.is_ascii_hexdigit() || b" -:.+".contains(b);
+            if !cell.iter().all(plain) {
+                return Err(unfit());
+            }
+            out.push(b'\'');
+            out.extend_from_slice(cell);
+            out.push(b'\'');
+        }
+        Carried::Epoch => {
+            let number = |b: &u8| b.is_ascii_digit() || *b == b'.';
+            if cell.is_empty() || !cell.iter().all(number) {
+                return Err(unfit());
+            }
+            if cell.iter().all(|b| b"0.".contains(b)) {
+                out.extend_from_slice(b"'0000-00-00 00:00:00'");
+            } else {
+                out.extend_from_slice(b"FROM_UNIXTIME(");
+                out.extend_from_slice(cell);
+                out.push(b')');
+            }
+        }
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ mod texts;
 mod values;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
@@ -83,38 +83,11 @@ pub(crate) fn run(login: Login, shared: Arc<Shared>) {
             return;
         }
     };
-    loop {
-        session.client.shrink_idle();
-        session.server.connection.shrink_idle();
-        if !session.client.has_buffered_packet() {
-            busy.store(false, Ordering::Release);
-        }
-        let received = session.client.read_command().map(<[u8]>::len);
-        busy.store(true, Ordering::Release);
-        let done = match received {
-            Ok(_) => session.command(),
-            Err(WireError::Closed) => break,
-            Err(error) => Err(Failure::Client(error)),
-        };
-        match done {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(failure) => {
-                if !failure.is_fatal() {
-                    if session.refuse(&failure).is_err() {
-                        break;
-                    }
-                    continue;
-                }
-                session.farewell(&failure);
-                break;
-            }
-        }
-    }
+    while session.turn(&busy) {}
 }
 
 impl Session {
-    fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
+    pub fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
         let mut server = Server::new(login.server, login.server_capabilities);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
@@ -154,6 +127,30 @@ impl Session {
         session.write_ok_payload(&login.ok)?;
         session.flush()?;
         Ok(session)
+    }
+
+    /// Waits for a command, does it and answers. `false`: the session has ended.
+    pub fn turn(&mut self, busy: &AtomicBool) -> bool {
+        self.client.shrink_idle();
+        self.server.connection.shrink_idle();
+        if !self.client.has_buffered_packet() {
+            busy.store(false, Ordering::Release);
+        }
+        let received = self.client.read_command().map(<[u8]>::len);
+        busy.store(true, Ordering::Release);
+        let done = match received {
+            Ok(_) => self.command(),
+            Err(WireError::Closed) => return false,
+            Err(error) => Err(Failure::Client(error)),
+        };
+        match done {
+            Ok(goes_on) => goes_on,
+            Err(failure) if failure.is_fatal() => {
+                self.farewell(&failure);
+                false
+            }
+            Err(failure) => self.refuse(&failure).is_ok(),
+        }
     }
 
     /// Does one command. `Ok(false)` ends the session.

@@ -71,8 +71,8 @@ impl Session {
                 policy: &self.shared.config.policy,
             });
             match outcome {
+                // What was known already may be old all the same.
                 PlanOutcome::Need(names) => {
-                    looked_up = true;
                     self.look_up(&names)?;
                 }
                 PlanOutcome::Plan(plan) => {

@@ -284,6 +284,9 @@ impl Session {
             Action::Scratch(scratch) => {
                 self.scratch_query(prepared, scratch, planned.values(), None)
             }
+            Action::ScratchWrite(write) => {
+                self.scratch_write(prepared, write, planned.values(), None)
+            }
             Action::Update(update) => {
                 let values = planned.values();
                 self.row_update(prepared, update, values)

@@ -1,0 +1,559 @@
+//! Tier 3 for statements that change tables: the change is made on the scratch engine, and what it made of the rows is written.
+//!
+//! The tables are read as for a query, but with locks: those that are written to FOR UPDATE, the others as the server itself reads
+//! them in such a statement, LOCK IN SHARE MODE. The temporary tables of those that are written to have two more columns, which no `*`
+//! shows: the number of the row, by which the proxy knows its key, and a mark that the engine sets on rows that change (`ON UPDATE
+//! CURRENT_TIMESTAMP`). The statement runs there as it stands, so that everything about it is the server's own doing: the order of
+//! assignments, conversions and their warnings, ORDER BY and LIMIT, how many rows it finds and changes. Then rows with the mark are
+//! sealed and written by their keys, rows that are gone are deleted by theirs.
+//!
+//! The rows of `INSERT … SELECT` go into a temporary table with the target's columns, which converts them; from there they come back as
+//! literals, and `INSERT … VALUES` of them is planned and run like a client's.
+//!
+//! Nothing that is made from a protected column may be stored in a plain one (`handed.rs`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onionskin_schema::{Default, KeyRole, Table};
+use onionskin_value::Family;
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnInsert,
+    TableObject, TableWithJoins, Update,
+};
+
+use super::handed::Handed;
+use super::load::Load;
+use super::reads::{self, in_the_clear};
+use super::walk::{Found, Reference, walk, walk_change};
+use super::{Carried, Scratch};
+use crate::errors;
+use crate::plan::{Action, ColumnUse};
+use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
+use crate::scope::position;
+
+/// A statement that changes tables by way of the scratch engine.
+#[derive(Clone, Debug)]
+pub struct ScratchWrite {
+    /// What is read, as for a query.
+    pub scratch: Scratch,
+    /// What is written.
+    pub effect: Effect,
+}
+
+impl ScratchWrite {
+    /// Whether it reads a file of the client's, in which case servers do not prepare it.
+    pub fn loads(&self) -> bool {
+        matches!(&self.effect, Effect::Insert(new) if new.load.is_some())
+    }
+}
+
+/// What becomes of the temporary tables.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// The rows of a query are new ones.
+    Insert(Box<NewRows>),
+    /// Rows that have changed are written.
+    Update(Vec<Written>),
+    /// Rows that are gone are deleted.
+    Delete(Vec<Written>),
+}
+
+/// `INSERT … SELECT`
+#[derive(Clone, Debug)]
+pub struct NewRows {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its columns, in the order of the query's.
+    pub columns: Vec<WrittenColumn>,
+    /// The tokens from the verb to the table's name: the first, and one past the last.
+    pub head: (usize, usize),
+    /// Those of the query.
+    pub query: (usize, usize),
+    /// Those behind it, ON DUPLICATE KEY UPDATE.
+    pub tail: (usize, usize),
+    /// What does not fit is changed until it does.
+    pub ignore: bool,
+    /// `REPLACE`
+    pub replaces: bool,
+    /// They come from a file of the client's instead of a query.
+    pub load: Option<Load>,
+}
+
+/// A table that an `UPDATE` or `DELETE` writes to.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its place among the reads.
+    pub read: usize,
+    /// The columns that are assigned.
+    pub columns: Vec<WrittenColumn>,
+    /// One of them is in a key: rows are written one after the other, in the statement's order.
+    pub moves: bool,
+    /// The tokens of ORDER BY with what it sorts by, where that is the order.
+    pub order: Option<(usize, usize)>,
+}
+
+/// A column that gets values out of a temporary table.
+#[derive(Clone, Debug)]
+pub struct WrittenColumn {
+    /// Its place among the table's columns.
+    pub index: usize,
+    /// Its place among the plan's columns, if it is protected.
+    pub sealed: Option<usize>,
+    /// How the temporary table is asked for it.
+    pub text: String,
+    /// In which form it comes then.
+    pub carried: Carried,
+}
+
+const FOR_UPDATE: &str = " FOR UPDATE";
+const SHARED: &str = " LOCK IN SHARE MODE";
+
+/// A table of the statement's own list.
+struct Own {
+    name: String,
+    /// It has an alias, so that its database does not qualify it.
+    aliased: bool,
+    table: Arc<Table>,
+}
+
+fn qualifier(reference: &Reference) -> String {
+    let alias = reference.alias.clone();
+    alias.unwrap_or_else(|| reference.table.name.clone())
+}
+
+fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
+    let references = found.references.iter();
+    references
+        .map(|r| (qualifier(r), Arc::clone(&r.table)))
+        .collect()
+}
+
+fn own(found: &Found) -> Vec<Own> {
+    let own = found.references.iter().take(found.own);
+    own.map(|r| Own {
+        name: qualifier(r),
+        aliased: r.alias.is_some(),
+        table: Arc::clone(&r.table),
+    })
+    .collect()
+}
+
+/// Plans an `UPDATE`.
+pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Action> {
+    let Update {
+        update_token: _,
+        optimizer_hints: _,
+        table,
+        assignments,
+        from,
+        selection,
+        returning,
+        output,
+        or,
+        order_by,
+        limit: _,
+    } = update;
+    if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
+    }
+    let variables = reads::variables(planner)?;
+    let tables = std::slice::from_ref(table);
+    let found = walk_change(planner, update, tables, selection.as_ref())?;
+    let handed = Handed::of(update, &by_name(&found));
+    let own = own(&found);
+    let ignores = planner.tokens.iter().take(4).any(|t| {
+        let sql = planner.sql();
+        t.is_word(sql, "ignore")
+    });
+    let mut assigned: Vec<(usize, Vec<usize>)> = Vec::new();
+    for assignment in assignments {
+        let (place, index) = assigned_column(assignment, &own)?;
+        let table = Arc::clone(&own[place].table);
+        let column = &table.columns[index];
+        let path = format!("{}.{}.{}", table.database, table.name, column.name);
+        if column.protection.is_none() && handed.is_handed(&assignment.value) {
+            return refuse(&errors::HANDED_ON, path);
+        }
+        if crate::write::is_default(&assignment.value)
+            && !has_simple_default(planner, &table, index)
+        {
+            return refuse(&errors::NOT_CONSTANT, path);
+        }
+        if ignores && column.key != KeyRole::None {
+            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE of a key");
+        }
+        match assigned.iter_mut().find(|(n, _)| *n == place) {
+            Some((_, columns)) if columns.contains(&index) => {}
+            Some((_, columns)) => columns.push(index),
+            None => assigned.push((place, vec![index])),
+        }
+    }
+    let order = match order_by.is_empty() {
+        true => None,
+        false => order_tokens(planner),
+    };
+    let mut written = Vec::new();
+    for (place, columns) in assigned {
+        let table = Arc::clone(&own[place].table);
+        let moves = columns
+            .iter()
+            .any(|&c| table.columns[c].key != KeyRole::None);
+        let columns = columns
+            .into_iter()
+            .map(|index| written_column(planner, &table, index))
+            .collect::<Planned<Vec<_>>>()?;
+        written.push(Written {
+            read: place,
+            columns,
+            moves,
+            order: order.filter(|_| moves),
+        });
+    }
+    let targets: Vec<usize> = written.iter().map(|w| w.read).collect();
+    let scratch = change(planner, found, variables, &targets)?;
+    Ok(Action::ScratchWrite(Box::new(ScratchWrite {
+        scratch,
+        effect: Effect::Update(written),
+    })))
+}
+
+/// Plans a `DELETE`.
+pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Action> {
+    let Delete {
+        delete_token: _,
+        optimizer_hints: _,
+        tables,
+        from,
+        using,
+        selection,
+        returning,
+        output,
+        order_by: _,
+        limit: _,
+    } = delete;
+    if returning.is_some() || output.is_some() {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of DELETE");
+    }
+    let variables = reads::variables(planner)?;
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
+    let list: &[TableWithJoins] = match using {
+        Some(list) => list,
+        None => from,
+    };
+    // with USING, the tables behind FROM are names of others
+    if using.is_some() {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "DELETE … USING (write DELETE t FROM …)",
+        );
+    }
+    let found = walk_change(planner, delete, list, selection.as_ref())?;
+    let own = own(&found);
+    let mut targets = Vec::new();
+    for name in tables {
+        targets.push(deleted_table(name, &own)?);
+    }
+    if targets.is_empty() {
+        if own.len() != 1 {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE");
+        }
+        targets.push(0);
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    let scratch = change(planner, found, variables, &targets)?;
+    let written = targets.into_iter().map(|read| Written {
+        read,
+        columns: Vec::new(),
+        moves: false,
+        order: None,
+    });
+    Ok(Action::ScratchWrite(Box::new(ScratchWrite {
+        scratch,
+        effect: Effect::Delete(written.collect()),
+    })))
+}
+
+/// Plans an `INSERT … SELECT`. `None`: it is another `INSERT`.
+pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Option<Action>> {
+    let (Some(query), TableObject::TableName(name)) = (&insert.source, &insert.table) else {
+        return Ok(None);
+    };
+    if matches!(query.body.as_ref(), sqlparser::ast::SetExpr::Values(_)) {
+        return Ok(None);
+    }
+    if insert.returning.is_some()
+        || insert.insert_alias.is_some()
+        || insert.table_alias.is_some()
+        || insert.partitioned.is_some()
+        || insert.overwrite
+        || insert.has_table_keyword
+        || !query.locks.is_empty()
+    {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT … SELECT");
+    }
+    match &insert.on {
+        None | Some(OnInsert::DuplicateKeyUpdate(_)) => {}
+        Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+    }
+    let (_, table_name, known) = planner.table(name)?;
+    let Known::Table(table) = known else {
+        let about = format!("table {table_name}, which is not known");
+        return refuse(&errors::NOT_UNDERSTOOD, about);
+    };
+    let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
+        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+    };
+    let head = planner.token_at(planner.offset(last.span))? + 1;
+    let mut at = head;
+    let mut indexes = Vec::new();
+    if insert.columns.is_empty() {
+        let shown = |i: &usize| !table.columns[*i].invisible;
+        indexes.extend((0..table.columns.len()).filter(shown));
+        if planner.tokens.get(at).is_some_and(|t| t.is(b'('))
+            && planner.tokens.get(at + 1).is_some_and(|t| t.is(b')'))
+        {
+            at += 2;
+        }
+    } else {
+        for column in &insert.columns {
+            let column = column.0.last().and_then(|p| p.as_ident());
+            let name = column.map_or("", |c| c.value.as_str());
+            match position(&table, name) {
+                Some(index) => indexes.push(index),
+                None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
+            }
+        }
+        at = planner.closing(at)? + 1;
+    }
+    let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
+    let end = end.map_or(0, |i| i + 1);
+    let sql = planner.sql();
+    let tail = match insert.on {
+        None => end,
+        Some(_) => planner
+            .tokens
+            .iter()
+            .rposition(|t| t.is_word(sql, "duplicate"))
+            .and_then(|i| i.checked_sub(1))
+            .unwrap_or(end),
+    };
+    if tail < at || at >= end {
+        return refuse(&errors::NOT_UNDERSTOOD, "the query of INSERT … SELECT");
+    }
+    let variables = reads::variables(planner)?;
+    let found = walk(planner, query, false)?;
+    if found.repeats && planner.request.settings.family == Family::MySql {
+        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+    }
+    let handed = Handed::of(query.as_ref(), &by_name(&found));
+    let of_query = handed.columns(query);
+    let mut columns = Vec::new();
+    for (n, index) in indexes.into_iter().enumerate() {
+        let is_handed = of_query.get(n).or(of_query.last()).is_some_and(|h| *h);
+        let column = &table.columns[index];
+        if is_handed && column.protection.is_none() {
+            let path = format!("{}.{}.{}", table.database, table.name, column.name);
+            return refuse(&errors::HANDED_ON, path);
+        }
+        columns.push(written_column(planner, &table, index)?);
+    }
+    let (mut reads, renamed) = reads::reads(planner, found.references, at..tail, "")?;
+    for read in &mut reads {
+        read.lock = SHARED;
+    }
+    let scratch = Scratch {
+        reads,
+        variables,
+        renamed,
+        counts_all: false,
+    };
+    let new = NewRows {
+        table,
+        columns,
+        head: (0, head),
+        query: (at, tail),
+        tail: (tail, end),
+        ignore: insert.ignore,
+        replaces: insert.replace_into,
+        load: None,
+    };
+    Ok(Some(Action::ScratchWrite(Box::new(ScratchWrite {
+        scratch,
+        effect: Effect::Insert(Box::new(new)),
+    }))))
+}
+
+/// The reads of a statement that changes these tables of its own list.
+fn change(
+    planner: &mut Planner<'_>,
+    found: Found,
+    variables: Vec<Vec<u8>>,
+    targets: &[usize],
+) -> Planned<Scratch> {
+    let mysql = planner.request.settings.family == Family::MySql;
+    if found.repeats && mysql {
+        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+    }
+    let mut keys = HashMap::new();
+    for &target in targets {
+        let table = Arc::clone(&found.references[target].table);
+        for (n, other) in found.references.iter().enumerate() {
+            let same = n != target
+                && other.table.database.eq_ignore_ascii_case(&table.database)
+                && other.table.name.eq_ignore_ascii_case(&table.name);
+            // MySQL has an error of its own for most of these
+            if same && (targets.contains(&n) || n >= found.own && mysql) {
+                let about = "a table that is changed and read in another place of the statement";
+                return refuse(&errors::NOT_UNDERSTOOD, about);
+            }
+        }
+        keys.insert(target, planner.key_columns(&table)?);
+    }
+    let all = 0..planner.tokens.len();
+    let (mut reads, renamed) = reads::reads(planner, found.references, all, "")?;
+    for (n, read) in reads.iter_mut().enumerate() {
+        read.lock = SHARED;
+        if let Some(key) = keys.remove(&n) {
+            read.lock = FOR_UPDATE;
+            read.key = key;
+            // the key comes behind the columns
+            let mut text = TextBuilder::default();
+            text.sql(b"SELECT ");
+            for c in &read.columns {
+                let column = &read.table.columns[c.index];
+                let sql = match (column.enc_name(), in_the_clear(column)) {
+                    (Some(sealed), _) => quoted(sealed),
+                    (None, Some((_, sql))) => sql,
+                    (None, None) => return refuse(&errors::INTERNAL, "a column that was read"),
+                };
+                text.sql(sql.as_bytes());
+                text.sql(b", ");
+            }
+            text.sql(read.key.join(", ").as_bytes());
+            text.sql(format!(" FROM {}", read.source).as_bytes());
+            read.text = text.finish();
+            read.fetch.truncate(read.columns.len());
+            let plain = crate::plan::ResultItem::plain;
+            read.fetch.extend(read.key.iter().map(|_| plain()));
+        }
+    }
+    Ok(Scratch {
+        reads,
+        variables,
+        renamed,
+        counts_all: false,
+    })
+}
+
+/// Which table of the statement's list, and which of its columns, an assignment means.
+fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(usize, usize)> {
+    let AssignmentTarget::ColumnName(name) = &assignment.target else {
+        return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
+    };
+    let parts: Vec<&Ident> = name.0.iter().filter_map(|p| p.as_ident()).collect();
+    let (tables, column): (Vec<usize>, &Ident) = match parts.as_slice() {
+        [column] => ((0..own.len()).collect(), column),
+        [table, column] => (named(own, None, &table.value), column),
+        [database, table, column] => (named(own, Some(&database.value), &table.value), column),
+        _ => return refuse(&errors::NOT_UNDERSTOOD, "an assignment"),
+    };
+    let with: Vec<(usize, usize)> = tables
+        .into_iter()
+        .filter_map(|n| Some((n, position(&own[n].table, &column.value)?)))
+        .collect();
+    match with.as_slice() {
+        [one] => Ok(*one),
+        [] => refuse(&errors::UNKNOWN_COLUMN, format!("'{}'", column.value)),
+        _ => refuse(&errors::AMBIGUOUS, format!("column {}", column.value)),
+    }
+}
+
+/// The tables of the list with this name.
+fn named(own: &[Own], database: Option<&str>, name: &str) -> Vec<usize> {
+    let is = |o: &Own| {
+        o.name.eq_ignore_ascii_case(name)
+            && database.is_none_or(|d| !o.aliased && o.table.database.eq_ignore_ascii_case(d))
+    };
+    (0..own.len()).filter(|&n| is(&own[n])).collect()
+}
+
+fn deleted_table(name: &ObjectName, own: &[Own]) -> Planned<usize> {
+    let parts: Vec<&Ident> = name.0.iter().filter_map(|p| p.as_ident()).collect();
+    let found = match parts.as_slice() {
+        [table] => named(own, None, &table.value),
+        [database, table] => named(own, Some(&database.value), &table.value),
+        _ => Vec::new(),
+    };
+    match found.as_slice() {
+        [one] => Ok(*one),
+        _ => refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE"),
+    }
+}
+
+pub(super) fn written_column(
+    planner: &mut Planner<'_>,
+    table: &Arc<Table>,
+    index: usize,
+) -> Planned<WrittenColumn> {
+    let column = &table.columns[index];
+    let used = ColumnUse {
+        table: Arc::clone(table),
+        index,
+    };
+    let Some((carried, text)) = in_the_clear(column) else {
+        return refuse(&errors::SCRATCH_TYPE, used.path());
+    };
+    if column.protection.is_none() {
+        return Ok(WrittenColumn {
+            index,
+            sealed: None,
+            text,
+            carried,
+        });
+    }
+    let (carried, text) = match carried {
+        // it is shown in UTC there
+        Carried::Epoch => (Carried::Quoted, quoted(&column.name)),
+        other => (other, text),
+    };
+    Ok(WrittenColumn {
+        index,
+        sealed: Some(planner.column_index(&used)),
+        text,
+        carried,
+    })
+}
+
+/// Whether the temporary table can have the column's default.
+pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: usize) -> bool {
+    let column = &table.columns[index];
+    if column.auto_increment || column.generated {
+        return false;
+    }
+    let family = planner.request.settings.family;
+    match &column.default {
+        Some(Default::Server(text)) => match family {
+            Family::MariaDb => !text.to_ascii_lowercase().contains("nextval"),
+            Family::MySql => {
+                !text.contains('(') || text.to_ascii_lowercase().starts_with("current_timestamp")
+            }
+        },
+        _ => true,
+    }
+}
+
+/// The tokens of the statement's own ORDER BY.
+fn order_tokens(planner: &Planner<'_>) -> Option<(usize, usize)> {
+    let sql = planner.sql();
+    let from = planner
+        .tokens
+        .iter()
+        .rposition(|t| t.is_word(sql, "order"))?;
+    let rest = planner.tokens.iter().enumerate().skip(from);
+    let end = rest
+        .clone()
+        .find(|(_, t)| t.is_word(sql, "limit") || t.is(b';'));
+    Some((from, end.map_or(planner.tokens.len(), |(i, _)| i)))
+}

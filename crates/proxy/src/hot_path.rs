@@ -1,0 +1,298 @@
+//! A session on a stage: its client and its server are the other ends of two pairs of sockets, held by whoever measures.
+//!
+//! What the server will answer is written before the command, so one thread plays all three parts, nothing waits, and
+//! the instructions of a turn are the same every time. `examples/hot_paths` runs the statements of sysbench on it,
+//! and `tests/instruction_counts.rs` counts them under callgrind. The session is the real one: the stage only
+//! spares it the login and the look-up of tables.
+//!
+//! Single steps of a turn can be run by themselves: [`Stage::recall`], [`Stage::bind`], [`Stage::open_row`].
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use onionskin_keys::{KeySet, Suite};
+use onionskin_plan::lex::LexError;
+use onionskin_plan::{Action, OpenFrom, ResultItem};
+use onionskin_schema::{Policy, Table};
+use onionskin_value::Family;
+use onionskin_wire::messages::OkPacket;
+use onionskin_wire::{Capabilities, Connection, ParamType, Transport};
+
+use crate::bind::{Binder, Values};
+use crate::catalog::Prepared;
+use crate::config::{Backend, BackendTls, Config};
+use crate::login::Login;
+use crate::open::{self, Opener};
+use crate::session::Session;
+use crate::{Shared, error::Failure};
+
+/// What a stage says when it fails. Measurements have no use for kinds of errors.
+pub type StageResult<T> = Result<T, String>;
+
+/// What client, proxy and server have agreed on: what a present client of either family does.
+pub const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
+    .union(Capabilities::LONG_FLAG)
+    .union(Capabilities::PROTOCOL_41)
+    .union(Capabilities::TRANSACTIONS)
+    .union(Capabilities::SECURE_CONNECTION)
+    .union(Capabilities::MULTI_STATEMENTS)
+    .union(Capabilities::MULTI_RESULTS)
+    .union(Capabilities::PS_MULTI_RESULTS)
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::SESSION_TRACK)
+    .union(Capabilities::DEPRECATE_EOF);
+
+/// What the session's connections are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wires {
+    /// Unix sockets: nothing but copies.
+    Unix,
+    /// TCP over the loopback interface, as in most measurements of a proxy beside its server.
+    Tcp,
+}
+
+/// The end of a connection that whoever measures holds.
+pub enum End {
+    /// See [`Wires`].
+    Unix(UnixStream),
+    /// See [`Wires`].
+    Tcp(TcpStream),
+}
+
+impl End {
+    /// A connection: the held end, and the session's.
+    pub fn pair(wires: Wires) -> io::Result<(End, Transport)> {
+        // a question that no answer was laid out for must not wait for one
+        let patience = Some(Duration::from_secs(5));
+        match wires {
+            Wires::Unix => {
+                let (held, other) = UnixStream::pair()?;
+                other.set_read_timeout(patience)?;
+                Ok((End::Unix(held), Transport::Unix(other)))
+            }
+            Wires::Tcp => {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let held = TcpStream::connect(listener.local_addr()?)?;
+                held.set_nodelay(true)?;
+                let (other, _) = listener.accept()?;
+                other.set_read_timeout(patience)?;
+                Ok((End::Tcp(held), Transport::tcp(other)?))
+            }
+        }
+    }
+
+    /// Sends.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            End::Unix(end) => end.write_all(bytes),
+            End::Tcp(end) => end.write_all(bytes),
+        }
+    }
+
+    /// Reads what has arrived, and does not wait for more.
+    pub fn take(&mut self, sink: &mut Vec<u8>) -> io::Result<()> {
+        sink.clear();
+        let read = match self {
+            End::Unix(end) => {
+                end.set_nonblocking(true)?;
+                let read = end.read_to_end(sink);
+                end.set_nonblocking(false)?;
+                read
+            }
+            End::Tcp(end) => {
+                end.set_nonblocking(true)?;
+                let read = end.read_to_end(sink);
+                end.set_nonblocking(false)?;
+                read
+            }
+        };
+        match read {
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A session between two held ends.
+pub struct Stage {
+    session: Session,
+    busy: AtomicBool,
+    client: End,
+    server: End,
+    /// What was read from the ends, to be thrown away.
+    sink: Vec<u8>,
+}
+
+/// Opens rows of one result.
+pub struct RowOpener {
+    opener: Opener,
+    shared: Arc<Shared>,
+}
+
+fn failed(failure: &Failure) -> String {
+    format!("{failure:?}")
+}
+
+impl Stage {
+    /// A session that has logged in. The tables are all in the session's database, where `no_tables` are words of
+    /// statements that the proxy would otherwise look up. `settings` is the server's whole answer to what the proxy asks at login, framed
+    /// in packets.
+    pub fn new(
+        keys: Arc<KeySet>,
+        family: Family,
+        tables: Vec<Table>,
+        no_tables: &[&str],
+        settings: &[u8],
+        wires: Wires,
+    ) -> StageResult<Self> {
+        let pair = || End::pair(wires).map_err(|e| e.to_string());
+        let (client, client_of_proxy) = pair()?;
+        let (mut server, server_of_proxy) = pair()?;
+        server.put(settings).map_err(|e| e.to_string())?;
+        let shared = Shared::new(Config {
+            listen: String::new(),
+            backend: Backend::Unix("/nowhere".into()),
+            keys,
+            suite: Suite::Aes,
+            policy: Policy::default(),
+            client_tls: None,
+            backend_tls: BackendTls::Never,
+            trace: false,
+            max_sessions: 1,
+            scratch: None,
+        });
+        let mut ok = Vec::new();
+        OkPacket::default().encode(&mut ok, CAPABILITIES);
+        let login = Login {
+            client: Connection::new(client_of_proxy),
+            server: Connection::new(server_of_proxy),
+            client_capabilities: CAPABILITIES,
+            server_capabilities: CAPABILITIES,
+            family,
+            server_version: String::new(),
+            connection_id: 1,
+            user: "stage".into(),
+            database: None,
+            charset: 45,
+            ok,
+        };
+        let session = Session::begin(login, shared).map_err(|e| failed(&e))?;
+        let database = session.state.database.clone().unwrap_or_default();
+        for name in no_tables {
+            session.account.know(&database, name, None);
+        }
+        for table in tables {
+            let name = table.name.clone();
+            session.account.know(&database, &name, Some(table));
+        }
+        let mut stage = Stage {
+            session,
+            busy: AtomicBool::new(false),
+            client,
+            server,
+            sink: Vec::new(),
+        };
+        stage.received_by_client()?;
+        stage.received_by_server()?;
+        Ok(stage)
+    }
+
+    /// Lays out a command, and what the server will answer; both framed in packets.
+    pub fn put(&mut self, command: &[u8], answers: &[u8]) -> StageResult<()> {
+        self.server.put(answers).map_err(|e| e.to_string())?;
+        self.client.put(command).map_err(|e| e.to_string())
+    }
+
+    /// The session does the command that was laid out and answers. `false`: it has ended.
+    pub fn turn(&mut self) -> bool {
+        self.session.turn(&self.busy)
+    }
+
+    /// What the client has received since it was asked last.
+    pub fn received_by_client(&mut self) -> StageResult<&[u8]> {
+        self.client
+            .take(&mut self.sink)
+            .map_err(|e| e.to_string())?;
+        Ok(&self.sink)
+    }
+
+    /// What the server has received since it was asked last.
+    pub fn received_by_server(&mut self) -> StageResult<&[u8]> {
+        self.server
+            .take(&mut self.sink)
+            .map_err(|e| e.to_string())?;
+        Ok(&self.sink)
+    }
+
+    /// Reads a statement's shape and recalls its plan: the first step of every statement. `false`: there is none yet.
+    pub fn recall(&mut self, sql: &[u8]) -> Result<bool, LexError> {
+        let session = &mut self.session;
+        session.template.read(sql, session.space.settings.lex)?;
+        Ok(session.space.get(&session.template.key).is_some())
+    }
+
+    fn prepared(&mut self, sql: &[u8]) -> StageResult<Arc<Prepared>> {
+        self.recall(sql).map_err(|e| e.to_string())?;
+        let found = self.session.space.get(&self.session.template.key);
+        found.ok_or_else(|| "the statement has no plan yet".to_string())
+    }
+
+    /// Appends the text that the server gets for a statement that has a plan.
+    pub fn bind(&mut self, sql: &[u8], out: &mut Vec<u8>) -> StageResult<()> {
+        let prepared = self.prepared(sql)?;
+        let Action::Server { text, .. } = &prepared.plan.action else {
+            return Err("not a statement of tier 1".into());
+        };
+        let session = &mut self.session;
+        let values = Values {
+            sql,
+            literals: &session.template.literals,
+            params: &[],
+            long_data: &[],
+        };
+        Binder::new(&prepared, &session.state, values, &mut session.scratch)
+            .text(text, 1, out)
+            .map_err(|e| failed(&e))
+    }
+
+    /// What opens rows whose columns are these columns of a statement's plan, or plain ones.
+    pub fn opener(
+        &mut self,
+        sql: &[u8],
+        columns: &[(Option<usize>, ParamType)],
+        binary: bool,
+    ) -> StageResult<RowOpener> {
+        let prepared = self.prepared(sql)?;
+        let types = columns.iter().map(|(_, ty)| *ty).collect();
+        let columns = columns.iter().map(|(column, _)| {
+            let open = column.map(|c| (c, OpenFrom::Sealed));
+            ResultItem {
+                open,
+                ..ResultItem::plain()
+            }
+        });
+        Ok(RowOpener {
+            opener: Opener::of_items(&prepared, columns, types, binary),
+            shared: Arc::clone(&self.session.shared),
+        })
+    }
+
+    /// Appends a row, as the client gets it.
+    pub fn open_row(
+        &self,
+        opener: &mut RowOpener,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> StageResult<()> {
+        let ctx = open::format_context(&self.session.state).map_err(|e| failed(&e))?;
+        let keys = &opener.shared.config.keys;
+        opener
+            .opener
+            .row(row, keys, &ctx, out)
+            .map_err(|e| failed(&e))
+    }
+}

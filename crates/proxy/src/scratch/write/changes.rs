@@ -1,0 +1,331 @@
+//! Rows that a statement has changed on the scratch engine, or taken away, written to the server by their keys.
+
+use onionskin_plan::{
+    Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors, lex,
+};
+use onionskin_wire::Step;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::TextRow;
+
+use super::super::engine::{Engine, ours};
+use super::super::tables::{CHANGED, ROW, full_name, quoted};
+use super::values::payload;
+use super::{Change, put_name_of};
+use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::row_update::{matched_rows, physical_columns};
+use crate::session::Session;
+
+/// Statements sent before their answers are read.
+const AT_ONCE: usize = 64;
+/// Rows deleted by one statement.
+const DELETED: usize = 256;
+/// Bytes of statements that wait for their turn.
+const BOUND: usize = 64 << 20;
+
+/// Of each row, its place in the order in which the statement looks at them; nothing where the order does not matter.
+pub(super) type Ranks = Option<Vec<usize>>;
+
+impl Session {
+    /// The order of rows whose keys change: while one is written, another may still have the key that it gets.
+    pub(super) fn ranks(
+        &self,
+        engine: &mut Engine,
+        write: &ScratchWrite,
+        targets: &[Written],
+        values: Values,
+    ) -> Outcome<Vec<Ranks>> {
+        let mut all = Vec::new();
+        for target in targets {
+            let Some((from, to)) = target.order else {
+                all.push(None);
+                continue;
+            };
+            let read = &write.scratch.reads[target.read];
+            let bad = || Failure::refused(&errors::INTERNAL, "the order of rows");
+            let tokens = lex::tokens(values.sql, self.state.lex_mode()).map_err(|_| bad())?;
+            let order = tokens.get(from..to).unwrap_or_default();
+            let (Some(first), Some(last)) = (order.first(), order.last()) else {
+                return Err(bad());
+            };
+            let is_bound = |t: &lex::Token| {
+                t.kind == lex::TokenKind::Literal(onionskin_plan::LiteralKind::Parameter)
+            };
+            if order.iter().any(is_bound) {
+                all.push(None);
+                continue;
+            }
+            let mut sql = format!("SELECT {ROW} FROM {} ", read.source).into_bytes();
+            sql.extend_from_slice(&values.sql[first.start..last.end]);
+            // the session may have a limit of its own
+            sql.extend_from_slice(b" LIMIT 18446744073709551615");
+            engine.server.put_query(&sql).map_err(ours)?;
+            engine.settle()?;
+            let mut ranks = Vec::new();
+            for (rank, row) in numbers(engine)?.into_iter().enumerate() {
+                ranks.resize(ranks.len().max(row + 1), usize::MAX);
+                ranks[row] = rank;
+            }
+            all.push(Some(ranks));
+        }
+        Ok(all)
+    }
+
+    /// Writes the rows that carry the mark. Returns how many.
+    pub(super) fn write_changed(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        scratch: &Scratch,
+        target: &Written,
+        change: &Change,
+        ranks: &Ranks,
+    ) -> Outcome<u64> {
+        let read = &scratch.reads[target.read];
+        let mut query = format!("SELECT {ROW}");
+        for column in &target.columns {
+            query.push_str(", ");
+            query.push_str(&column.text);
+        }
+        query += &format!(
+            " FROM {} WHERE {CHANGED} IS NOT NULL ORDER BY {ROW}",
+            full_name(read)
+        );
+        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        engine.settle()?;
+        let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
+        let written = self.write_rows(engine, prepared, read, target, keys, ranks);
+        if written.is_err() {
+            engine.server.drain().map_err(ours)?;
+        }
+        written
+    }
+
+    fn write_rows(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        read: &ScratchRead,
+        target: &Written,
+        keys: &[Vec<u8>],
+        ranks: &Ranks,
+    ) -> Outcome<u64> {
+        let mut written = 0;
+        let mut waiting: Vec<(usize, Vec<u8>)> = Vec::new();
+        let (mut sent, mut size) = (0, 0);
+        engine.server.begin(Command::Query).map_err(ours)?;
+        while !engine.server.tracker.is_complete() {
+            match engine.server.step().map_err(ours)? {
+                Step::Err => return Err(ours(engine.server.error())),
+                Step::Row => {}
+                _ => continue,
+            }
+            let (number, sql) =
+                self.row_text(engine.server.payload(), prepared, read, target, keys)?;
+            written += 1;
+            match ranks {
+                Some(ranks) => {
+                    size += sql.len() + 64;
+                    if size > BOUND {
+                        return Err(Failure::refused(&errors::MEMORY, ""));
+                    }
+                    waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
+                }
+                None => self.send_row(&sql, &mut sent)?,
+            }
+        }
+        waiting.sort_by_key(|(rank, _)| *rank);
+        for (_, sql) in &waiting {
+            self.send_row(sql, &mut sent)?;
+        }
+        self.rows_written(&mut sent)?;
+        Ok(written)
+    }
+
+    /// `UPDATE t SET c$enc = x'…', … WHERE key`, and the row's number.
+    fn row_text(
+        &mut self,
+        row: &[u8],
+        prepared: &Prepared,
+        read: &ScratchRead,
+        target: &Written,
+        keys: &[Vec<u8>],
+    ) -> Outcome<(usize, Vec<u8>)> {
+        let broken = || Failure::refused(&errors::INTERNAL, "a row of the scratch engine");
+        let mut cells = TextRow::new(row);
+        let number = cells.cell().map_err(|e| ours(Failure::Backend(e)))?;
+        let number = row_number(number).ok_or_else(broken)?;
+        let key = keys.get(number).ok_or_else(broken)?;
+        let family = self.state.family;
+        let none = Values {
+            sql: &[],
+            literals: &[],
+            params: &[],
+            long_data: &[],
+        };
+        let mut binder = Binder::new(prepared, &self.state, none, &mut self.scratch);
+        let mut sql = b"UPDATE ".to_vec();
+        put_name_of(&read.table, &mut sql);
+        for (n, column) in target.columns.iter().enumerate() {
+            sql.extend_from_slice(if n == 0 { b" SET " } else { b", " });
+            let cell = cells.cell().map_err(|e| ours(Failure::Backend(e)))?;
+            let used = onionskin_plan::ColumnUse {
+                table: read.table.clone(),
+                index: column.index,
+            };
+            let Some(sealed) = column.sealed else {
+                sql.extend_from_slice(quoted(&used.column().name).as_bytes());
+                sql.extend_from_slice(b" = ");
+                match cell {
+                    None => sql.extend_from_slice(b"NULL"),
+                    Some(cell) => {
+                        let carried = column.carried;
+                        super::super::tables::put_carried(carried, &used, cell, &mut sql)?;
+                    }
+                }
+                continue;
+            };
+            let value = match cell {
+                None => None,
+                Some(cell) => Some(payload(&used, column.carried, cell, family)?),
+            };
+            for (i, (name, purpose)) in physical_columns(&used).enumerate() {
+                if i > 0 {
+                    sql.extend_from_slice(b", ");
+                }
+                sql.extend_from_slice(quoted(name).as_bytes());
+                sql.extend_from_slice(b" = ");
+                match &value {
+                    None => sql.extend_from_slice(b"NULL"),
+                    Some(value) => put_filled(&mut binder, sealed, purpose, value, &mut sql)?,
+                }
+            }
+        }
+        sql.extend_from_slice(b" WHERE ");
+        sql.extend_from_slice(key);
+        Ok((number, sql))
+    }
+
+    fn send_row(&mut self, sql: &[u8], sent: &mut usize) -> Outcome<()> {
+        self.server.put_query(sql)?;
+        *sent += 1;
+        match *sent >= AT_ONCE {
+            true => self.rows_written(sent),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads the answers of the rows that were sent. All are read, whatever came of the first.
+    fn rows_written(&mut self, sent: &mut usize) -> Outcome<()> {
+        self.server.flush()?;
+        let mut done = Ok(());
+        for _ in 0..std::mem::take(sent) {
+            let one = match self.server.read_ok() {
+                Err(failure) if failure.is_fatal() => return Err(failure),
+                Err(failure) => Err(failure),
+                Ok(ok) if ok.warnings > 0 => {
+                    let about = "a warning while rows were written";
+                    Err(Failure::refused(&errors::VALUE, about))
+                }
+                // the rows are locked; it must be there
+                Ok(ok) if matched_rows(&ok.info) != Some(1) => Err(Failure::refused(
+                    &errors::INTERNAL,
+                    "a row that was locked is gone",
+                )),
+                Ok(_) => Ok(()),
+            };
+            done = done.and(one);
+        }
+        done
+    }
+
+    /// Deletes the rows that are no longer among the engine's. Returns how many.
+    pub(super) fn delete_missing(
+        &mut self,
+        engine: &mut Engine,
+        scratch: &Scratch,
+        target: &Written,
+        change: &Change,
+    ) -> Outcome<u64> {
+        let read = &scratch.reads[target.read];
+        let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
+        let query = format!("SELECT {ROW} FROM {}", full_name(read));
+        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        engine.settle()?;
+        let mut stays = vec![false; keys.len()];
+        for row in numbers(engine)? {
+            match stays.get_mut(row) {
+                Some(stays) => *stays = true,
+                None => {
+                    let about = "a row of the scratch engine";
+                    return Err(Failure::refused(&errors::INTERNAL, about));
+                }
+            }
+        }
+        let gone: Vec<&Vec<u8>> = keys
+            .iter()
+            .zip(stays)
+            .filter_map(|(key, stays)| (!stays).then_some(key))
+            .collect();
+        for chunk in gone.chunks(DELETED) {
+            let mut sql = b"DELETE FROM ".to_vec();
+            put_name_of(&read.table, &mut sql);
+            for (i, key) in chunk.iter().enumerate() {
+                sql.extend_from_slice(if i == 0 { b" WHERE (" } else { b" OR (" });
+                sql.extend_from_slice(key);
+                sql.push(b')');
+            }
+            self.server.put_query(&sql)?;
+            self.server.flush()?;
+            if self.server.read_ok()?.warnings > 0 {
+                let about = "a warning while rows were deleted";
+                return Err(Failure::refused(&errors::VALUE, about));
+            }
+        }
+        Ok(gone.len() as u64)
+    }
+}
+
+fn put_filled(
+    binder: &mut Binder,
+    column: usize,
+    purpose: Purpose,
+    payload: &[u8],
+    sql: &mut Vec<u8>,
+) -> Outcome<()> {
+    let slot = Slot {
+        column,
+        purpose,
+        source: Source::Null,
+    };
+    match binder.fill_payload(&slot, payload)? {
+        Filled::Null => sql.extend_from_slice(b"NULL"),
+        Filled::Bytes(bytes) => put_hex(bytes, sql),
+    }
+    Ok(())
+}
+
+fn row_number(cell: Option<&[u8]>) -> Option<usize> {
+    std::str::from_utf8(cell?).ok()?.parse().ok()
+}
+
+/// The numbers of rows that a query returns.
+fn numbers(engine: &mut Engine) -> Outcome<Vec<usize>> {
+    let mut found = Vec::new();
+    engine.server.begin(Command::Query).map_err(ours)?;
+    while !engine.server.tracker.is_complete() {
+        match engine.server.step().map_err(ours)? {
+            Step::Err => return Err(engine.failure()),
+            Step::Row => {
+                let cell = TextRow::new(engine.server.payload()).cell();
+                let number = cell.map_err(|e| ours(Failure::Backend(e)))?;
+                found.push(row_number(number).ok_or_else(|| {
+                    Failure::refused(&errors::INTERNAL, "a row of the scratch engine")
+                })?);
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,269 @@
+//! Statements that change tables by way of the scratch engine (`onionskin_plan::ScratchWrite`): rows are read under locks, the engine
+//! runs the statement on its temporary tables, and what it made of the rows is sealed and written.
+//!
+//! All of it is one unit: a transaction of its own if the client has none, else what lies behind a savepoint. What the client is told,
+//! affected rows, info and warnings, are what the engine says, which has run the very statement.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `changes` | rows that an `UPDATE` has changed, or a `DELETE` has taken away |
+//! | `file` | the file of `LOAD DATA LOCAL`, on its way through the engine |
+//! | `rows` | rows of `INSERT … SELECT`, which become an `INSERT … VALUES` |
+//! | `values` | cells of temporary tables, as payloads and as literals |
+
+mod changes;
+mod file;
+mod rows;
+mod values;
+
+use onionskin_plan::{Effect, ScratchWrite, errors};
+use onionskin_schema::Table;
+
+use super::engine::{Engine, ours};
+use super::tables::quoted;
+use super::{Bound, renamed_text};
+use crate::bind::Values;
+use crate::catalog::Prepared;
+use crate::diagnostics::Diagnostics;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+use crate::row_update::changed_rows;
+use crate::session::Session;
+
+/// What begins before the rows of a statement are read, and ends when all is written.
+pub(super) struct Change {
+    frame: Frame,
+    /// Its beginning was sent.
+    pub begun: bool,
+    /// For each read, the conditions that name its rows.
+    pub keys: Vec<Vec<Vec<u8>>>,
+}
+
+/// What makes several statements of the server's one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    /// A transaction of the proxy's.
+    Transaction,
+    /// A part of the client's transaction.
+    Savepoint,
+    /// Nothing: tables are locked.
+    None,
+}
+
+impl Change {
+    fn new(session: &Session) -> Self {
+        let frame = match (session.server.in_transaction(), session.locked_tables) {
+            (true, _) => Frame::Savepoint,
+            (false, false) => Frame::Transaction,
+            (false, true) => Frame::None,
+        };
+        Change {
+            frame,
+            begun: false,
+            keys: Vec::new(),
+        }
+    }
+
+    pub(super) fn begin(&self) -> &'static [u8] {
+        match self.frame {
+            Frame::Transaction => b"BEGIN",
+            Frame::Savepoint => b"SAVEPOINT `onionskin$write`",
+            Frame::None => b"DO 0",
+        }
+    }
+}
+
+/// What a statement has done, and what there is to say about it.
+struct Finished {
+    done: Done,
+    diagnostics: Diagnostics,
+}
+
+impl Session {
+    /// Runs a statement that changes tables and answers the client.
+    pub fn scratch_write(
+        &mut self,
+        prepared: &Prepared,
+        write: &ScratchWrite,
+        values: Values,
+        bound: Option<Bound>,
+    ) -> Outcome<()> {
+        let mut change = Change::new(self);
+        let finished = self.with_engine(&write.scratch, |session, engine| {
+            let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
+            match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
+                Ok(finished) => Ok(finished),
+                Err(failure) => Err(session.take_back(failure, &change)?),
+            }
+        })?;
+        self.diagnostics = finished.diagnostics;
+        // the server's are those of the reads
+        self.diagnostics.hides_servers = true;
+        self.write_done(&finished.done)
+    }
+
+    fn by_engine(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        write: &ScratchWrite,
+        values: Values,
+        bound: Option<Bound>,
+        change: &mut Change,
+    ) -> Outcome<Finished> {
+        let targets = match &write.effect {
+            Effect::Insert(new) => {
+                if let Some(load) = &new.load {
+                    return self.load_file(engine, prepared, write, new, load, values, change);
+                }
+                return self.insert_query(engine, prepared, write, new, values, bound, change);
+            }
+            Effect::Update(targets) | Effect::Delete(targets) => targets,
+        };
+        let scratch = &write.scratch;
+        let settings = self.read_tables(engine, prepared, scratch, values, Some(change))?;
+        engine.share(&settings)?;
+        let ranks = self.ranks(engine, write, targets, values)?;
+        let sql = renamed_text(values.sql, scratch, self.state.lex_mode())?;
+        let names = names_of(write);
+        let (mut done, mut diagnostics) = run_there(engine, &sql, bound, &names)?;
+        engine.load_again()?;
+        let updates = matches!(write.effect, Effect::Update(_));
+        let mut written = 0;
+        for (target, ranks) in targets.iter().zip(&ranks) {
+            written += match updates {
+                true => self.write_changed(engine, prepared, scratch, target, change, ranks)?,
+                false => self.delete_missing(engine, scratch, target, change)?,
+            };
+        }
+        let counted = match updates {
+            true => changed_rows(&done),
+            false => done.affected_rows,
+        };
+        if written != counted {
+            let about = "the engine counts other rows than were written";
+            return Err(Failure::refused(&errors::INTERNAL, about));
+        }
+        diagnostics.hides_servers = true;
+        // warnings are counted where all are known
+        let info = String::from_utf8_lossy(&done.info).into_owned();
+        if let Some((head, _)) = info.split_once("Warnings: ") {
+            done.info = format!("{head}Warnings: 0").into_bytes();
+        }
+        done.warnings = 0;
+        done.last_insert_id = 0;
+        Ok(Finished { done, diagnostics })
+    }
+
+    /// Makes what was written last.
+    fn keep_change(&mut self, change: &Change) -> Outcome<()> {
+        let end: &[u8] = match change.frame {
+            Frame::Transaction => b"COMMIT AND NO CHAIN NO RELEASE",
+            Frame::Savepoint => b"RELEASE SAVEPOINT `onionskin$write`",
+            Frame::None => return Ok(()),
+        };
+        self.server.put_query(end)?;
+        self.server.flush()?;
+        self.server.read_ok().map(|_| ())
+    }
+
+    /// Takes back what a statement has written before it failed. Returns the failure, for the client.
+    fn take_back(&mut self, failure: Failure, change: &Change) -> Outcome<Failure> {
+        self.statements.interfered = true;
+        if failure.is_fatal() || !change.begun {
+            return Ok(failure);
+        }
+        self.server.drain()?;
+        let statements: &[&[u8]] = match change.frame {
+            Frame::Transaction => &[b"ROLLBACK AND NO CHAIN NO RELEASE"],
+            // a deadlock has rolled everything back, the savepoint included
+            Frame::Savepoint => &[
+                b"ROLLBACK TO `onionskin$write`",
+                b"RELEASE SAVEPOINT `onionskin$write`",
+            ],
+            Frame::None => &[],
+        };
+        for sql in statements {
+            self.server.put_query(sql)?;
+            self.server.flush()?;
+            match self.server.read_ok() {
+                Err(other) if other.is_fatal() => return Ok(other),
+                Err(other) if change.frame == Frame::Transaction => return Ok(other),
+                _ => {}
+            }
+        }
+        Ok(failure)
+    }
+}
+
+/// Names that only the engine knows, and what stands for them to the client.
+fn names_of(write: &ScratchWrite) -> Vec<(String, String)> {
+    let reads = write.scratch.reads.iter();
+    let mut names: Vec<_> = reads
+        .filter(|r| r.name != r.table.name)
+        .map(|r| (r.name.clone(), r.table.name.clone()))
+        .collect();
+    if let Effect::Insert(new) = &write.effect {
+        names.push((rows::NEW.to_string(), new.table.name.clone()));
+    }
+    names
+}
+
+/// Runs the client's statement on the engine's tables. Returns what it says, and its warnings.
+fn run_there(
+    engine: &mut Engine,
+    sql: &[u8],
+    bound: Option<Bound>,
+    names: &[(String, String)],
+) -> Outcome<(Done, Diagnostics)> {
+    let done = engine.run(sql, bound);
+    told(engine, done, names)
+}
+
+/// What the engine says to a statement, for the client.
+fn told(
+    engine: &mut Engine,
+    done: Outcome<Done>,
+    names: &[(String, String)],
+) -> Outcome<(Done, Diagnostics)> {
+    let client_text = |text: &[u8]| {
+        let mut text = String::from_utf8_lossy(text).into_owned();
+        for (there, here) in names {
+            text = text.replace(there, here);
+        }
+        text.into_bytes()
+    };
+    let done = match done {
+        Ok(done) => done,
+        Err(Failure::Server {
+            code,
+            state,
+            message,
+        }) => {
+            let message = client_text(&message);
+            return Err(Failure::Server {
+                code,
+                state,
+                message,
+            });
+        }
+        Err(other) => return Err(other),
+    };
+    let mut diagnostics = Diagnostics::default();
+    if done.warnings > 0 {
+        let mut shown = engine.server.rows(b"SHOW WARNINGS").map_err(ours)?;
+        for row in &mut shown {
+            if let Some(Some(message)) = row.get_mut(2) {
+                *message = client_text(message);
+            }
+        }
+        diagnostics.keep(&shown, done.warnings);
+    }
+    Ok((done, diagnostics))
+}
+
+/// Appends a table's full name.
+fn put_name_of(table: &Table, out: &mut Vec<u8>) {
+    let name = format!("{}.{}", quoted(&table.database), quoted(&table.name));
+    out.extend_from_slice(name.as_bytes());
+}

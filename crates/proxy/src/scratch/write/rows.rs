@@ -1,0 +1,395 @@
+//! `INSERT … SELECT`: the query's rows become literals, and these an `INSERT … VALUES`, planned and run like a client's.
+//!
+//! Before that they go into a temporary table with the columns of the target, which makes of them what the target would: conversions,
+//! their warnings and errors are the engine's. Keys and AUTO_INCREMENT are the server's, so the temporary table has none; a NULL
+//! that asks for a number is kept.
+
+use std::sync::Arc;
+
+use onionskin_plan::{
+    Action, ColumnUse, LiteralKind, NewRows, ScratchWrite, WrittenColumn, errors, lex,
+};
+use onionskin_value::Family;
+use onionskin_wire::Step;
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::TextRow;
+
+use super::super::engine::{Engine, ours};
+use super::super::tables::{column_type, default, quoted};
+use super::super::{Bound, renamed_part};
+use super::values::put_literal;
+use super::{Change, Finished, names_of, run_there};
+use crate::bind::Values;
+use crate::catalog::Prepared;
+use crate::diagnostics::Diagnostics;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+use crate::session::{Planned, Session, logical_text};
+
+/// The temporary table of new rows.
+pub(super) const NEW: &str = "onionskin$new";
+/// Bytes of one `INSERT`, about.
+const BATCH: usize = 256 << 10;
+/// Its rows.
+const ROWS: usize = 500;
+
+/// What the statements that insert the rows have done so far.
+#[derive(Default)]
+struct Inserted {
+    records: u64,
+    affected: u64,
+    duplicates: u64,
+    /// The first number that AUTO_INCREMENT gave, and how many statements had one.
+    first_id: u64,
+    of_ids: usize,
+    last_id: u64,
+}
+
+impl Session {
+    #[allow(clippy::too_many_arguments)] // a statement and what it is run with
+    pub(super) fn insert_query(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        write: &ScratchWrite,
+        new: &NewRows,
+        values: Values,
+        bound: Option<Bound>,
+        change: &mut Change,
+    ) -> Outcome<Finished> {
+        let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let sql = values.sql;
+        let tokens = lex::tokens(sql, self.state.lex_mode()).map_err(|_| bad())?;
+        let bytes = |(from, to): (usize, usize)| {
+            let tokens = tokens.get(from..to).unwrap_or_default();
+            match (tokens.first(), tokens.last()) {
+                (Some(first), Some(last)) => first.start..last.end,
+                _ => sql.len()..sql.len(),
+            }
+        };
+        let place = bytes(new.query);
+        let query = renamed_part(sql, &tokens, &write.scratch, place.clone())?;
+        let mut text = format!(
+            "INSERT {}INTO {} ({}) ",
+            if new.ignore { "IGNORE " } else { "" },
+            table_of_new(new),
+            names(new),
+        )
+        .into_bytes();
+        text.extend_from_slice(&query);
+        // its parameters come first
+        let count = values
+            .literals
+            .iter()
+            .filter(|l| l.kind == LiteralKind::Parameter && l.start < place.end)
+            .count();
+        let bound = bound.map(|bound| Bound {
+            params: bound.params.get(..count).unwrap_or(bound.params),
+            long: bound.long.get(..count).unwrap_or(bound.long),
+        });
+        begin_new(engine, new, self.state.family)?;
+        engine.share(&settings)?;
+        let ran = run_there(engine, &text, bound, &names_of(write));
+        let finished = ran.and_then(|(_, diagnostics)| {
+            let head = sql[bytes(new.head)].to_vec();
+            let tail = self.with_literals(values, bytes(new.tail))?;
+            self.insert_new(engine, new, &head, &tail, diagnostics)
+        });
+        engine.put(drop_new(new).as_bytes())?;
+        finished
+    }
+
+    /// A part of the statement's text, parameters as literals.
+    fn with_literals(&self, values: Values, part: std::ops::Range<usize>) -> Outcome<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut at = part.start;
+        for (index, literal) in values.literals.iter().enumerate() {
+            if literal.kind == LiteralKind::Parameter && part.contains(&literal.start) {
+                out.extend_from_slice(&values.sql[at..literal.start]);
+                values.put_literal(index, &self.state, &mut out)?;
+                at = literal.end;
+            }
+        }
+        out.extend_from_slice(values.sql.get(at..part.end).unwrap_or_default());
+        Ok(out)
+    }
+
+    /// Inserts the rows of the temporary table by statements that begin and end like this.
+    pub(super) fn insert_new(
+        &mut self,
+        engine: &mut Engine,
+        new: &NewRows,
+        head: &[u8],
+        tail: &[u8],
+        mut diagnostics: Diagnostics,
+    ) -> Outcome<Finished> {
+        let columns: Vec<&str> = new.columns.iter().map(|c| c.text.as_str()).collect();
+        let query = format!(
+            "SELECT {} FROM {} ORDER BY `onionskin$key`",
+            columns.join(", "),
+            table_of_new(new)
+        );
+        engine.load_again()?;
+        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        engine.settle()?;
+        let mut inserted = Inserted::default();
+        let done = self.insert_batches(engine, new, head, tail, &mut inserted, &mut diagnostics);
+        if done.is_err() {
+            engine.server.drain().map_err(ours)?;
+        }
+        done?;
+        let id = match inserted.of_ids {
+            0 => inserted.last_id,
+            _ => inserted.first_id,
+        };
+        if inserted.of_ids > 1 {
+            // to the server, the last of several statements counts
+            let sql = format!("SET last_insert_id = {id}");
+            self.server.put_query(sql.as_bytes())?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        let Inserted {
+            records,
+            duplicates,
+            ..
+        } = inserted;
+        let info = match (&new.load, new.replaces) {
+            (None, _) => format!("Records: {records}  Duplicates: {duplicates}  Warnings: 0"),
+            (Some(_), true) => {
+                format!("Records: {records}  Deleted: {duplicates}  Skipped: 0  Warnings: 0")
+            }
+            (Some(_), false) => {
+                format!("Records: {records}  Deleted: 0  Skipped: {duplicates}  Warnings: 0")
+            }
+        };
+        Ok(Finished {
+            done: Done {
+                affected_rows: inserted.affected,
+                // of a file, servers do not tell it
+                last_insert_id: if new.load.is_some() { 0 } else { id },
+                warnings: 0,
+                info: info.into_bytes(),
+            },
+            diagnostics,
+        })
+    }
+
+    fn insert_batches(
+        &mut self,
+        engine: &mut Engine,
+        new: &NewRows,
+        head: &[u8],
+        tail: &[u8],
+        inserted: &mut Inserted,
+        diagnostics: &mut Diagnostics,
+    ) -> Outcome<()> {
+        let mut begin = head.to_vec();
+        begin.extend_from_slice(format!(" ({}) VALUES ", names(new)).as_bytes());
+        let (mut sql, mut rows, mut generates) = (begin.clone(), 0, false);
+        let counter = |c: &WrittenColumn| new.table.columns[c.index].auto_increment;
+        let counted = new.table.columns.iter().any(|c| c.auto_increment);
+        let left_out = counted && !new.columns.iter().any(counter);
+        engine.server.begin(Command::Query).map_err(ours)?;
+        loop {
+            let ended = engine.server.tracker.is_complete();
+            if rows > 0 && (ended || rows >= ROWS || sql.len() >= BATCH) {
+                sql.push(b' ');
+                sql.extend_from_slice(tail);
+                let (count, generated) = (std::mem::take(&mut rows), generates);
+                self.insert_batch(new, &sql, count, generated, inserted, diagnostics)?;
+                sql.clone_from(&begin);
+                generates = false;
+            }
+            if ended {
+                return Ok(());
+            }
+            match engine.server.step().map_err(ours)? {
+                Step::Err => return Err(ours(engine.server.error())),
+                Step::Row => {}
+                _ => continue,
+            }
+            sql.extend_from_slice(if rows > 0 { b",(" } else { b"(" });
+            let cells = TextRow::new(engine.server.payload());
+            for (n, (cell, column)) in cells.zip(&new.columns).enumerate() {
+                let cell = cell.map_err(|e| ours(Failure::Backend(e)))?;
+                if n > 0 {
+                    sql.push(b',');
+                }
+                let asks = cell.is_none_or(|c| c == b"0");
+                generates |= left_out || (counter(column) && asks);
+                let used = ColumnUse {
+                    table: Arc::clone(&new.table),
+                    index: column.index,
+                };
+                match cell {
+                    None => sql.extend_from_slice(b"NULL"),
+                    Some(cell) => {
+                        put_literal(&used, column.carried, cell, &self.state, &mut sql)?;
+                    }
+                }
+            }
+            sql.push(b')');
+            rows += 1;
+        }
+    }
+
+    fn insert_batch(
+        &mut self,
+        new: &NewRows,
+        sql: &[u8],
+        rows: usize,
+        generates: bool,
+        inserted: &mut Inserted,
+        diagnostics: &mut Diagnostics,
+    ) -> Outcome<()> {
+        let (done, prepared) = self.run_quietly(sql)?;
+        let ours = std::mem::take(&mut self.diagnostics.warnings);
+        if done.warnings > 0 {
+            let mut shown = self.server.rows(b"SHOW WARNINGS")?;
+            let before = shown.len();
+            // the server's parser warns of VALUES() in each of these statements, the client has written one
+            let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
+            let mut calls = match inserted.records {
+                0 => usize::try_from(told.saturating_sub(self.diagnostics.surplus)).unwrap_or(0),
+                _ => 0,
+            };
+            shown.retain(|row| {
+                let counts = is_about_values(row);
+                let kept = !counts || calls > 0;
+                calls -= usize::from(counts && kept);
+                kept
+            });
+            for row in &mut shown {
+                if let Some(Some(message)) = row.get_mut(2) {
+                    *message = logical_text(message, &prepared);
+                }
+            }
+            let left_out = u16::try_from(before - shown.len()).unwrap_or(u16::MAX);
+            diagnostics.keep(&shown, done.warnings.saturating_sub(left_out));
+        }
+        diagnostics.warnings.extend(ours);
+        let rows = rows as u64;
+        inserted.records += rows;
+        inserted.affected += done.affected_rows;
+        inserted.duplicates += match duplicates(&done.info) {
+            Some(told) => told,
+            // of one row nothing is told
+            None if new.ignore && !new.replaces => rows.saturating_sub(done.affected_rows),
+            None => done.affected_rows.saturating_sub(rows),
+        };
+        if generates && done.last_insert_id > 0 {
+            if inserted.of_ids == 0 {
+                inserted.first_id = done.last_insert_id;
+            }
+            inserted.of_ids += 1;
+        }
+        inserted.last_id = done.last_insert_id;
+        Ok(())
+    }
+
+    /// Plans and runs a statement without rows that is a part of the client's.
+    fn run_quietly(&mut self, sql: &[u8]) -> Outcome<(Done, Arc<Prepared>)> {
+        self.diagnostics.clear();
+        let mode = self.space.settings.lex;
+        let outer = std::mem::take(&mut self.template);
+        let read = self.template.read(sql, mode);
+        let prepared = match read {
+            Ok(()) => self.plan(sql),
+            Err(_) => Err(Failure::refused(&errors::INTERNAL, "a row's literals")),
+        };
+        let template = std::mem::replace(&mut self.template, outer);
+        let planned = Planned {
+            sql: sql.to_vec(),
+            template,
+            prepared: prepared?,
+        };
+        let prepared = &planned.prepared;
+        match &prepared.plan.action {
+            Action::Relay => self.server.put_query(sql)?,
+            Action::Server { text, result: None } => {
+                if let Some(upsert) = &prepared.plan.upsert {
+                    let rows = planned.template.rows.map_or(1, |r| r.count);
+                    let ignore = planned.is_ignore();
+                    self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
+                }
+                self.send_text(&planned, text, false)?;
+            }
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            _ => {
+                let about = "what is done with rows that are there already";
+                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            }
+        }
+        self.server.flush()?;
+        let done = self.server.read_ok()?;
+        Ok((done, planned.prepared))
+    }
+}
+
+/// MySQL warns of VALUES() in ON DUPLICATE KEY UPDATE, as of what will go.
+fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
+    row.get(1).and_then(Option::as_deref) == Some(b"1287")
+}
+
+/// `Records: 3  Duplicates: 1  Warnings: 0`
+fn duplicates(info: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(info).ok()?;
+    let (_, behind) = text.split_once("Duplicates: ")?;
+    behind.split_whitespace().next()?.parse().ok()
+}
+
+/// The temporary table's full name.
+pub(super) fn table_of_new(new: &NewRows) -> String {
+    format!("{}.{}", quoted(&new.table.database), quoted(NEW))
+}
+
+/// The names of its columns.
+pub(super) fn names(new: &NewRows) -> String {
+    let columns = new.columns.iter();
+    let names: Vec<String> = columns
+        .map(|c| quoted(&new.table.columns[c.index].name))
+        .collect();
+    names.join(", ")
+}
+
+/// Makes the temporary table.
+pub(super) fn begin_new(engine: &mut Engine, new: &NewRows, family: Family) -> Outcome<()> {
+    engine.need_database(&new.table.database)?;
+    engine.put(drop_new(new).as_bytes())?;
+    engine.put(definition(new, family).as_bytes())
+}
+
+pub(super) fn drop_new(new: &NewRows) -> String {
+    format!("DROP TEMPORARY TABLE IF EXISTS {}", table_of_new(new))
+}
+
+/// The temporary table: the target's columns, without its keys.
+fn definition(new: &NewRows, family: Family) -> String {
+    let mut parts = Vec::new();
+    for column in &new.columns {
+        let column = &new.table.columns[column.index];
+        let null = match column.nullable || column.auto_increment {
+            true => "NULL",
+            false => "NOT NULL",
+        };
+        // lines of a file may have too few fields
+        let default = new.load.and_then(|_| default(column, family, true));
+        let default = default.map_or(String::new(), |d| format!(" DEFAULT {d}"));
+        parts.push(format!(
+            "{} {} {null}{default}",
+            quoted(&column.name),
+            column_type(column, family)
+        ));
+    }
+    let engine = match family {
+        Family::MariaDb => "ENGINE=Aria TRANSACTIONAL=0",
+        Family::MySql => "ENGINE=InnoDB",
+    };
+    format!(
+        "CREATE TEMPORARY TABLE {} ({}, `onionskin$key` BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY) {engine} DEFAULT CHARSET=utf8mb4",
+        table_of_new(new),
+        parts.join(", ")
+    )
+}

@@ -1,0 +1,167 @@
+//! Cells of temporary tables on their way back: as payloads to be sealed, and as literals.
+//!
+//! The engine has stored them in columns of the very types, so that they are values of these types already; they are asked for in a
+//! form that loses nothing ([`Carried`]), with the time zone UTC.
+
+use onionskin_plan::{Carried, ColumnUse, errors};
+use onionskin_value::{
+    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, Stored, TimeZone,
+    format_text, store,
+};
+
+use crate::error::{Failure, Outcome};
+use crate::scratch::tables::put_carried;
+use crate::state::State;
+
+/// The payload of a protected column's value.
+pub(super) fn payload(
+    used: &ColumnUse,
+    carried: Carried,
+    cell: &[u8],
+    family: Family,
+) -> Outcome<Vec<u8>> {
+    stored(used, carried, cell, family, &TimeZone::parse("+00:00", ""))
+}
+
+fn type_of(used: &ColumnUse) -> Outcome<&SqlType> {
+    let ty = used.column().sql_type.as_ref();
+    ty.ok_or_else(|| unfit(used))
+}
+
+/// A value that the engine has stored cannot be wrong; if it is, something else is.
+fn unfit(used: &ColumnUse) -> Failure {
+    Failure::refused(&errors::SCRATCH_TYPE, used.path())
+}
+
+fn stored(
+    used: &ColumnUse,
+    carried: Carried,
+    cell: &[u8],
+    family: Family,
+    time_zone: &TimeZone,
+) -> Outcome<Vec<u8>> {
+    let ty = type_of(used)?;
+    let bytes;
+    let input = match carried {
+        Carried::Number if matches!(ty.kind, Kind::Float | Kind::Double) => {
+            let text = std::str::from_utf8(cell).map_err(|_| unfit(used))?;
+            Input::Double(text.parse().map_err(|_| unfit(used))?)
+        }
+        Carried::Number => match std::str::from_utf8(cell).map(str::parse::<u64>) {
+            Ok(Ok(magnitude)) => Input::Integer {
+                negative: false,
+                magnitude,
+            },
+            _ => Input::Decimal(cell),
+        },
+        Carried::Quoted => Input::Text {
+            bytes: cell,
+            charset: Charset::Ascii,
+        },
+        Carried::Hex => {
+            bytes = unhex(cell).ok_or_else(|| unfit(used))?;
+            match ty.charset() {
+                Charset::Binary => Input::Bytes(&bytes),
+                charset => Input::Text {
+                    bytes: &bytes,
+                    charset,
+                },
+            }
+        }
+        Carried::Sealed | Carried::Epoch => return Err(unfit(used)),
+    };
+    let ctx = Context {
+        sql_mode: SqlMode::STRICT | SqlMode::ALLOW_INVALID_DATES,
+        time_zone,
+        family,
+        ignore: false,
+        row: 1,
+        column: &used.column().name,
+        database: &used.table.database,
+        table: &used.table.name,
+    };
+    let (mut out, mut warnings) = (Vec::new(), Vec::new());
+    match store(ty, input, &ctx, &mut out, &mut warnings) {
+        Ok(Stored::Value) if warnings.is_empty() => Ok(out),
+        _ => Err(unfit(used)),
+    }
+}
+
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: u8| {
+        char::from(b)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Appends a literal that is the value in a statement of the client's session.
+pub(super) fn put_literal(
+    used: &ColumnUse,
+    carried: Carried,
+    cell: &[u8],
+    state: &State,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    if used.column().protection.is_none() {
+        return put_carried(carried, used, cell, out);
+    }
+    let ty = type_of(used)?;
+    match ty.kind {
+        Kind::Float | Kind::Double => {
+            put_carried(carried, used, cell, out)?;
+            if !cell.contains(&b'e') {
+                out.extend_from_slice(b"e0");
+            }
+            Ok(())
+        }
+        Kind::Timestamp { .. } => put_moment(used, carried, cell, state, out),
+        _ => put_carried(carried, used, cell, out),
+    }
+}
+
+/// A TIMESTAMP, which came in UTC, in the session's time zone. In the hour that a clock repeats, no literal says which is meant.
+fn put_moment(
+    used: &ColumnUse,
+    carried: Carried,
+    cell: &[u8],
+    state: &State,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    let moment = payload(used, carried, cell, state.family)?;
+    let ctx = FormatContext {
+        time_zone: &state.time_zone,
+        family: state.family,
+        results_charset: Charset::Binary,
+        pad_char: false,
+    };
+    let mut text = Vec::new();
+    format_text(type_of(used)?, &moment, &ctx, &mut text)
+        .map_err(|_| Failure::refused(&errors::TIME_ZONE, used.path()))?;
+    let again = stored(used, carried, &text, state.family, &state.time_zone);
+    if again.ok().as_ref() != Some(&moment) {
+        let about = format!("{}, a time that the clock repeats", used.path());
+        return Err(Failure::refused(&errors::TIME_ZONE, about));
+    }
+    put_carried(carried, used, &text, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_become_bytes() {
+        assert_eq!(unhex(b"00fF5c"), Some(vec![0, 255, 0x5c]));
+        assert_eq!(unhex(b""), Some(Vec::new()));
+        assert_eq!(unhex(b"0"), None);
+        assert_eq!(unhex(b"0g"), None);
+    }
+}
