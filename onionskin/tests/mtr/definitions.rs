@@ -50,7 +50,8 @@ pub fn creation(sql: &str) -> Option<Creation> {
     let mut before = at;
     let mut name = next(&mut at);
     if name == "if" {
-        (next(&mut at), next(&mut at));
+        next(&mut at);
+        next(&mut at);
         before = at;
         name = next(&mut at);
     }

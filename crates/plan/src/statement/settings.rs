@@ -21,7 +21,7 @@ pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<
     let hidden = tokens
         .first()
         .is_some_and(|t| t.kind == TokenKind::Executable);
-    if request.settings.family != Family::MariaDb || !(hidden || VERBS.iter().any(|w| starts(w))) {
+    if request.settings.family != Family::MariaDb || !(hidden || VERBS.iter().any(starts)) {
         return Ok(None);
     }
     let in_comment = |t: &Token| t.kind == TokenKind::Executable && sets_in_text(t.text(sql));
