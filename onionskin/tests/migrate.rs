@@ -693,7 +693,7 @@ fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind: Kin
             "no primary or unique key",
         ),
         (["--encrypt", "v: eq"], "-c"),
-        (["--encrypt", "v: like"], "no capability"),
+        (["--encrypt", "v: sounds"], "no capability"),
         (["--decrypt", "v"], "not protected"),
         (["--add", "nope: eq"], "no column nope"),
         (["--threads", "0"], "1 to"),

@@ -169,7 +169,8 @@ fn settings_by_two_at_signs(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
     for setting in [
         "SET @@sql_mode = 'ANSI_QUOTES'",
-        "SET @modes = 'NO_BACKSLASH_ESCAPES', @@sql_mode = @modes",
+        "SET @modes = 'NO_BACKSLASH_ESCAPES'",
+        "SET @@sql_mode = @modes, @later = 1",
         "SET @@sql_mode := ''",
         "SET @@div_precision_increment = 9, @@time_zone = '+01:00'",
         "SET @@SESSION.div_precision_increment = 5",

@@ -152,10 +152,13 @@ impl Twins {
                 | ColumnFlags::MULTIPLE_KEY_FLAG
                 | ColumnFlags::PART_KEY_FLAG
                 | ColumnFlags::AUTO_INCREMENT_FLAG;
-            for seen in [&mut a, &mut b] {
-                let columns = seen.columns.iter_mut().chain(&mut seen.prepared);
-                columns.for_each(|c| c.flags.remove(uncertain));
-            }
+            without_flags([&mut a, &mut b], uncertain);
+        }
+        if sql.contains(" GROUP BY ") {
+            without_flags(
+                [&mut a, &mut b],
+                ColumnFlags::NUM_FLAG | ColumnFlags::BINARY_FLAG,
+            );
         }
         // which of several texts an error has depends on names of databases and hosts
         for seen in [&mut a, &mut b] {
@@ -282,5 +285,12 @@ fn definition(column: &::mysql::Column) -> Definition {
         collation: column.character_set(),
         decimals: column.decimals(),
         length: column.column_length(),
+    }
+}
+
+fn without_flags(all_seen: [&mut Seen; 2], flags: ColumnFlags) {
+    for seen in all_seen {
+        let columns = seen.columns.iter_mut().chain(&mut seen.prepared);
+        columns.for_each(|c| c.flags.remove(flags));
     }
 }

@@ -89,7 +89,10 @@ impl Session {
                     let keys = Arc::clone(&self.shared);
                     let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
-                    if !refused && !once && !prepared.plan.defines {
+                    // what is kept is relayed without another look
+                    let shows =
+                        matches!(prepared.plan.action, Action::Relay) && is_about_definitions(sql);
+                    if !refused && !once && !shows && !prepared.plan.defines {
                         self.space.put(&self.template.key, &prepared);
                     }
                     return Ok(prepared);
