@@ -21,7 +21,7 @@ use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
+use crate::exchange::{ALL_ROWS, Server};
 use crate::open::Shown;
 use crate::temporary::folded;
 
@@ -242,7 +242,8 @@ impl Account {
             if !real.is_empty() {
                 for (database, real) in spellings(database, &real) {
                     let real: Vec<&str> = real.iter().map(|n| &**n).collect();
-                    let rows = server.rows(catalog_query(&database, &real).as_bytes())?;
+                    let question = catalog_query(&database, &real) + ALL_ROWS;
+                    let rows = server.rows(question.as_bytes())?;
                     let warned = server.warnings_at_end()? > 0;
                     let mut these = tables(&rows, keys)?;
                     if warned {

@@ -22,7 +22,12 @@ pub(crate) struct Server {
     expected: VecDeque<u8>,
     /// Session state changes that were not looked at yet, as sent.
     pub changes: Vec<u8>,
+    /// The session's `sql_select_limit`, if it limits: to the server, statements of the proxy's own are the client's.
+    pub select_limit: Option<String>,
 }
+
+/// Behind a `SELECT` of the proxy's own: the session's `sql_select_limit` does not count.
+pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
 
 /// A result of text rows.
 pub(crate) type Rows = Vec<Vec<Option<Vec<u8>>>>;
@@ -36,6 +41,7 @@ impl Server {
             status: StatusFlags::AUTOCOMMIT,
             expected: VecDeque::new(),
             changes: Vec::new(),
+            select_limit: None,
         }
     }
 
@@ -191,11 +197,37 @@ impl Server {
         Ok(rows)
     }
 
-    /// Runs a statement and reads its rows.
+    /// Runs a statement and reads its rows. The session's `sql_select_limit`, which cuts `SHOW` as well, is lifted for it.
     pub fn rows(&mut self, sql: &[u8]) -> Outcome<Rows> {
+        // warnings are not cut, and another statement would clear them
+        let whole = sql.starts_with(b"SHOW WARNINGS") || sql.ends_with(ALL_ROWS.as_bytes());
+        let limit = match whole {
+            true => None,
+            false => self.select_limit.clone(),
+        };
+        let Some(limit) = limit else {
+            self.put_query(sql)?;
+            self.flush()?;
+            return self.read_rows();
+        };
+        self.set_select_limit(&u64::MAX.to_string())?;
         self.put_query(sql)?;
         self.flush()?;
-        self.read_rows()
+        let rows = self.read_rows();
+        match &rows {
+            Err(failure) if failure.is_fatal() => {}
+            _ => {
+                self.drain()?;
+                self.set_select_limit(&limit)?;
+            }
+        }
+        rows
+    }
+
+    fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
+        self.put_query(format!("SET SESSION sql_select_limit = {limit}").as_bytes())?;
+        self.flush()?;
+        self.read_ok().map(|_| ())
     }
 
     /// The warnings that the end of a result, the last packet, counts.

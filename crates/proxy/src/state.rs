@@ -11,7 +11,12 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 
 /// The variables that the server is asked to track.
-const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,session_track_system_variables,session_track_schema,system_time_zone";
+const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,session_track_system_variables,session_track_schema,system_time_zone";
+
+/// A value of `sql_select_limit`, unless it is the one without a limit.
+fn limiting(value: &str) -> Option<String> {
+    (value != u64::MAX.to_string()).then(|| value.to_owned())
+}
 
 /// A session's settings.
 #[derive(Clone, Debug)]
@@ -58,7 +63,7 @@ impl State {
         server.put_query(
             b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
-              @@div_precision_increment, CURRENT_USER(), @@collation_database",
+              @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit",
         )?;
         server.flush()?;
         let tracked = match server.read_ok() {
@@ -97,6 +102,7 @@ impl State {
         state.set("character_set_results", &cell(3).unwrap_or_default());
         state.set("time_zone", &cell(4).unwrap_or_default());
         server.changes.clear();
+        server.select_limit = limiting(&cell(10).unwrap_or_default());
         Ok(state)
     }
 
@@ -131,6 +137,17 @@ impl State {
             _ => return,
         }
         self.changed = true;
+    }
+
+    /// What the session has set `sql_select_limit` to, if these changes tell: the inner value is `None` where it limits nothing.
+    pub fn select_limit(changes: &[u8]) -> Option<Option<String>> {
+        let set = SessionChanges(changes).filter_map(|change| match change {
+            Ok(SessionChange::SystemVariable { name, value }) if name == b"sql_select_limit" => {
+                Some(limiting(&String::from_utf8_lossy(value)))
+            }
+            _ => None,
+        });
+        set.last()
     }
 
     /// Takes over what the server said in its answers.

@@ -19,6 +19,7 @@ use onionskin_wire::rows::TextRow;
 use crate::bind::{Binder, Filled, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::ALL_ROWS;
 use crate::open;
 use crate::session::Session;
 
@@ -279,6 +280,9 @@ impl Session {
             sql.extend_from_slice(head.as_bytes());
             sql.extend_from_slice(&search.condition);
             sql.extend_from_slice(b" LIMIT 1)");
+        }
+        if searches.len() > 1 {
+            sql.extend_from_slice(ALL_ROWS.as_bytes());
         }
         self.server.put_query(&sql)?;
         self.server.flush()?;

@@ -84,6 +84,7 @@ impl Session {
         let Action::Finish(finish) = &prepared.plan.action else {
             return Ok(false);
         };
+        self.unlimited()?;
         let bind = Binding {
             prepared,
             state: &self.state,

@@ -269,9 +269,21 @@ impl Session {
         }
     }
 
+    /// Refuses where `sql_select_limit` would cut the rows of a `SELECT` that is not the client's.
+    pub(crate) fn unlimited(&self) -> Outcome<()> {
+        match &self.server.select_limit {
+            None => Ok(()),
+            Some(limit) => Err(Failure::refused(
+                &errors::NOT_UNDERSTOOD,
+                format!("sql_select_limit = {limit}"),
+            )),
+        }
+    }
+
     /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`; its rows are read next. If there is no
     /// transaction, the answer to the `SELECT` behind `BEGIN` is read and forgotten.
     pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<()> {
+        self.unlimited()?;
         select.extend_from_slice(b" FOR UPDATE");
         if own {
             self.server.put_query(b"BEGIN")?;

@@ -255,7 +255,12 @@ impl Session {
         for read in &scratch.reads {
             texts.push(self.read_text(prepared, read, values, limit)?);
             if tables::is_checked(read) {
+                // SHOW has no LIMIT of its own
+                let limit = self.server.select_limit.as_deref();
+                let set = |limit: &str| format!("SET SESSION sql_select_limit = {limit}");
+                texts.extend(limit.map(|_| set("18446744073709551615").into_bytes()));
                 texts.push(tables::question(read).into_bytes());
+                texts.extend(limit.map(|limit| set(limit).into_bytes()));
             }
         }
         let question = settings::question(&engine.variables, &scratch.variables);
@@ -309,8 +314,17 @@ impl Session {
                     change.keys.push(keys);
                 }
                 if tables::is_checked(read) {
+                    let limited = self.server.select_limit.is_some();
+                    if limited {
+                        unread -= 1;
+                        self.server.read_ok()?;
+                    }
                     unread -= 1;
                     let columns = self.server.read_rows()?;
+                    if limited {
+                        unread -= 1;
+                        self.server.read_ok()?;
+                    }
                     if !tables::are_columns(read, &columns) {
                         return Err(Failure::Stale);
                     }

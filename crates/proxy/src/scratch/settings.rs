@@ -4,7 +4,7 @@
 //! NOW() is the server's. User variables follow with their type, character set and collation.
 
 use onionskin_plan::errors;
-use onionskin_value::TimeZone;
+use onionskin_value::{Family, TimeZone};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
@@ -16,7 +16,7 @@ use crate::exchange::Server;
 use crate::state::State;
 
 /// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
-pub(super) const VARIABLES: [&str; 29] = [
+pub(super) const VARIABLES: [&str; 30] = [
     "sql_mode",
     "time_zone",
     "timestamp",
@@ -37,6 +37,8 @@ pub(super) const VARIABLES: [&str; 29] = [
     // setting it sets the next one
     "max_join_size",
     "sql_big_selects",
+    // the engine then asks for a key or a LIMIT; its tables have no keys
+    "sql_safe_updates",
     "block_encryption_mode",
     "default_regex_flags",
     "windowing_use_high_precision",
@@ -64,6 +66,8 @@ pub(super) fn question(variables: &[&str], users: &[Vec<u8>]) -> Vec<u8> {
             sql.extend_from_slice(behind.as_bytes());
         }
     }
+    // with a sql_select_limit of 0, too
+    sql.extend_from_slice(b" LIMIT 1");
     sql
 }
 
@@ -125,7 +129,12 @@ pub(super) fn answer(
                     .then(|| system_zone(engine, state))
                     .transpose()?
                     .flatten();
-                put_value(zone.as_deref().map_or(text, str::as_bytes), &mut sql)?;
+                let mut text = zone.as_deref().map_or(text, str::as_bytes).to_vec();
+                if *name == "sql_mode" && state.family == Family::MariaDb && is_strict(&text) {
+                    // the engine's tables have no transactions there, and only a first row would be an error
+                    text.extend_from_slice(b",STRICT_ALL_TABLES");
+                }
+                put_value(&text, &mut sql)?;
             }
         }
     }
@@ -151,6 +160,12 @@ pub(super) fn answer(
         repeatable,
         bounded,
     })
+}
+
+fn is_strict(sql_mode: &[u8]) -> bool {
+    sql_mode
+        .split(|b| *b == b',')
+        .any(|mode| mode == b"STRICT_TRANS_TABLES")
 }
 
 /// A result of one row: its definitions and its cells.

@@ -215,6 +215,9 @@ impl Session {
         if !self.server.changes.is_empty() {
             let changes = std::mem::take(&mut self.server.changes);
             self.state.observe(&changes);
+            if let Some(limit) = State::select_limit(&changes) {
+                self.server.select_limit = limit;
+            }
             self.server.changes = changes;
             self.server.changes.clear();
         }

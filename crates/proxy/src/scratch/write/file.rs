@@ -50,7 +50,7 @@ impl Session {
                 quoted(&new.table.database),
                 quoted(&new.table.name)
             );
-            self.insert_new(engine, new, head.as_bytes(), b"", diagnostics)
+            self.insert_new(engine, new, head.as_bytes(), b"", false, diagnostics)
         });
         engine.put(drop_new(new).as_bytes())?;
         finished

@@ -43,6 +43,8 @@ struct Inserted {
     first_id: u64,
     of_ids: usize,
     last_id: u64,
+    /// The statement is a prepared one: MySQL has warned of its words when it was prepared.
+    prepared: bool,
 }
 
 impl Session {
@@ -88,13 +90,14 @@ impl Session {
             params: bound.params.get(..count).unwrap_or(bound.params),
             long: bound.long.get(..count).unwrap_or(bound.long),
         });
+        let is_prepared = bound.is_some();
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
         let ran = run_there(engine, &text, bound, &names_of(write));
         let finished = ran.and_then(|(_, diagnostics)| {
             let head = sql[bytes(new.head)].to_vec();
             let tail = self.with_literals(values, bytes(new.tail))?;
-            self.insert_new(engine, new, &head, &tail, diagnostics)
+            self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)
         });
         engine.put(drop_new(new).as_bytes())?;
         finished
@@ -122,6 +125,7 @@ impl Session {
         new: &NewRows,
         head: &[u8],
         tail: &[u8],
+        prepared: bool,
         mut diagnostics: Diagnostics,
     ) -> Outcome<Finished> {
         let columns: Vec<&str> = new.columns.iter().map(|c| c.text.as_str()).collect();
@@ -133,13 +137,20 @@ impl Session {
         engine.load_again()?;
         engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
-        let mut inserted = Inserted::default();
+        let mut inserted = Inserted {
+            prepared,
+            ..Inserted::default()
+        };
         let done = self.insert_batches(engine, new, head, tail, &mut inserted, &mut diagnostics);
         if done.is_err() {
             engine.server.drain().map_err(ours)?;
         }
         done?;
+        // servers forget the last row's own number where rows may be updated instead
+        let updates = !tail.is_empty()
+            && memchr::memmem::find(&tail.to_ascii_lowercase(), b"last_insert_id").is_none();
         let id = match inserted.of_ids {
+            0 if updates => 0,
             0 => inserted.last_id,
             _ => inserted.first_id,
         };
@@ -252,7 +263,9 @@ impl Session {
             // the server's parser warns of VALUES() in each of these statements, the client has written one
             let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
-                0 => usize::try_from(told.saturating_sub(self.diagnostics.surplus)).unwrap_or(0),
+                0 if !inserted.prepared => {
+                    usize::try_from(told.saturating_sub(self.diagnostics.surplus)).unwrap_or(0)
+                }
                 _ => 0,
             };
             shown.retain(|row| {
