@@ -24,6 +24,7 @@ on_both_servers!(
     an_index_is_used_outside_of_transactions_only,
     definitions_show_the_logical_table,
     changed_grams_hide_rows_and_never_add_any,
+    rows_beside_duplicates_are_found,
     rows_that_nobody_changes_are_always_found,
     tables_are_migrated_to_grams_and_back,
     selective_patterns_do_not_open_all_rows,
@@ -259,7 +260,9 @@ fn an_index_is_used_outside_of_transactions_only(kind: Kind) {
     }
     let query = "SELECT id, name FROM t WHERE name LIKE '%00123%'";
     assert_eq!(twins.same(query, &[]), 1);
-    assert!(twins.touched(query) < 100);
+    // MySQL's index loses rows, so it is not used
+    let expected = |touched| (touched < 100) == (kind == Kind::MariaDb);
+    assert!(expected(twins.touched(query)));
     // too short for a gram, negated, beside OR: all rows are opened
     for all in [
         "SELECT id FROM t WHERE name LIKE '%12%'",
@@ -317,7 +320,7 @@ fn an_index_is_used_outside_of_transactions_only(kind: Kind) {
     assert_eq!(twins.protected.text(query).unwrap().lines().count(), 1);
     // a table that is rebuilt, and one whose index is gone: slower, and right
     twins.protected.must("ALTER TABLE t FORCE");
-    assert!(twins.touched(query) < 100);
+    assert!(expected(twins.touched(query)));
     assert_eq!(twins.protected.text(query).unwrap().lines().count(), 1);
     let index = twins
         .admin
@@ -430,7 +433,12 @@ fn changed_grams_hide_rows_and_never_add_any(kind: Kind) {
     twins
         .admin
         .must(&format!("UPDATE app.t SET `{gram}` = '' WHERE id = 3"));
-    assert_eq!(ids(&mut twins, "%needle%"), "1");
+    let found = match kind {
+        Kind::MariaDb => "1",
+        // without the index nothing is hidden
+        Kind::MySql => "1 3",
+    };
+    assert_eq!(ids(&mut twins, "%needle%"), found);
     assert_eq!(ids(&mut twins, "%hay%"), "1 2");
     assert_eq!(ids(&mut twins, "%e%"), "1 3", "too short for the index");
     // a NULL is refused, as is a type that is not ours
@@ -496,7 +504,10 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
             assert!(twins.same(sql, &[]) > 0, "{sql}");
         }
         if indexes == "2" {
-            assert!(twins.touched("SELECT id FROM t WHERE name LIKE '%0123%'") < 100);
+            assert!(
+                kind == Kind::MySql
+                    || twins.touched("SELECT id FROM t WHERE name LIKE '%0123%'") < 100
+            );
         }
         twins.both("UPDATE t SET name = 'changed 0123' WHERE id = 9");
         twins.both("UPDATE t SET name = 'person number 0009' WHERE id = 9");
@@ -567,4 +578,26 @@ fn rows_that_nobody_changes_are_always_found(kind: Kind) {
         .protected
         .text("SELECT COUNT(*) FROM t WHERE name LIKE '%needle%'");
     assert_eq!(found.unwrap(), "100");
+}
+
+/// A full-text index must not lose the rows of a statement in which a later row meets a duplicate.
+fn rows_beside_duplicates_are_found(kind: Kind) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
+    let Some(mut twins) = twins(kind, create) else {
+        return;
+    };
+    twins.both("INSERT INTO t VALUES (2, 'there before')");
+    twins.both("INSERT IGNORE INTO t VALUES (14, 'ignored beside'), (2, 'not taken')");
+    twins.both("INSERT INTO t VALUES (16, 'upserted beside'), (2, 'x') ON DUPLICATE KEY UPDATE name = 'an update'");
+    twins.both("REPLACE INTO t VALUES (17, 'replaced beside'), (2, 'a replacement')");
+    for pattern in [
+        "%beside%",
+        "%replacement",
+        "ignored%",
+        "%not taken%",
+        "%update%",
+    ] {
+        let sql = format!("SELECT id FROM t WHERE name LIKE '{pattern}' ORDER BY id");
+        twins.same(&sql, &[]);
+    }
 }

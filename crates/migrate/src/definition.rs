@@ -110,6 +110,13 @@ fn check_specifications(specifications: &str) -> Result<()> {
             ));
         }
     }
+    if words.iter().any(|known| known == "FULLTEXT") {
+        return Err(MigrateError::Request(
+            "--alter cannot add full-text indexes, of which MySQL's lose rows that are written while a table is copied: \
+             add them on the server afterwards"
+                .into(),
+        ));
+    }
     for word in ["RENAME", "CHANGE"] {
         if words.iter().any(|known| known == word) {
             return Err(MigrateError::Request(format!(

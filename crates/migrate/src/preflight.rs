@@ -227,6 +227,18 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
             row[1].as_deref().unwrap_or_default(),
         ));
     }
+    let lost = session
+        .text(&format!(
+            "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE INDEX_TYPE = 'FULLTEXT' AND COLUMN_NAME NOT LIKE '%$gram\\_%' \
+             AND VERSION() NOT LIKE '%MariaDB%' AND {} LIMIT 1",
+            here("TABLE_SCHEMA", "TABLE_NAME")
+        ))
+        .map_err(&doing)?;
+    if !lost.is_empty() {
+        return refused(format!(
+            "MySQL's full-text index {lost} would lose rows that are written while the table is copied: drop it first, and add it again afterwards"
+        ));
+    }
     if let Some(reason) = &facts.logical.damaged {
         return refused(format!("{reason}; keys are named with -c"));
     }

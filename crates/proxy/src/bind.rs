@@ -495,6 +495,14 @@ impl<'a> Binder<'a> {
             }
             Source::Default => return Err(unclear("LIKE")),
         };
+        // the server converts a text to the connection's character set, and then compares its bytes
+        if let Input::Text { bytes, .. } = input
+            && ty.is_binary()
+            && !bytes.is_ascii()
+            && self.state.client_charset != self.state.connection_charset
+        {
+            return Err(unclear("LIKE with a text that the server converts"));
+        }
         LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
     }
 

@@ -175,6 +175,9 @@ const fn unsupported<T>(reason: &'static str) -> Result<T, CompareError> {
     Err(CompareError::Unsupported(reason))
 }
 
+/// Bytes. A pattern takes some dozen times its length in memory, before the server could refuse it.
+const LONGEST_PATTERN: usize = 64 << 10;
+
 impl LikePattern {
     /// Reads what stands behind LIKE beside a column of this type. Where the server would compare under another collation than the
     /// column's, or read the pattern otherwise, the result is [`CompareError::Unsupported`].
@@ -205,6 +208,9 @@ impl LikePattern {
             }
             _ => return unsupported("a pattern that is no text"),
         };
+        if bytes.len() > LONGEST_PATTERN {
+            return unsupported("a pattern of more than 64 KiB");
+        }
         if charset == Charset::Binary && ty.is_character() {
             return unsupported("a binary pattern for a text");
         }

@@ -145,20 +145,20 @@ impl Twins {
             self.refused.push(format!("{sql}\n  {message}"));
             return;
         }
-        // servers take them from the temporary table, if the optimizer sorts in one: two plain servers differ
-        if sql.contains(" JOIN ") {
+        // servers take them from the temporary table, if the optimizer needs one: two plain servers differ
+        let gathers = [" JOIN ", " GROUP BY ", " DISTINCT "];
+        if gathers.iter().any(|word| sql.contains(word)) {
             let uncertain = ColumnFlags::PRI_KEY_FLAG
                 | ColumnFlags::UNIQUE_KEY_FLAG
                 | ColumnFlags::MULTIPLE_KEY_FLAG
                 | ColumnFlags::PART_KEY_FLAG
-                | ColumnFlags::AUTO_INCREMENT_FLAG;
-            without_flags([&mut a, &mut b], uncertain);
-        }
-        if sql.contains(" GROUP BY ") {
-            without_flags(
-                [&mut a, &mut b],
-                ColumnFlags::NUM_FLAG | ColumnFlags::BINARY_FLAG,
-            );
+                | ColumnFlags::AUTO_INCREMENT_FLAG
+                | ColumnFlags::NUM_FLAG
+                | ColumnFlags::BINARY_FLAG;
+            for seen in [&mut a, &mut b] {
+                let columns = seen.columns.iter_mut().chain(&mut seen.prepared);
+                columns.for_each(|c| c.flags.remove(uncertain));
+            }
         }
         // which of several texts an error has depends on names of databases and hosts
         for seen in [&mut a, &mut b] {
@@ -285,12 +285,5 @@ fn definition(column: &::mysql::Column) -> Definition {
         collation: column.character_set(),
         decimals: column.decimals(),
         length: column.column_length(),
-    }
-}
-
-fn without_flags(all_seen: [&mut Seen; 2], flags: ColumnFlags) {
-    for seen in all_seen {
-        let columns = seen.columns.iter_mut().chain(&mut seen.prepared);
-        columns.for_each(|c| c.flags.remove(flags));
     }
 }
