@@ -131,6 +131,14 @@ pub fn answer(conn: &mut Conn, statements: &[Statement]) -> Answer {
     answer
 }
 
+/// Closes the prepared statement of this text, so that the next one is new.
+pub fn forget(conn: &mut Conn, text: &str) {
+    // What cannot be prepared is not kept, and its error comes when it is run.
+    if let Ok(prepared) = conn.prep(text) {
+        let _ = conn.close(prepared);
+    }
+}
+
 fn execute(conn: &mut Conn, statement: &Statement, answer: &mut Answer) -> mysql::Result<()> {
     let (text, values) = statement.parameters();
     // The connection keeps prepared statements by their text: the second time, it is the same one.

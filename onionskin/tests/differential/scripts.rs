@@ -109,6 +109,18 @@ const SCRIPTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "groups sorted by an aggregate",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, c SET('red', 'Green', '7') COLLATE utf8mb4_general_ci NOT NULL ENCRYPTED \
+             FOR (eq, range), e ENUM('red', 'Green', '7') COLLATE utf8mb4_general_ci ENCRYPTED FOR (), n INT NOT NULL \
+             ENCRYPTED FOR (eq), b BIGINT ENCRYPTED FOR ())",
+            "INSERT INTO t VALUES (1, 'red', '7', 1, 5), (2, 'red,7', 'red', 1, 6), (3, 'red', 'red', 2, NULL)",
+            "SELECT c, SUM(id), SUM(id) FROM t GROUP BY c ORDER BY SUM(id) DESC, c",
+            "SELECT n, COUNT(DISTINCT n), SUM(id), AVG(id) FROM t GROUP BY n ORDER BY COUNT(DISTINCT n), n",
+            "SELECT e, SUM(b), COUNT(DISTINCT e), AVG(b) FROM t GROUP BY e ORDER BY SUM(b) DESC, e",
+        ],
+    ),
+    (
         "definitions of grouped columns and of extremes",
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, e VARCHAR(8) NOT NULL ENCRYPTED FOR (eq), o INT NOT NULL ENCRYPTED FOR \

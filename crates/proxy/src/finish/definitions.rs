@@ -30,7 +30,7 @@ impl Session {
                     let (packet, item) = cell
                         .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column"))?;
                     match temporary {
-                        true => out_of_temporary(packet, item, self.state.family),
+                        true => out_of_temporary(packet, item, finish, self.state.family),
                         false => Ok(packet.clone()),
                     }
                 }
@@ -60,8 +60,10 @@ impl Session {
             }
             _ => None,
         };
-        // an average is computed of what is in the table, unless rows are sorted by it there
-        let computed = call.function == Aggregate::Avg && !finish.sorts_by(call);
+        // an average is computed of what is in the table, unless rows are sorted by it there, or it has been
+        // computed of sorted rows, whose different values are counted
+        let computed =
+            call.function == Aggregate::Avg && !finish.sorts_by(call) && !finish.counts_differing();
         let stored = temporary && !computed;
         let mut flags = match stored {
             true => ColumnFlags::empty(),
@@ -127,7 +129,12 @@ impl Session {
 }
 
 /// A definition as of a column of a temporary table. What makes a column's own values is not copied there.
-fn out_of_temporary(packet: &[u8], item: &ResultItem, family: Family) -> Outcome<Vec<u8>> {
+fn out_of_temporary(
+    packet: &[u8],
+    item: &ResultItem,
+    finish: &Finish,
+    family: Family,
+) -> Outcome<Vec<u8>> {
     let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
     definition
         .flags
@@ -140,7 +147,8 @@ fn out_of_temporary(packet: &[u8], item: &ResultItem, family: Family) -> Outcome
             let number =
                 !definition.column_type.is_length_encoded() && !is_moment(definition.column_type);
             let decimal = definition.column_type == ColumnType::NEWDECIMAL;
-            if function != Aggregate::Avg && (number || decimal) {
+            let stored = function != Aggregate::Avg || finish.counts_differing();
+            if stored && (number || decimal) {
                 definition.flags.remove(ColumnFlags::BINARY);
             }
             if matches!(function, Aggregate::Min | Aggregate::Max)
@@ -152,6 +160,9 @@ fn out_of_temporary(packet: &[u8], item: &ResultItem, family: Family) -> Outcome
                 if ty.is_character() || ty.is_binary() {
                     definition.decimals = 0;
                 }
+            }
+            if family == Family::MySql && finish.counts_differing() {
+                definition.org_name = definition.name.clone();
             }
         }
         Described::AsSent | Described::Column { .. } => {}

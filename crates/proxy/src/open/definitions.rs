@@ -127,16 +127,17 @@ pub(crate) fn definitions_of(
         let named = definition
             .org_name
             .eq_ignore_ascii_case(expected.as_bytes());
-        let around = item.computed
-            && memchr::memmem::find(&definition.org_name, expected.as_bytes()).is_some();
-        if !definition.org_name.is_empty() && !named && !around {
-            return Err(Failure::Stale);
-        }
         let grouped = prepared
             .plan
             .grouping
             .as_ref()
             .and_then(|g| g.columns.iter().find(|c| c.item == n));
+        // MIN of a group's cells, which MySQL calls by its text where it comes out of a temporary table
+        let around = (item.computed || grouped.is_some())
+            && memchr::memmem::find(&definition.org_name, expected.as_bytes()).is_some();
+        if !definition.org_name.is_empty() && !named && !around {
+            return Err(Failure::Stale);
+        }
         if let Some(grouped) = grouped {
             // the server's is an aggregate, which has no origin
             definition.schema = used.table.database.as_bytes().into();
