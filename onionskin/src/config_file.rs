@@ -79,6 +79,8 @@ struct Content {
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
     scratch_seconds: Option<std::num::NonZeroU32>,
+    #[serde(default)]
+    like_index: bool,
 }
 
 /// `[scratch]`: the server on the trusted side that does what neither the server behind nor the proxy can.
@@ -145,6 +147,8 @@ pub struct ConfigFile {
     pub scratch_memory: Option<u64>,
     /// `scratch_seconds`
     pub scratch_seconds: Option<std::num::NonZeroU32>,
+    /// `like_index`
+    pub like_index: bool,
 }
 
 impl ConfigFile {
@@ -183,6 +187,7 @@ impl ConfigFile {
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
             scratch_seconds: content.scratch_seconds,
+            like_index: content.like_index,
         })
     }
 

@@ -67,6 +67,7 @@ impl Explain {
             trace: false,
             max_sessions: MAX_SESSIONS,
             scratch,
+            like_index: file.like_index,
         };
         let mut failed = None;
         let explained = explain(

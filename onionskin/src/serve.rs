@@ -114,6 +114,7 @@ impl Serve {
             trace: self.trace,
             max_sessions: MAX_SESSIONS,
             scratch,
+            like_index: file.like_index,
         })
         .map_err(|source| CommandError::Listen { address, source })?;
         let stopper = proxy.stopper();

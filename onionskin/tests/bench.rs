@@ -396,7 +396,10 @@ fn a_full_run_states_its_time_first() {
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(1), "{rest}");
-    assert!(first.starts_with("onionskin bench: 1 scenarios with "), "{first}");
+    assert!(
+        first.starts_with("onionskin bench: 1 scenarios with "),
+        "{first}"
+    );
     assert!(
         first.contains(", about ") && first.contains(" h"),
         "{first}"

@@ -317,7 +317,8 @@ fn a_cut_connection_loses_and_repeats_nothing(kind: Kind) {
         from = follower.position().clone();
     }
     writer.join().unwrap();
-    assert!(cuts > 4, "{cuts}");
+    // what has been received already goes on to be read, so one cut may take some hundred rows
+    assert!(cuts > 1, "{cuts}");
 }
 
 fn gtids_say_where_to_go_on(kind: Kind) {

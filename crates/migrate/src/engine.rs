@@ -275,7 +275,10 @@ impl Engine {
     /// Compares all rows of both tables; what is wrong is written once more.
     pub fn verify(&mut self) -> Result<()> {
         self.progress.set_phase("comparing");
-        self.state.phase = "check".into();
+        // on a way back the phase is what tells the commands so
+        if !crate::reverse::is_reverse(&self.state) {
+            self.state.phase = "check".into();
+        }
         let cursor = Cursor::at(Place::Start, 0);
         while cursor.place() != Place::End {
             let time = self.round()?.time.clamp(SHORTEST_SLICE, LONGEST_SLICE);

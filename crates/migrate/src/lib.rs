@@ -436,6 +436,8 @@ impl Job {
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.drain()?;
         engine.copy()?;
+        // what has happened up to here must be in the new table before a transaction that is not waited for can begin
+        engine.round()?;
         let old_snapshots = Snapshots::now(&mut engine.control)?;
         self.refresh_statistics(&mut engine)?;
         engine.verify()?;

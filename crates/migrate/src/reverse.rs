@@ -24,6 +24,7 @@ use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
 use crate::preflight::{self, Names};
 use crate::progress::Progress;
+use crate::snapshots::Snapshots;
 use crate::switch::{Switch, Switched, drop_sentry, exists};
 use crate::{Done, Job, definition, done, free_number};
 
@@ -146,7 +147,13 @@ impl Job {
     pub fn end_reverse(&self) -> Result<()> {
         let (job, mut control) = self.spelled()?;
         let names = Names::of(&job.table);
-        let (checkpoint, _) = job.take_over(&mut control, &names)?;
+        let (checkpoint, state) = job.take_over(&mut control, &names)?;
+        if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
+            return Err(MigrateError::Request(format!(
+                "{} was switched back to the old table already: --resume ends that",
+                job.table
+            )));
+        }
         drop_sentry(&mut control, &names.clone().reversed())?;
         if job.drop_old {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
@@ -161,9 +168,14 @@ impl Job {
         let names = Names::of(&job.table);
         let family = facts::family(&mut control)?;
         let (_, state) = job.take_over(&mut control, &names)?;
+        // only the rename takes the old table's name away
+        if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
+            return job.end_roll_back(&mut control, &state, None);
+        }
         let names = names.reversed();
         let mut engine = job.reverse_engine(control, family, state, progress)?;
         engine.verify().map_err(no_way_back)?;
+        Snapshots::now(&mut engine.control)?.wait(&mut engine)?;
         let register = |session: &mut Session| job.register(session, free_number());
         let switched = Switch {
             login: &job.login,

@@ -265,7 +265,7 @@ impl Account {
             for name in names {
                 let table = defaults.get(name).or_else(|| {
                     let exact = |t: &&Table| t.name == name && t.database == database;
-                    let nearly = |t: &&Table| t.name.eq_ignore_ascii_case(name);
+                    let nearly = |t: &&Table| t.name.to_lowercase() == name.to_lowercase();
                     found.iter().find(exact).or(found.iter().find(nearly))
                 });
                 let key = (database.to_string(), name.to_string());
@@ -441,6 +441,13 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
             return Err(bad());
         }
         let row = ColumnRow::of(cells);
+        // a name in another character set would be taken for another table's
+        if row.table_name.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "character_set_results",
+            ));
+        }
         // they are counted from 1
         if row.ordinal_position == 0 {
             return Err(bad());

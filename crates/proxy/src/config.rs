@@ -143,6 +143,8 @@ pub struct Config {
     pub max_sessions: usize,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
+    /// `like_index`: full-text indexes are used for LIKE, although they may miss rows.
+    pub like_index: bool,
 }
 
 /// The scratch engine: a server of the back end's family on the trusted side.

@@ -164,6 +164,7 @@ impl Stage {
             trace: false,
             max_sessions: 1,
             scratch: None,
+            like_index: false,
         });
         let mut ok = Vec::new();
         OkPacket::default().encode(&mut ok, CAPABILITIES);

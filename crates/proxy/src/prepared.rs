@@ -26,7 +26,7 @@ use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::Bound;
-use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text};
+use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -57,6 +57,7 @@ pub(crate) struct Statement {
     sql: Vec<u8>,
     template: Template,
     pub prepared: Arc<Prepared>,
+    setting: Setting,
     /// The server's statement; `None` for those that run as text.
     pub server_id: Option<u32>,
     server_params: usize,
@@ -66,6 +67,10 @@ pub(crate) struct Statement {
     pub long: Vec<Option<Vec<u8>>>,
     cursor: Option<Opener>,
 }
+
+/// What a text means depends on: the database that was current at its preparation, and how it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting(Option<String>, onionskin_plan::LexMode);
 
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
@@ -90,8 +95,15 @@ impl Indexed {
 
 impl Statement {
     /// Of a text that was read without folding; nothing is prepared at the server.
-    pub fn new(sql: Vec<u8>, template: &Template, prepared: &Arc<Prepared>, params: usize) -> Self {
+    pub fn new(
+        sql: Vec<u8>,
+        template: &Template,
+        prepared: &Arc<Prepared>,
+        params: usize,
+        setting: Setting,
+    ) -> Self {
         Statement {
+            setting,
             sql,
             template: Template {
                 key: Vec::new(),
@@ -196,7 +208,7 @@ impl Session {
                     self.statements.asking.insert(id);
                 }
                 if !prepared.plan.names.is_empty() {
-                    let relayed = Relayed::new(sql, prepared, params);
+                    let relayed = Relayed::new(sql, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
                 return Ok(());
@@ -224,7 +236,8 @@ impl Session {
                 return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
             }
         };
-        let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params);
+        let setting = self.setting();
+        let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
         let Some(text) = text else {
             let shown = match &prepared.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
@@ -405,7 +418,9 @@ impl Session {
         }
         let stale = match &done {
             Err(Failure::Stale | Failure::Value(_)) => true,
-            Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
+            Err(Failure::Refused(r)) => {
+                does_not_open(r) && !self.statements.wrote && !runs_once(&statement.sql)
+            }
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
         };
@@ -453,6 +468,7 @@ impl Session {
         if statement.prepared.generation == self.account.generation() {
             return Ok(());
         }
+        self.must_be_of_now(statement)?;
         let mode = self.space.settings.lex;
         let mut template = Template::default();
         if template.read_unfolded(&statement.sql, mode).is_err() {
@@ -497,8 +513,26 @@ impl Session {
         Ok(())
     }
 
+    /// What a text prepared now depends on.
+    pub fn setting(&self) -> Setting {
+        Setting(self.state.database.clone(), self.space.settings.lex)
+    }
+
+    /// A text that is planned or sent again would mean other tables in another database.
+    fn must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
+        if statement.setting == self.setting() {
+            return Ok(());
+        }
+        let about =
+            "a statement that was prepared in another database or SQL mode; prepare it again";
+        Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+    }
+
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         self.replan(statement)?;
+        if statement.server_id.is_none() {
+            self.must_be_of_now(statement)?;
+        }
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
         let head = ComStmtExecute::decode(payload, statement.params, &mut types);

@@ -13,8 +13,8 @@ use onionskin_wire::{ParamType, Step, WireError, WireResult};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open;
-use crate::prepared::Statement;
-use crate::session::{Session, looks_stale, shows_physical_name};
+use crate::prepared::{Setting, Statement};
+use crate::session::{Session, looks_stale, runs_once, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;
@@ -24,14 +24,16 @@ pub(crate) struct Relayed {
     sql: Vec<u8>,
     prepared: Arc<Prepared>,
     params: usize,
+    setting: Setting,
     types: Vec<ParamType>,
     /// The server has got long data for the next execution; it keeps them no longer than that.
     pub has_long_data: bool,
 }
 
 impl Relayed {
-    pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize) -> Self {
+    pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize, setting: Setting) -> Self {
         Self {
+            setting,
             sql: sql.to_vec(),
             prepared: Arc::clone(prepared),
             params,
@@ -85,8 +87,10 @@ impl Session {
             // What cannot be read is the server's to refuse.
             let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
             relayed.has_long_data = false;
-            Arc::clone(&relayed.prepared)
+            (Arc::clone(&relayed.prepared), runs_once(&relayed.sql))
         });
+        let once = prepared.as_ref().is_some_and(|(_, once)| *once);
+        let prepared = prepared.map(|(prepared, _)| prepared);
         let names = prepared.as_ref().map(|p| p.plan.names.as_slice());
         let names = names.unwrap_or_default();
         let done = if self.names_temporary(names) {
@@ -95,7 +99,8 @@ impl Session {
         } else {
             self.server.put_command(payload)?;
             self.server.flush()?;
-            self.relay_answer(Command::StmtExecute, names)
+            // without names nothing makes it run again
+            self.relay_answer(Command::StmtExecute, if once { &[] } else { names })
         };
         let Some(prepared) = prepared else {
             return done;
@@ -124,7 +129,13 @@ impl Session {
         {
             return done;
         }
-        let mut statement = Statement::new(relayed.sql, &template, &prepared, relayed.params);
+        let mut statement = Statement::new(
+            relayed.sql,
+            &template,
+            &prepared,
+            relayed.params,
+            relayed.setting,
+        );
         statement.server_id = Some(id);
         statement.types = relayed.types;
         let again = match long {

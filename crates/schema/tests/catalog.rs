@@ -202,7 +202,7 @@ fn a_view_is_known_by_companions_that_are_visible() {
     // a view that leaves a companion out could be searched in part only
     let partial = changed(|rows| {
         visible(rows, false);
-        let at = at(rows, "u$eq");
+        let at = at(rows, "u$ord");
         rows.remove(at);
     });
     assert!(partial.damaged.is_some());

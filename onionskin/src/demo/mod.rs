@@ -139,6 +139,7 @@ fn bind(
         trace: false,
         max_sessions: MAX_SESSIONS,
         scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
+        like_index: false,
     })
     .map_err(|source| CommandError::Listen {
         address: listen,

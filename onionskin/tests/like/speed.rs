@@ -4,7 +4,7 @@
 //! 20 times faster.
 
 use crate::support::*;
-use crate::twins::twins;
+use crate::twins::indexed_twins;
 use ::mysql::prelude::Queryable;
 use ::mysql::{Conn, OptsBuilder};
 use std::time::Instant;
@@ -58,7 +58,7 @@ pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
         Err(_) => 20_000,
     };
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut twins) = indexed_twins(kind, create) else {
         return;
     };
     let index = twins

@@ -13,6 +13,15 @@ pub struct Twins {
 }
 
 pub fn twins(kind: Kind, create: &str) -> Option<Twins> {
+    twins_with(kind, create, "")
+}
+
+/// With full-text indexes in use.
+pub fn indexed_twins(kind: Kind, create: &str) -> Option<Twins> {
+    twins_with(kind, create, "like_index = true\n")
+}
+
+fn twins_with(kind: Kind, create: &str, settings: &str) -> Option<Twins> {
     if direct_mode() {
         return None;
     }
@@ -21,7 +30,11 @@ pub fn twins(kind: Kind, create: &str) -> Option<Twins> {
         ..ServerOptions::default()
     };
     let server = Server::start(kind, options)?;
-    let proxy = Proxy::start(&server, "");
+    let options = ProxyOptions {
+        settings: settings.into(),
+        ..ProxyOptions::default()
+    };
+    let proxy = Proxy::start_with(&server, options);
     let mut plain = server.connect();
     plain.must("CREATE DATABASE plain; CREATE DATABASE app; USE plain");
     let mut protected = proxy.connect_to("app");

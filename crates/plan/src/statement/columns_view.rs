@@ -39,7 +39,10 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
             skip_to = i + 1;
         }
     }
-    let reads = ["select", "with"].iter().any(|w| tokens[0].is_word(sql, w)) || tokens[0].is(b'(');
+    let reads = ["select", "with"]
+        .iter()
+        .any(|w| tokens.first().is_some_and(|t| t.is_word(sql, w)))
+        || tokens.first().is_some_and(|t| t.is(b'('));
     if places.is_empty() || !reads {
         return Ok(None);
     }

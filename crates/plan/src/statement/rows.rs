@@ -155,7 +155,10 @@ fn blank_gaps(planner: &mut Planner) {
     let mut replaced = Vec::new();
     for (i, token) in planner.tokens.iter().enumerate() {
         let is_call = planner.tokens.get(i + 1).is_some_and(|t| t.is(b'('));
+        // behind a dot any word is a column's name
+        let is_name = i > 0 && planner.tokens[i - 1].is(b'.');
         let word = match () {
+            () if is_name => continue,
             () if token.is_word(sql, "mod") && !is_call => "%",
             () if UNITS.iter().any(|u| token.is_word(sql, u)) => "year",
             () => continue,

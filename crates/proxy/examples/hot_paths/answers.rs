@@ -142,7 +142,7 @@ pub fn prepared(parameters: u16, columns: &[Vec<u8>]) -> Vec<u8> {
 
 /// What a server answers when the proxy asks for a session's settings.
 pub fn settings() -> Vec<u8> {
-    let cells: [&[u8]; 10] = [
+    let cells: [&[u8]; 11] = [
         b"STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION",
         b"utf8mb4",
         b"utf8mb4",
@@ -153,6 +153,7 @@ pub fn settings() -> Vec<u8> {
         b"4",
         b"root@localhost",
         b"utf8mb4_general_ci",
+        b"18446744073709551615",
     ];
     let status = StatusFlags::AUTOCOMMIT;
     let columns: Vec<_> = cells

@@ -99,8 +99,8 @@ impl Session {
             return Ok(false);
         }
         // MySQL's index (9.7.4) loses the rows of a statement that came before one that met a duplicate: IGNORE, REPLACE, ON
-        // DUPLICATE KEY UPDATE. Nothing shows that it has.
-        if self.state.family == Family::MySql {
+        // DUPLICATE KEY UPDATE. Nothing shows that it has. MariaDB's misses rows while others are written.
+        if !self.shared.config.like_index || self.state.family == Family::MySql {
             return Ok(false);
         }
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);

@@ -40,7 +40,7 @@ use crate::upsert::UniqueKeys;
 pub(crate) use query::{does_not_open, looks_stale};
 pub(crate) use relay::shows_physical_name;
 pub(crate) use texts::logical_text;
-pub(crate) use values::{is_ignore, is_lenient};
+pub(crate) use values::{is_ignore, is_lenient, runs_once};
 
 /// One client and its server connection.
 pub(crate) struct Session {

@@ -7,6 +7,7 @@ use onionskin_wire::Capabilities;
 use onionskin_wire::messages::Command;
 
 use super::texts::logical_text;
+use super::values::runs_once;
 use super::{Planned, Session};
 use crate::catalog::Prepared;
 use crate::diagnostics;
@@ -129,13 +130,7 @@ impl Session {
                 .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
             let planned = self.plan(part)?;
             all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
-            let changes_mode = part
-                .get(..4)
-                .is_some_and(|w| w.eq_ignore_ascii_case(b"set "))
-                || part
-                    .get(..4)
-                    .is_some_and(|w| w.eq_ignore_ascii_case(b"use "));
-            all_relay &= !changes_mode;
+            all_relay &= !changes_meaning(&self.template.key);
             all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
         }
         if all_relay {
@@ -197,7 +192,9 @@ impl Session {
                 // a value may be wrong for what the table was, and right for what it is
                 Err(Failure::Stale | Failure::Value(_)) => true,
                 Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
-                Err(Failure::Refused(r)) => does_not_open(r) && !self.statements.wrote,
+                Err(Failure::Refused(r)) => {
+                    does_not_open(r) && !self.statements.wrote && !runs_once(&template.key)
+                }
                 _ => false,
             };
             if let Err(Failure::Refused(refusal)) = &done
@@ -252,6 +249,9 @@ impl Session {
                 if whole {
                     self.relay_query(prepared, locks)
                 } else {
+                    if prepared.plan.defines && self.account.is_private() {
+                        self.check_temporary(&planned.sql, prepared)?;
+                    }
                     self.server.put_query(&planned.sql)?;
                     self.server.flush()?;
                     self.relay_answer(Command::Query, &[])?;
@@ -348,6 +348,17 @@ fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
     let version: u32 = std::str::from_utf8(version).ok()?.parse().ok()?;
     let nested = memchr::memmem::find(inner, b"/*").or(memchr::memmem::find(inner, b"*/"));
     (digits == 5 && version < 50_700 && nested.is_none()).then_some(inner)
+}
+
+/// Whether what follows in the same text may mean other tables, or be read otherwise: `USE`, `SET`, and comments that are run.
+fn changes_meaning(key: &[u8]) -> bool {
+    let key = key.trim_ascii_start();
+    let word = key
+        .iter()
+        .position(|b| !b.is_ascii_alphabetic())
+        .unwrap_or(key.len());
+    let first = &key[..word];
+    first.is_empty() || first.eq_ignore_ascii_case(b"use") || first.eq_ignore_ascii_case(b"set")
 }
 
 #[cfg(test)]

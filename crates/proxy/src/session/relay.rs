@@ -5,6 +5,7 @@ use onionskin_wire::messages::Command;
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
+use super::values::runs_once;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open;
@@ -23,7 +24,12 @@ impl Session {
             self.check_temporary(sql, prepared)?;
         }
         self.put_client_query()?;
-        self.relay_answer(Command::Query, &prepared.plan.names)?;
+        // without names nothing makes it run again
+        let names: &[(String, String)] = match runs_once(&self.template.key) {
+            true => &[],
+            false => &prepared.plan.names,
+        };
+        self.relay_answer(Command::Query, names)?;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
         self.after_relay(prepared)
     }

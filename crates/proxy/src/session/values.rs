@@ -147,3 +147,18 @@ pub(crate) fn is_ignore(text: &[u8]) -> bool {
         .take(4)
         .any(|word| word.eq_ignore_ascii_case(b"ignore"))
 }
+
+/// Whether a statement that has sent rows has also changed some: it must not be run again when its rows turn out to be of another table
+/// than was thought.
+pub(crate) fn runs_once(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| {
+        text.get(..word.len())
+            .is_some_and(|w| w.eq_ignore_ascii_case(word))
+    };
+    !begins(b"select")
+        && (begins(b"call")
+            || text
+                .windows(9)
+                .any(|w| w.eq_ignore_ascii_case(b"returning")))
+}

@@ -17,8 +17,9 @@ use crate::error::{Failure, Outcome};
 use crate::row_update::{matched_rows, physical_columns};
 use crate::session::Session;
 
-/// Statements sent before their answers are read.
-const AT_ONCE: usize = 64;
+/// Statements sent before their answers are read. No more than one: behind a deadlock the server has rolled back, and those that
+/// were sent already would stand alone.
+const AT_ONCE: usize = 1;
 /// Rows deleted by one statement.
 const DELETED: usize = 256;
 /// Bytes of statements that wait for their turn.

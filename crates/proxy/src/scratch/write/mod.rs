@@ -46,16 +46,13 @@ enum Frame {
     Transaction,
     /// A part of the client's transaction.
     Savepoint,
-    /// Nothing: tables are locked.
-    None,
 }
 
 impl Change {
     fn new(session: &Session) -> Self {
-        let frame = match (session.server.in_transaction(), session.locked_tables) {
-            (true, _) => Frame::Savepoint,
-            (false, false) => Frame::Transaction,
-            (false, true) => Frame::None,
+        let frame = match session.server.in_transaction() {
+            true => Frame::Savepoint,
+            false => Frame::Transaction,
         };
         Change {
             frame,
@@ -68,7 +65,6 @@ impl Change {
         match self.frame {
             Frame::Transaction => b"BEGIN",
             Frame::Savepoint => b"SAVEPOINT `onionskin$write`",
-            Frame::None => b"DO 0",
         }
     }
 }
@@ -88,6 +84,11 @@ impl Session {
         values: Values,
         bound: Option<Bound>,
     ) -> Outcome<()> {
+        if self.locked_tables && !self.server.in_transaction() {
+            // a transaction of ours would end the locks, and without one a failure leaves a part of the rows changed
+            let about = "a change by the scratch engine under LOCK TABLES";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
         let mut change = Change::new(self);
         let finished = self.with_engine(&write.scratch, |session, engine| {
             let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
@@ -160,7 +161,6 @@ impl Session {
         let end: &[u8] = match change.frame {
             Frame::Transaction => b"COMMIT AND NO CHAIN NO RELEASE",
             Frame::Savepoint => b"RELEASE SAVEPOINT `onionskin$write`",
-            Frame::None => return Ok(()),
         };
         self.server.put_query(end)?;
         self.server.flush()?;
@@ -181,7 +181,6 @@ impl Session {
                 b"ROLLBACK TO `onionskin$write`",
                 b"RELEASE SAVEPOINT `onionskin$write`",
             ],
-            Frame::None => &[],
         };
         for sql in statements {
             self.server.put_query(sql)?;
