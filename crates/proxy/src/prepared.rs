@@ -19,6 +19,7 @@ use onionskin_wire::{
 };
 
 use crate::bind::{Binder, Values, prepared_text};
+use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
@@ -39,6 +40,8 @@ pub(crate) struct Statements {
     pub open: HashMap<u32, Statement>,
     /// Those that are relayed and name tables, by the server's id.
     pub relayed: HashMap<u32, Relayed>,
+    /// Those that are prepared in SQL.
+    pub named: Named,
     next_own: u32,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
@@ -128,6 +131,7 @@ impl Statements {
         self.open.clear();
         self.relayed.clear();
         self.asking.clear();
+        self.named.clear();
     }
 }
 
@@ -214,15 +218,8 @@ impl Session {
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            Action::ScratchWrite(write) if write.loads() => {
-                return Err(Failure::Server {
-                    code: 1295,
-                    state: *b"HY000",
-                    message:
-                        b"This command is not supported in the prepared statement protocol yet"
-                            .to_vec(),
-                });
-            }
+            Action::ByName(_) => return Err(cannot_be_prepared()),
+            Action::ScratchWrite(write) if write.loads() => return Err(cannot_be_prepared()),
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
             Action::Update(_)
@@ -299,7 +296,7 @@ impl Session {
     }
 
     /// Prepares the physical text. Returns the server's id, its parameters and its columns.
-    fn prepare_at_server(
+    pub fn prepare_at_server(
         &mut self,
         statement: &Statement,
         text: &[Piece],
@@ -487,6 +484,7 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ByName(_) => return Err(cannot_be_prepared()),
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)

@@ -32,11 +32,27 @@ pub(super) fn keeps_diagnostics(words: &[&str]) -> bool {
     KINDS.iter().any(|w| word_is(words, 1, w))
 }
 
+/// Statements that are prepared by their names, in SQL.
+pub(super) fn is_by_name(words: &[&str]) -> bool {
+    let is = |at, w| word_is(words, at, w);
+    is(0, "prepare")
+        || is(0, "execute")
+        || (is(1, "prepare") && (is(0, "deallocate") || is(0, "drop")))
+}
+
 /// Whether the statement may change what a name means.
 pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> bool {
     let words = first_words(sql, tokens, 1);
     [
-        "create", "alter", "drop", "rename", "truncate", "call", "execute",
+        "create",
+        "alter",
+        "drop",
+        "rename",
+        "truncate",
+        "call",
+        "execute",
+        "prepare",
+        "deallocate",
     ]
     .iter()
     .any(|w| word_is(&words, 0, w))
