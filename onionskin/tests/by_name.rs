@@ -410,6 +410,9 @@ fn texts_never_reach_the_server(stage: &mut Stage) {
         "EXECUTE s USING '{s} 5'",
         "EXECUTE s USING CONCAT('{s}', 6)",
         "PREPARE s FROM /*!50000 'INSERT INTO user (name) VALUES (''{s}'')' */",
+        "/*!50000 PREPARE */ s FROM 'INSERT INTO user (name) VALUES (''{s}'')'",
+        "/*!50000 PREPARE s FROM 'INSERT INTO user (name) VALUES (''{s}'')' */",
+        "/*!100000 EXECUTE IMMEDIATE 'INSERT INTO user (name) VALUES (''{s}'')' */",
     ] {
         let sql = sql.replace("{s}", s);
         let _ = stage.protected.run(&sql);

@@ -5,10 +5,11 @@
 //! database that the statement names, a rule has to understand the statement completely. If
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
-//! `near.rs` collects the words, `words.rs` tells statements apart by them; `rows.rs` plans what
-//! reads and writes rows, `show.rs`, and `columns_view.rs` the others; of statements in the texts of statements, `by_name.rs` says where they are.
+//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads; `rows.rs` plans what
+//! reads and writes rows, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
+mod definitions;
 mod grants;
 mod into;
 mod near;
@@ -33,8 +34,8 @@ use self::near::{candidates, string_as_name};
 use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{
-    defines, first_words, is_by_name, is_describe, is_idle_comment, manages_accounts, mentions,
-    only_names, relayed_by_table_name, word_is,
+    by_name_in_comment, defines, first_words, is_by_name, is_describe, is_idle_comment,
+    manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
 
 /// Introduces, in the place of a table's name, the default collation of the table whose name
@@ -86,7 +87,12 @@ pub fn plan(request: &Request) -> Outcome {
         return Outcome::Need(unknown);
     }
     let defines = defines(request.sql, &tokens);
-    match decide(request, tokens, near) {
+    let unread = definitions::check(request, &tokens, &names);
+    let decided = decide(request, tokens, near).and_then(|decided| match decided.0 {
+        Action::Relay => unread.map(|()| decided),
+        _ => Ok(decided),
+    });
+    match decided {
         Ok((action, planner)) => Outcome::Plan(Box::new(match planner {
             Some(p) => Plan {
                 action,
@@ -141,6 +147,9 @@ fn decide<'a>(
     let words = first_words(sql, &tokens, 4);
     let starts = |w: &str| word_is(&words, 0, w);
 
+    if by_name_in_comment(sql, &tokens, request.settings.lex) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
     if is_by_name(&words) {
         return match crate::by_name::read(sql, request.settings.lex, &tokens) {
             Some(statement) => Ok((Action::ByName(statement), None)),
@@ -153,7 +162,7 @@ fn decide<'a>(
     if starts("create") && crate::ddl::creates_table(sql, &tokens) {
         return crate::ddl::create_table(request, tokens, near);
     }
-    if starts("alter") && word_is(&words, 1, "table") {
+    if starts("alter") && crate::ddl::alters_table(sql, &tokens) {
         return crate::ddl::alter_table(request, tokens, near);
     }
     if string_as_name(sql, &tokens) {

@@ -31,7 +31,7 @@ use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::Statement;
-use crate::session::{Session, locks_tables, logical_text, looks_stale, runs_once};
+use crate::session::{Session, locks_tables, logical_text, runs_once};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MOST: usize = 16_382;
@@ -269,7 +269,10 @@ impl Session {
             return Err(cannot_be_prepared());
         }
         std::mem::swap(&mut self.template, &mut template);
-        let planned = self.plan(text);
+        let planned = match self.reads_names() {
+            true => self.plan(text),
+            false => Err(Failure::refused(&errors::CHARACTER_SET, "a statement text")),
+        };
         std::mem::swap(&mut self.template, &mut template);
         let prepared = planned?;
         match &prepared.plan.action {
@@ -306,9 +309,9 @@ impl Session {
                 }) => {
                     self.server.drain()?;
                     let names = prepared.plan.names.clone();
-                    let is_stale = attempt == 0 && looks_stale(code, &message);
-                    if !is_stale || !self.look_up(&names)? {
-                        self.statements.interfered = is_stale;
+                    let may_be_stale = attempt == 0 && matches!(code, 1054 | 1136 | 1364 | 1146);
+                    if !may_be_stale || !self.look_up(&names)? {
+                        self.statements.interfered = may_be_stale;
                         let message = logical_text(&message, &prepared);
                         return Err(Failure::Server {
                             code,
@@ -441,17 +444,15 @@ impl Session {
 
     /// After an execution at the server: whether it failed because one of its tables has become a protected one.
     fn has_become_protected(&mut self, done: &Outcome<()>, prepared: &Prepared) -> Outcome<bool> {
-        let is_stale = match done {
-            Err(Failure::Stale) => true,
-            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
-            _ => false,
+        let again = self.failed_stale(prepared, done)?;
+        // it has looked at tables meanwhile
+        self.statements.interfered = match done {
+            Err(Failure::Server { code, .. }) => {
+                matches!(code, 1054 | 1072 | 1091 | 1136 | 1146 | 1364 | 3819 | 4025)
+            }
+            done => done.is_err(),
         };
-        if !is_stale {
-            return Ok(false);
-        }
-        self.server.drain()?;
-        self.statements.interfered = true;
-        Ok(self.look_up(&prepared.plan.names)? || self.account.generation() != prepared.generation)
+        Ok(again)
     }
 
     fn execute_immediate(

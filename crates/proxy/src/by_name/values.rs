@@ -10,6 +10,7 @@ use onionskin_value::Charset;
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
+use crate::bind::unhex;
 use crate::error::{Failure, Outcome};
 use crate::scratch::one_row;
 use crate::session::Session;
@@ -245,16 +246,6 @@ fn charset_of(collation: &str) -> &str {
 
 fn is_wide(collation: &str) -> bool {
     WIDE.contains(&charset_of(collation))
-}
-
-fn unhex(hex: &[u8]) -> Option<Vec<u8>> {
-    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
-    hex.chunks(2)
-        .map(|pair| match pair {
-            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-            _ => None,
-        })
-        .collect()
 }
 
 fn unfit(about: &str) -> Failure {
