@@ -123,6 +123,9 @@ table! {
     SERVER_HELD = "OS1033", 1235, "42000",
         "SELECT … INTO would leave what is made from protected columns with the server, in a variable or a file, in the clear.",
         "Select it and keep it in the application; counts and unprotected columns may go INTO variables and files.";
+    DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
+        "Duplicate column name.",
+        "Give the column a name that no other column of the table has.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

@@ -27,7 +27,9 @@ use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::Bound;
-use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once};
+use crate::session::{
+    Planned, Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once,
+};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -228,15 +230,24 @@ impl Session {
             | Action::Scratch(_)
             | Action::ScratchWrite(_)
             | Action::Compute { .. } => None,
-            Action::Show { .. } => {
-                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
+            Action::Show { .. } if params > 0 => {
+                return Err(Failure::refused(
+                    &errors::STATEMENT,
+                    "a prepared SHOW with parameters",
+                ));
             }
+            Action::Show { .. } => None,
         };
         let setting = self.setting();
         let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
         let Some(text) = text else {
             let shown = match &prepared.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
+                Action::Show { text, .. } => {
+                    let (id, _, definitions) = self.prepare_at_server(&statement, text, false)?;
+                    self.close_at_server(id)?;
+                    definitions
+                }
                 _ => Vec::new(),
             };
             self.statements.next_own = self.statements.next_own.wrapping_add(1) & !OWN_IDS;
@@ -500,9 +511,7 @@ impl Session {
                 statement.server_params = count;
                 return Ok(());
             }
-            Action::Show { .. } => {
-                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
-            }
+            Action::Show { .. } => return Ok(()),
         };
         let (id, count, _) = self.prepare_at_server(statement, text, false)?;
         statement.server_id = Some(id);
@@ -572,7 +581,18 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Relay => return self.execute_renumbered(statement, payload),
-            _ => return Err(Failure::Stale),
+            Action::Show { what, text, table } => {
+                let planned = Planned {
+                    sql: statement.sql.clone(),
+                    template: Template {
+                        literals: statement.template.literals.clone(),
+                        ..Template::default()
+                    },
+                    prepared: Arc::clone(&prepared),
+                };
+                return self.show(&planned, what, text, table, true);
+            }
+            Action::ByName(_) => return Err(Failure::Stale),
         };
         let Some(server_id) = statement.server_id else {
             return Err(Failure::refused(&errors::INTERNAL, "a prepared statement"));

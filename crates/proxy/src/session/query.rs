@@ -324,7 +324,7 @@ impl Session {
                 self.copy_table(copied, prepared)?;
                 self.after_relay(prepared)
             }
-            Action::Show { what, text, table } => self.show(planned, what, text, table),
+            Action::Show { what, text, table } => self.show(planned, what, text, table, false),
         }
     }
 }
