@@ -74,13 +74,15 @@ impl Session {
     }
 
     /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes
-    /// UTF-8: in latin1, for one, a byte of 0xA0 is a blank.
+    /// UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a text of several statements the names are not looked at yet.
     pub(crate) fn reads_names(&self) -> bool {
+        let key = &self.template.key;
         self.state.tracked
             && match self.state.client_charset {
-                Some(Charset::Utf8mb4 | Charset::Utf8mb3) => true,
-                Some(_) => self.template.multiple || self.template.key.is_ascii(),
                 None => false,
+                Some(_) if self.template.multiple || key.is_ascii() => true,
+                Some(Charset::Utf8mb4 | Charset::Utf8mb3) => std::str::from_utf8(key).is_ok(),
+                Some(_) => false,
             }
     }
 
