@@ -170,11 +170,11 @@ fn arguments(sql: &[u8], rest: &[Token]) -> Option<Vec<Argument>> {
         [t] | [_, t] => {
             let signed = tokens.len() == 2;
             let fits = match t.kind {
-                TokenKind::Literal(LiteralKind::Parameter) => false,
                 TokenKind::Literal(
                     LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float,
                 ) => true,
-                TokenKind::Literal(_) => !signed,
+                TokenKind::Literal(LiteralKind::String) => !signed,
+                // a number or a text, as the place asks
                 _ => false,
             };
             let fits = fits && (!signed || tokens[0].is(b'-'));
@@ -377,7 +377,7 @@ mod tests {
                 ])
             })
         );
-        for unclear in ["1 + 1", "@@x", "-'x'", "DEFAULT", "", "@a,", "?"] {
+        for unclear in ["1 + 1", "@@x", "-'x'", "x'41'", "DEFAULT", "", "@a,", "?"] {
             let sql = format!("EXECUTE s USING {unclear}");
             let using = None;
             let name = "s".into();

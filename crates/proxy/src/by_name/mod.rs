@@ -24,6 +24,7 @@ use onionskin_plan::by_name::{is_by_name, parameters};
 use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
 use onionskin_plan::{Refusal, errors};
 use onionskin_value::{Charset, Family};
+use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
 
 use crate::catalog::Prepared;
@@ -534,9 +535,11 @@ impl Session {
                 if done.as_ref().is_err_and(Failure::is_fatal) {
                     return done;
                 }
-                self.server.drain()?;
-                self.keep_diagnostics(done.is_err())?;
-                self.use_database(&now)?;
+                // the client has its answer: without the way back the session cannot go on
+                let lost = |_| Failure::Client(WireError::Closed);
+                self.server.drain().map_err(lost)?;
+                self.keep_diagnostics(done.is_err()).map_err(lost)?;
+                self.use_database(&now).map_err(lost)?;
                 done
             }
         }

@@ -40,7 +40,9 @@ impl Session {
             return Ok(None);
         }
         let own = self.state.client_charset;
-        let same = own.is_some() && Charset::from_name(charset_of(&variable.collation)) == own;
+        let charset = Charset::from_name(charset_of(&variable.collation));
+        // servers make it the connection's, and read it as the client's
+        let same = own.is_some() && charset == own && self.state.connection_charset == own;
         let plain = variable.bytes.is_ascii() && !is_wide(&variable.collation);
         if same || plain {
             return Ok(Some(variable.bytes));
@@ -168,7 +170,9 @@ impl Session {
                 if shown.is_empty() || !shown.iter().all(digits) {
                     return Err(unfit("a number"));
                 }
-                let is_large = shown.len() > 18;
+                // a literal beyond the signed ones is unsigned, too
+                let number = std::str::from_utf8(shown).ok().and_then(|t| t.parse().ok());
+                let is_large = number.is_some_and(|n: u64| i64::try_from(n).is_err());
                 if variable.unsigned && !compared && !is_large {
                     return Err(unfit("an unsigned number in an expression"));
                 }
