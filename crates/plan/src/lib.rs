@@ -3,6 +3,7 @@
 //! Planning is pure: no keys, no clock, no network, so that every decision can be tested from
 //! text to text. See `plan.rs` for what a plan is and `statement/` for how one is made.
 
+pub mod by_name;
 mod candidates;
 mod ddl;
 pub mod errors;
@@ -22,6 +23,7 @@ mod statement;
 pub mod template;
 mod write;
 
+pub use by_name::{Argument, ByName, StatementText};
 pub use ddl::{Copied, Ddl, DdlPiece, Reference};
 pub use errors::Refusal;
 pub use finishing::{

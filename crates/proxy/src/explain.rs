@@ -102,6 +102,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "relayed untouched: no protected table is near".into(),
             sql.to_string(),
         ),
+        Action::ByName(_) => (
+            "kept by the proxy if its text touches something protected, and planned when it is executed".into(),
+            String::new(),
+        ),
         Action::Refuse(refusal) => (format!("refused: {}", refusal.message()), String::new()),
         Action::Server { text, .. } => (
             "done by the server".into(),

@@ -151,6 +151,7 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
         &errors::TRACKING,
         &errors::CHARACTER_SET,
         &errors::INTERNAL,
+        &errors::SERVER_HELD,
     ];
     !never.contains(&refusal.entry)
 }

@@ -31,6 +31,8 @@ use onionskin_plan::{
 use onionskin_wire::Step;
 use onionskin_wire::messages::{Command, Param};
 
+pub(crate) use self::settings::one_row;
+
 use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;

@@ -38,7 +38,7 @@ use crate::scratch::Engine;
 use crate::state::State;
 use crate::upsert::UniqueKeys;
 
-pub(crate) use query::does_not_open;
+pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
 pub(crate) use texts::logical_text;
 pub(crate) use values::{is_ignore, is_lenient, runs_once};
