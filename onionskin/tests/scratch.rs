@@ -126,6 +126,9 @@ const STATEMENTS: &[&str] = &[
     "SELECT o.*, UPPER(o.article) FROM orders o ORDER BY o.id",
     "SELECT p.*, (SELECT UPPER(name) FROM user WHERE user.id = p.id) AS n FROM open p ORDER BY p.id",
     "SELECT o.f, o.d, o.b + 0, HEX(o.note), UNIX_TIMESTAMP(o.paid), CONCAT(article, '') FROM orders o ORDER BY id",
+    // what the parser does not know
+    "SELECT id, UPPER(name) FROM user WHERE name SOUNDS LIKE 'alyce' ORDER BY id",
+    "SELECT a.id, UPPER(a.name), b.total FROM { OJ user a LEFT OUTER JOIN orders b ON a.id = b.user_id } ORDER BY a.id, b.id",
     // subqueries, derived tables, common table expressions, unions
     "SELECT id FROM user WHERE LOWER(name) IN (SELECT LOWER(word) FROM open) ORDER BY id",
     "SELECT id, (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.id AND CONCAT(o.article, u.name) <> '') AS n FROM user u ORDER BY id",

@@ -12,6 +12,7 @@ use crate::{
     comment::is_text_json,
     display::push_default_clause,
     errors::SchemaError,
+    long_unique::shown_hash,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
     table::{Column, Default, DefaultLiteral, Table, same_name},
@@ -129,7 +130,9 @@ pub(crate) fn logical(
                 Some(_) => {}
             }
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
-            elements.push(format!("{indent}{}", with_logical_names(trimmed, table)));
+            let mut line = with_logical_names(trimmed, table);
+            line.push_str(shown_hash(&line, table, family));
+            elements.push(format!("{indent}{line}"));
         }
     }
     // Every protected column must have been there, or the text and the table do not belong together.
@@ -393,7 +396,7 @@ impl<'a> Token<'a> {
     }
 
     /// The identifier.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let text = self.text();
         match self {
             Self::Quoted(_) => {

@@ -52,6 +52,7 @@ pub(super) fn key_element(
     let sql = reader.sql();
     let mut r = Reader::over(reader.request, reader.tokens, range.clone());
     let start = r.at;
+    let mut constrained = false;
     if r.eat("constraint")
         && !(r.is("primary") || r.is("unique") || r.is("foreign") || r.is("check"))
     {
@@ -59,6 +60,7 @@ pub(super) fn key_element(
             .name()
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CONSTRAINT"))?;
         taken.push(name);
+        constrained = true;
     }
     let mention = |range: Range<usize>| -> Planned<Option<String>> {
         for token in &reader.tokens[range] {
@@ -128,7 +130,8 @@ pub(super) fn key_element(
         texts.push((column, part.clone(), p.at));
     }
     out.sql(reader.text(start..before_name));
-    if let (Some(name), false, false) = (&first_protected, named, primary) {
+    // a constraint's name is the index's, unless that has one of its own
+    if let (Some(name), false, false) = (&first_protected, named || constrained, primary) {
         let mut candidate = name.clone();
         let mut n = 2;
         while taken.iter().any(|t| t.eq_ignore_ascii_case(&candidate)) {

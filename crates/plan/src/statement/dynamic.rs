@@ -14,8 +14,21 @@ pub(super) fn dynamic(request: &Request, tokens: &[Token]) -> Planned<Action> {
     if !immediate && !prepare {
         return Ok(Action::Relay);
     }
-    let text = match tokens.last() {
-        Some(t) if t.kind == TokenKind::Literal(crate::lex::LiteralKind::String) => t,
+    // behind it, only values: USING 'x'
+    let at = match immediate {
+        true => Some(2),
+        false => tokens
+            .iter()
+            .position(|t| t.is_word(sql, "from"))
+            .map(|i| i + 1),
+    };
+    let ends = |t: Option<&Token>| t.is_none_or(|t| t.is(b';') || t.is_word(sql, "using"));
+    let text = match at.and_then(|at| Some((tokens.get(at)?, tokens.get(at + 1)))) {
+        Some((t, behind))
+            if t.kind == TokenKind::Literal(crate::lex::LiteralKind::String) && ends(behind) =>
+        {
+            t
+        }
         _ => return refuse(&errors::DYNAMIC, "a statement text in a variable"),
     };
     let mut scratch = Vec::new();
