@@ -212,6 +212,12 @@ fn settings_of_the_session_follow(kind: Kind) {
             twins.compare(sql, &[]);
         }
     }
+    if kind == Kind::MariaDb {
+        twins.both("SET standard_compliant_cte = 0");
+        let sql = "WITH RECURSIVE c (i) AS (SELECT id FROM user WHERE id < 3 UNION SELECT id FROM user WHERE id NOT IN (SELECT i FROM c)) \
+             SELECT i FROM c ORDER BY i";
+        twins.compare(sql, &[]);
+    }
     twins.both("SET timestamp = 1700000000.25");
     twins.compare(
         "SELECT UPPER(name), NOW(6), CURDATE(), UNIX_TIMESTAMP() FROM user WHERE id = 1",

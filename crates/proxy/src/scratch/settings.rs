@@ -44,7 +44,7 @@ pub(super) const VARIABLES: [&str; 32] = [
     "windowing_use_high_precision",
     "cte_max_recursion_depth",
     "max_recursive_iterations",
-    "standards_compliant_cte",
+    "standard_compliant_cte",
     // positions in GROUP_CONCAT's ORDER BY are errors with it
     "sql_buffer_result",
     "max_statement_time",
