@@ -32,7 +32,7 @@ import bench  # private servers
 CHECKOUT = Path(__file__).resolve().parent.parent
 HOME = CHECKOUT / "target/orm"
 DJANGO, SQLALCHEMY = "4.2.30", "2.0.58"
-PACKAGES = [f"django=={DJANGO}", f"sqlalchemy=={SQLALCHEMY}", "pymysql", "cryptography", "pytest<8.4", "setuptools<81"]
+PACKAGES = [f"django=={DJANGO}", f"sqlalchemy=={SQLALCHEMY}", "pymysql", "cryptography", "pytest<8.4", "setuptools>=71,<81"]
 APPS = [
     "aggregation", "annotations", "basic", "bulk_create", "custom_columns", "dates", "datetimes", "defer", "delete", "distinct_on_fields",
     "expressions", "expressions_case", "expressions_window", "field_defaults", "get_or_create", "lookup", "many_to_one", "model_fields", "null_queries",

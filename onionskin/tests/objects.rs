@@ -836,10 +836,17 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "HANDLER user OPEN".into(),
         "DO (SELECT COUNT(*) FROM user)".into(),
         "SET @n = (SELECT COUNT(*) FROM user)".into(),
+        "ALTER TABLE user ALTER name SET DEFAULT NULL".into(),
+        "ALTER TABLE user ADD PRIMARY KEY (age)".into(),
         format!("SELECT name FROM user /*!50000 WHERE name = '{SECRET}' */"),
     ] {
         refusal(&mut stage.protected, &sql);
     }
+    stage.both("USE information_schema");
+    refusal(
+        &mut stage.protected,
+        "WITH columns AS (SELECT 1 AS t) SELECT * FROM columns",
+    );
     stage.nothing_leaked();
 }
 

@@ -126,6 +126,9 @@ const STATEMENTS: &[&str] = &[
     "SELECT o.*, UPPER(o.article) FROM orders o ORDER BY o.id",
     "SELECT p.*, (SELECT UPPER(name) FROM user WHERE user.id = p.id) AS n FROM open p ORDER BY p.id",
     "SELECT o.f, o.d, o.b + 0, HEX(o.note), UNIX_TIMESTAMP(o.paid), CONCAT(article, '') FROM orders o ORDER BY id",
+    // what the parser does not know
+    "SELECT id, UPPER(name) FROM user WHERE name SOUNDS LIKE 'alyce' ORDER BY id",
+    "SELECT a.id, UPPER(a.name), b.total FROM { OJ user a LEFT OUTER JOIN orders b ON a.id = b.user_id } ORDER BY a.id, b.id",
     // subqueries, derived tables, common table expressions, unions
     "SELECT id FROM user WHERE LOWER(name) IN (SELECT LOWER(word) FROM open) ORDER BY id",
     "SELECT id, (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.id AND CONCAT(o.article, u.name) <> '') AS n FROM user u ORDER BY id",
@@ -208,6 +211,12 @@ fn settings_of_the_session_follow(kind: Kind) {
         ] {
             twins.compare(sql, &[]);
         }
+    }
+    if kind == Kind::MariaDb {
+        twins.both("SET standard_compliant_cte = 0");
+        let sql = "WITH RECURSIVE c (i) AS (SELECT id FROM user WHERE id < 3 UNION SELECT id FROM user WHERE id NOT IN (SELECT i FROM c)) \
+             SELECT i FROM c ORDER BY i";
+        twins.compare(sql, &[]);
     }
     twins.both("SET timestamp = 1700000000.25");
     twins.compare(

@@ -137,7 +137,17 @@ impl Planner<'_> {
             Expr::Identifier(ident) => self.plain_name(expr, std::slice::from_ref(ident), scope),
             Expr::CompoundIdentifier(parts) => self.plain_name(expr, parts, scope),
             Expr::Value(_) | Expr::TypedString(_) => Ok(()),
-            Expr::Prefixed { prefix: _, value } => self.scan(value, scope),
+            // to the parser, BINARY stands before all that follows; to servers, before the next operand
+            Expr::Prefixed { prefix, value } => {
+                let introduces = prefix.value.starts_with('_');
+                match crate::query::computed_from(value, scope) {
+                    Some(column) if !introduces => {
+                        let about = format!("{} {}", prefix.value, column.path());
+                        refuse(&errors::EXPRESSION, about)
+                    }
+                    _ => self.scan(value, scope),
+                }
+            }
             Expr::Nested(e)
             | Expr::IsTrue(e)
             | Expr::IsNotTrue(e)

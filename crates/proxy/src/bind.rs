@@ -326,6 +326,17 @@ impl<'a> Binder<'a> {
                         self.values
                             .input(index, negative, self.state, &mut literal, used)?;
                     is_parameter = self.values.param_number(index).is_some();
+                    let input = match input {
+                        Input::Hex(bytes)
+                            if stores
+                                && self.state.family == Family::MariaDb
+                                && ty.is_numeric()
+                                && self.values.is_hybrid(index) =>
+                        {
+                            number_of_hybrid(bytes).unwrap_or(input)
+                        }
+                        _ => input,
+                    };
                     if is_parameter && self.state.family == Family::MySql {
                         check_conversion(ty, input)?;
                     }
@@ -784,6 +795,14 @@ impl<'a> Values<'a> {
         })
     }
 
+    /// Whether a literal is `0x41` or `b'1'`: to MariaDB these are numbers where a number is wanted, unlike `x'41'`.
+    fn is_hybrid(&self, index: usize) -> bool {
+        self.literals.get(index).is_some_and(|l| match l.kind {
+            LiteralKind::Hex => l.text(self.sql).starts_with(b"0"),
+            kind => kind == LiteralKind::Bits,
+        })
+    }
+
     fn long(&self, n: usize) -> Option<&'a [u8]> {
         self.long_data.get(n)?.as_deref()
     }
@@ -1040,6 +1059,15 @@ fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+/// The number that `0x41` means; `None` if it has more than 64 bits.
+fn number_of_hybrid(bytes: &[u8]) -> Option<Input<'static>> {
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+    (bytes.len() <= 8).then(|| Input::Integer {
+        negative: false,
+        magnitude: number(bytes),
+    })
 }
 
 /// Whether the server raises an error of a value before it looks for rows.

@@ -659,7 +659,7 @@ impl Session {
                 ..
             } => {
                 let opener = self.open_result(&prepared, items, true)?;
-                statement.cursor = Some(opener);
+                statement.cursor = opener;
                 Ok(())
             }
             _ => self.relay_answer(Command::StmtExecute, &[]),

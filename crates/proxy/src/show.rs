@@ -8,6 +8,7 @@ use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
 use onionskin_schema::{
     Table, show_columns_row, show_create_table, show_create_view, show_index_row,
 };
+use onionskin_value::Charset;
 use onionskin_wire::messages::{ColumnDefinition, Command};
 use onionskin_wire::rows::{BinaryRowWriter, TextRow, put_text_cell};
 use onionskin_wire::{BinaryValue, ColumnFlags, ParamType, Step, WireError};
@@ -69,6 +70,14 @@ impl Session {
                         if matches!(what, Show::Columns { .. }) && !wanted {
                             continue;
                         }
+                    }
+                    let is_utf8 = matches!(
+                        self.state.results_charset,
+                        Some(Charset::Utf8mb4 | Charset::Utf8mb3)
+                    );
+                    if !is_utf8 && !cells.iter().flatten().all(|c| c.is_ascii()) {
+                        // names and texts are kept in UTF-8
+                        return Err(Failure::refused(&errors::CHARACTER_SET, "SHOW"));
                     }
                     let out = self.client.begin_payload();
                     if binary {

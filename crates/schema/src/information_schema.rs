@@ -87,6 +87,11 @@ fn logical(name: &str, family: Family) -> Option<String> {
     let text = |number| field_of_comment(number);
     let optional = |number| format!("NULLIF({}, '')", field_of_comment(number));
     let number = |number| format!("CAST(NULLIF({}, '') AS UNSIGNED)", field_of_comment(number));
+    // what may be as long as a comment would be a TEXT, where the view has a VARCHAR
+    let short = |text: String| match family {
+        Family::MariaDb => format!("LEFT({text}, 64)"),
+        Family::MySql => text,
+    };
     let expression = match name {
         "COLUMN_NAME" => "onionskin_name".to_owned(),
         "ORDINAL_POSITION" => {
@@ -97,14 +102,14 @@ fn logical(name: &str, family: Family) -> Option<String> {
             );
         }
         "COLUMN_DEFAULT" => default(family),
-        "DATA_TYPE" => text(field::DATA_TYPE),
+        "DATA_TYPE" => short(text(field::DATA_TYPE)),
         "CHARACTER_MAXIMUM_LENGTH" => number(field::CHARACTERS),
         "CHARACTER_OCTET_LENGTH" => number(field::OCTETS),
         "NUMERIC_PRECISION" => number(field::PRECISION),
         "NUMERIC_SCALE" => number(field::SCALE),
         "DATETIME_PRECISION" => number(field::FRACTION),
-        "CHARACTER_SET_NAME" => optional(field::CHARSET),
-        "COLLATION_NAME" => optional(field::COLLATION),
+        "CHARACTER_SET_NAME" => short(optional(field::CHARSET)),
+        "COLLATION_NAME" => short(optional(field::COLLATION)),
         "COLUMN_TYPE" => decoded(&field_of_comment(field::COLUMN_TYPE)),
         "COLUMN_KEY" => "onionskin_key".to_owned(),
         "COLUMN_COMMENT" => decoded(&field_of_comment(field::COMMENT)),

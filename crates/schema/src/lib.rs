@@ -37,6 +37,7 @@ mod display;
 mod errors;
 mod information_schema;
 mod information_views;
+mod long_unique;
 mod policy;
 mod protection;
 mod quote;

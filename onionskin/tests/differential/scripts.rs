@@ -170,6 +170,21 @@ const SCRIPTS: &[(&str, &[&str])] = &[
              ORDER BY ordinal_position",
         ],
     ),
+    (
+        "hexadecimal digits and bits are numbers for a column of numbers",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a TINYINT UNSIGNED ENCRYPTED FOR (eq), b BIGINT ENCRYPTED FOR (range), \
+             d DECIMAL(10,2) ENCRYPTED FOR (), f DOUBLE ENCRYPTED FOR (), s VARBINARY(4) ENCRYPTED FOR ())",
+            "INSERT INTO t VALUES (1, 0x41, 0xFF, 0x10, b'1010', 0x41), (2, b'11', 0x7FFFFFFFFFFFFFFF, 0x00, 0x0102, b'11')",
+            "UPDATE t SET a = 0x42, s = x'4142' WHERE id = 2",
+            "INSERT INTO t (id, a) VALUES (3, 0x0100)",
+            "SET sql_mode = ''",
+            "INSERT INTO t (id, a) VALUES (3, 0x0100)",
+            "INSERT INTO t (id, b) VALUES (4, 0xFFFFFFFFFFFFFFFF)",
+            "SHOW WARNINGS",
+            "SELECT id, a, b, d, f, HEX(id), s FROM t ORDER BY id",
+        ],
+    ),
 ];
 
 /// The differences, behind their scripts' titles.

@@ -60,7 +60,16 @@ pub fn creation(sql: &str) -> Option<Creation> {
     let table = name.rsplit('.').next()?.trim_matches('`').to_owned();
     let open = at + sql[at..].find(|c: char| !c.is_whitespace())?;
     let mut columns = Vec::new();
-    if sql[open..].starts_with('(') {
+    let begins = |word: &str| {
+        let inside = sql[open..].trim_start_matches('(').trim_start();
+        let head = inside.get(..word.len());
+        head.is_some_and(|h| h.eq_ignore_ascii_case(word))
+    };
+    // `CREATE TABLE t (SELECT …)`
+    let of_query = ["select", "with", "like", "values"]
+        .iter()
+        .any(|w| begins(w));
+    if sql[open..].starts_with('(') && !of_query {
         for (from, to) in elements(sql, open) {
             let text = sql[from..to].trim();
             let quoted = text.strip_prefix('`').and_then(|t| t.split('`').next());
@@ -164,6 +173,10 @@ mod tests {
              b decimal(5,2) ENCRYPTED FOR ()) engine=x"
         );
         assert!(creation("create view v as select 1").is_none());
+        let of_query = creation(
+            "create table t\n(\nwith a (x) as (select 1), b as (select 2) select * from a, b)",
+        );
+        assert_eq!(of_query.unwrap().columns, vec![]);
         assert!(
             creation("create or replace temporary table t select 1")
                 .unwrap()

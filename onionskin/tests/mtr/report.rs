@@ -27,6 +27,9 @@ pub struct Report {
     pub not_run: BTreeMap<String, usize>,
     /// By cause: the number, and the first statement.
     pub causes: BTreeMap<String, (usize, String)>,
+    /// With the file's name: each statement that was refused, and the message.
+    #[serde(default)]
+    pub refusals: Vec<(String, String, String)>,
     /// With the file's name.
     pub differences: Vec<(String, Difference)>,
     /// Columns of the tables, and how many of them are protected.
@@ -67,6 +70,8 @@ impl Report {
             .entry(cause(message))
             .or_insert_with(|| (0, sql.to_owned()));
         *count += 1;
+        let refusal = (self.name.clone(), sql.to_owned(), message.to_owned());
+        self.refusals.push(refusal);
     }
 
     pub fn different(&mut self, difference: Difference) {
@@ -105,6 +110,7 @@ impl Report {
             entry.or_insert_with(|| (0, example.clone())).0 += count;
         }
         self.differences.extend(other.differences.iter().cloned());
+        self.refusals.extend(other.refusals.iter().cloned());
     }
 
     /// One line with the counts.
@@ -124,7 +130,7 @@ impl Report {
     pub fn differences(&self) -> String {
         let mut out = String::new();
         for (file, d) in &self.differences {
-            if let Some(reason) = known::reason(file, &d.sql) {
+            if let Some(reason) = known::reason(file, d) {
                 let _ = writeln!(out, "(known: {reason})");
             }
             let _ = writeln!(out, "---- {file}: {}\n{}\n{}\n", d.kind, d.sql, d.detail);
@@ -132,9 +138,19 @@ impl Report {
         out
     }
 
+    /// All refusals, a line of the message and a line of the statement each.
+    pub fn refusals(&self) -> String {
+        let mut out = String::new();
+        for (file, sql, message) in &self.refusals {
+            let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(out, "{file}: {message}\n    {sql}");
+        }
+        out
+    }
+
     /// Number of differences without a known reason.
     pub fn unexplained(&self) -> usize {
-        let unknown = |(file, d): &&(String, Difference)| known::reason(file, &d.sql).is_none();
+        let unknown = |(file, d): &&(String, Difference)| known::reason(file, d).is_none();
         self.differences.iter().filter(unknown).count()
     }
 
@@ -207,7 +223,7 @@ pub fn page(files: &[Report], sum: &Report) -> String {
     }
     out += "\n| file | different | why |\n|---|---|---|\n";
     for (file, d) in &sum.differences {
-        let reason = known::reason(file, &d.sql).unwrap_or("not yet explained");
+        let reason = known::reason(file, d).unwrap_or("not yet explained");
         let sql = d.sql.split_whitespace().collect::<Vec<_>>().join(" ");
         let kind = d.kind.replace('|', "\\|");
         // a few words are enough to find the statement in its file

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{NewColumn, Table, same_name};
+use onionskin_schema::{DefaultLiteral, NewColumn, Table, same_name};
 
 use super::collation::default_of;
 use super::column::{bit_default, canonical, column_definition, default_literal, take_encrypted};
@@ -107,6 +107,23 @@ pub(crate) fn alter_table<'a>(
                 continue;
             }
             if is_key_element(&s, &(s.at..spec.end)) {
+                if tokens[spec.clone()]
+                    .iter()
+                    .any(|t| t.is_word(sql, "primary"))
+                {
+                    // it would make them NOT NULL, whose cells and tokens allow NULL
+                    let mut names = tokens[spec.clone()]
+                        .iter()
+                        .filter_map(|t| identifier(sql, t));
+                    let nullable =
+                        |name: &String| protected(name).is_some_and(|i| table.columns[i].nullable);
+                    if let Some(name) = names.find(nullable) {
+                        let about = format!(
+                            "PRIMARY KEY over the protected column {name}, which allows NULL"
+                        );
+                        return refuse(&errors::ALTERATION, about);
+                    }
+                }
                 out.sql(b"ADD ");
                 let freed = Some(specs.freed.as_slice());
                 let added = |name: &str| {
@@ -149,7 +166,7 @@ pub(crate) fn alter_table<'a>(
                 ),
             };
             let Some(capabilities) = capabilities else {
-                for token in &tokens[start + 1..stop] {
+                for token in &tokens[(start + 2).min(stop)..stop] {
                     if identifier(sql, token).is_some_and(|n| protected(&n).is_some()) {
                         return Err(bad("an expression over a protected column"));
                     }
@@ -246,6 +263,11 @@ pub(crate) fn alter_table<'a>(
                             false => default_literal(&mut s),
                         };
                         let default = default.ok_or_else(|| bad("SET DEFAULT"))?;
+                        if default == DefaultLiteral::Null && !table.columns[index].nullable {
+                            let about =
+                                format!("column {column}: DEFAULT NULL on a NOT NULL column");
+                            return refuse(&errors::DEFINITION, about);
+                        }
                         Some(canonical(&default, &sql_type, &column, request)?)
                     } else if s.eat("drop") && s.eat("default") {
                         None

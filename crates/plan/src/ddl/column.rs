@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
-use onionskin_value::{Charset, Family, Input, SqlType};
+use onionskin_value::{Charset, Family, Input, Kind, SqlType};
 
 use super::collation::default_collation;
 use super::reader::Reader;
@@ -11,6 +11,9 @@ use super::schema_refusal;
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::{Planned, Request, refuse};
+
+/// What a VARCHAR or VARBINARY can have in a row of 65,535 bytes, beside its length and the flag of NULL.
+const ROW_BYTES: u32 = 65_532;
 
 /// A column's attributes beside its protection.
 pub(super) struct ColumnDef {
@@ -80,6 +83,7 @@ pub(super) fn column_definition(
         type_text.push_str("(1)");
     }
     let (mut charset, mut collation) = (None, None);
+    let mut signed = false;
     let (mut not_null, mut null, mut key) = (false, false, None);
     let (mut default, mut comment, mut invisible) = (None, None, false);
     let mut is_json = type_text == "json";
@@ -87,6 +91,7 @@ pub(super) fn column_definition(
         if r.eat("unsigned") {
             type_text.push_str(" unsigned");
         } else if r.eat("signed") {
+            signed = true;
         } else if r.eat("zerofill") {
             if !type_text.contains("unsigned") {
                 type_text.push_str(" unsigned");
@@ -145,6 +150,16 @@ pub(super) fn column_definition(
             return Err(attribute(&text));
         }
     }
+    if signed && type_text.contains("unsigned") {
+        return Err(attribute("SIGNED beside UNSIGNED or ZEROFILL"));
+    }
+    if first == "json" && (charset.is_some() || collation.is_some()) {
+        return Err(attribute("CHARACTER SET of JSON"));
+    }
+    if type_text.starts_with("decimal(0,") {
+        // a precision of 0 stands for the default, but not beside a scale
+        return Err(attribute("its precision"));
+    }
     // BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
     if type_text == "serial" {
         return Err(attribute("SERIAL is AUTO_INCREMENT"));
@@ -173,6 +188,15 @@ pub(super) fn column_definition(
     };
     if sql_type.collation.is_none() && sql_type.is_character() {
         return Err(attribute("its collation"));
+    }
+    let bytes = match sql_type.kind {
+        Kind::VarChar { chars } => chars.saturating_mul(sql_type.charset().max_bytes()),
+        Kind::VarBinary { len } => len,
+        _ => 0,
+    };
+    if bytes > ROW_BYTES {
+        // outside of strict mode the server makes a TEXT or BLOB of it, and warns
+        return Err(attribute("it is longer than a row"));
     }
     let default = match default {
         Some(default) => Some(canonical(&default, &sql_type, &name, reader.request)?),
@@ -362,6 +386,20 @@ pub(super) fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
     Some(DefaultLiteral::Value(value))
 }
 
+/// Whether a value is not stored as it stands.
+fn raises_warnings(text: &[u8], ty: &SqlType, context: &onionskin_value::Context<'_>) -> bool {
+    let input = match ty.is_binary() {
+        true => Input::Bytes(text),
+        false => Input::Text {
+            bytes: text,
+            charset: Charset::Utf8mb4,
+        },
+    };
+    let mut warnings = Vec::new();
+    let stored = onionskin_value::store(ty, input, context, &mut Vec::new(), &mut warnings);
+    stored.is_ok() && !warnings.is_empty()
+}
+
 /// A default as the server would keep and print it.
 pub(super) fn canonical(
     default: &DefaultLiteral,
@@ -397,6 +435,16 @@ pub(super) fn canonical(
     };
     let printed = onionskin_schema::canonical_default(default, sql_type, &context)
         .map_err(|e| schema_refusal(&e))?;
+    if let DefaultLiteral::Value(text) = default
+        && !sql_type.is_bit()
+        && raises_warnings(text, sql_type, &context)
+    {
+        // the server keeps what is left of it, and warns
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: a DEFAULT that the column would change"),
+        );
+    }
     // six digits are printed of a FLOAT; a default that loses some of its own would be another
     let payload = |default: &DefaultLiteral| {
         let DefaultLiteral::Value(text) = default else {

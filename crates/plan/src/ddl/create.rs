@@ -229,8 +229,10 @@ pub(crate) fn create_table<'a>(
                 key_element(&r, element.clone(), &lookup, &mut taken, None, &mut out)?;
             }
             None => {
-                // generated columns and defaults must not read protected columns
-                if let Some(name) = mentions(element.start + 1..element.end) {
+                // generated columns and defaults must not read protected columns; behind the name stands the type, which
+                // may be a column's name, too
+                let behind_type = (element.start + 2).min(element.end);
+                if let Some(name) = mentions(behind_type..element.end) {
                     return refuse(
                         &errors::DEFINITION,
                         format!("an expression reads column {name}"),

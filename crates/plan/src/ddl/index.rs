@@ -53,6 +53,7 @@ pub(super) fn key_element(
     let sql = reader.sql();
     let mut r = Reader::over(reader.request, reader.tokens, range.clone());
     let start = r.at;
+    let mut constrained = false;
     if r.eat("constraint")
         && !(r.is("primary") || r.is("unique") || r.is("foreign") || r.is("check"))
     {
@@ -60,6 +61,7 @@ pub(super) fn key_element(
             .name()
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "CONSTRAINT"))?;
         taken.push(name);
+        constrained = true;
     }
     let mention = |range: Range<usize>| -> Planned<Option<String>> {
         for token in &reader.tokens[range] {
@@ -129,7 +131,8 @@ pub(super) fn key_element(
         texts.push((column, part.clone(), p.at));
     }
     out.sql(reader.text(start..before_name));
-    let unnamed = first_protected.filter(|_| !named && !primary);
+    // a constraint's name is the index's, unless that has one of its own
+    let unnamed = first_protected.filter(|_| !named && !constrained && !primary);
     if let (Some(name), Some(freed)) = (&unnamed, existing) {
         out.sql(b" ");
         out.0.push(DdlPiece::IndexName {

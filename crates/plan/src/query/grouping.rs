@@ -58,13 +58,24 @@ impl Planner<'_> {
         alias_first: bool,
     ) -> Planned<Option<(Range<usize>, ColumnUse)>> {
         if let Expr::Identifier(ident) = key {
+            if alias_first {
+                one_item(ident, projection, scope)?;
+            }
             let by_alias = scope.alias(&ident.value).map(|c| c.cloned());
             let direct = if alias_first && by_alias.is_some() {
                 None
             } else {
                 self.column_of(key, scope)?
             };
-            if direct.is_some() {
+            if let Some((_, column)) = &direct {
+                // the server takes the column, and warns
+                let other = |c: &ColumnUse| {
+                    !Arc::ptr_eq(&c.table, &column.table) || c.index != column.index
+                };
+                if !alias_first && by_alias.is_some_and(|c| c.as_ref().is_none_or(other)) {
+                    let about = format!("column {} in GROUP BY, and an alias", ident.value);
+                    return refuse(&errors::AMBIGUOUS, about);
+                }
                 return Ok(direct);
             }
             let range = self.judge(ident)?;
@@ -315,6 +326,49 @@ impl Planner<'_> {
     }
 }
 
+/// A key of ORDER BY that two items of the select list go by is ambiguous, unless they are the same column. The server finds that
+/// out by names, of which protected columns have others there. Items that are no columns end its search.
+fn one_item(name: &Ident, projection: &[SelectItem], scope: &Scope) -> Planned<()> {
+    let mut found: Option<(&Expr, Option<ColumnUse>)> = None;
+    for item in projection {
+        let (expr, shown) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            _ => continue,
+        };
+        let parts: &[Ident] = match expr {
+            Expr::Identifier(name) => std::slice::from_ref(name),
+            Expr::CompoundIdentifier(parts) => parts,
+            _ => &[],
+        };
+        let shown = shown.or(parts.last());
+        if !shown.is_some_and(|s| s.value.eq_ignore_ascii_case(&name.value)) {
+            continue;
+        }
+        if parts.is_empty() {
+            break;
+        }
+        let column = match scope.resolve(parts) {
+            Ok(Resolved::Protected(column)) => Some(column),
+            _ => None,
+        };
+        let same = match (&found, &column) {
+            (None, _) | (Some((_, None)), None) => true,
+            (Some((first, Some(one))), Some(other)) => {
+                Arc::ptr_eq(&one.table, &other.table)
+                    && one.index == other.index
+                    && scope.source_of(first, one) == scope.source_of(expr, other)
+            }
+            _ => false,
+        };
+        if !same {
+            return refuse(&errors::AMBIGUOUS, format!("column {}", name.value));
+        }
+        found = found.or(Some((expr, column)));
+    }
+    Ok(())
+}
+
 /// The protected columns that an expression names outside of aggregates.
 fn protected_names(expr: &Expr, scope: &Scope) -> Vec<ColumnUse> {
     let named = |expr: &Expr, found: &mut Vec<ColumnUse>| {
@@ -347,7 +401,7 @@ fn protected_names(expr: &Expr, scope: &Scope) -> Vec<ColumnUse> {
 }
 
 /// The protected column that an item of the select list is computed from. A count is a number like any other.
-pub(super) fn computed_from(expr: &Expr, scope: &Scope) -> Option<ColumnUse> {
+pub(crate) fn computed_from(expr: &Expr, scope: &Scope) -> Option<ColumnUse> {
     if aggregate_of(expr).is_some_and(|call| matches!(call.function, Aggregate::Count)) {
         return None;
     }

@@ -17,6 +17,7 @@ mod items;
 mod rows;
 mod select;
 
+pub(crate) use self::grouping::computed_from;
 use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr};
 
 use crate::errors::{self, Refusal};

@@ -10,6 +10,7 @@
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
 //! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions.
+//! `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
 //! # What is read
 //!
@@ -23,6 +24,7 @@
 //! Tables that are not known (temporary ones among them), system tables, assignments to variables, functions that act, that
 //! tell about the session or that belong to the server, index hints, partitions, `INTO`.
 
+mod by_words;
 mod constants;
 mod functions;
 mod handed;
@@ -45,6 +47,7 @@ use crate::planner::{Planned, Planner, TextBuilder, refuse};
 
 use self::walk::walk;
 
+pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
 pub use self::load::Load;
 pub(crate) use self::load::load;
@@ -156,6 +159,12 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
     !never.contains(&refusal.entry)
 }
 
+fn counts_all(planner: &Planner<'_>) -> bool {
+    let sql = planner.sql();
+    let mut tokens = planner.tokens.iter();
+    tokens.any(|t| t.is_word(sql, "sql_calc_found_rows"))
+}
+
 /// Plans a query for the scratch engine. `shares` says that it ends with `LOCK IN SHARE MODE`.
 pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Action> {
     let lock = match query.locks.as_slice() {
@@ -177,11 +186,7 @@ pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> 
         let all = 0..planner.tokens.len();
         reads::reads(planner, found.references, all, lock)?
     };
-    let sql = planner.sql();
-    let counts_all = planner
-        .tokens
-        .iter()
-        .any(|t| t.is_word(sql, "sql_calc_found_rows"));
+    let counts_all = counts_all(planner);
     Ok(Action::Scratch(Box::new(Scratch {
         reads,
         variables,

@@ -19,7 +19,7 @@ use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{Scope, Source};
 
 /// Databases of the server's own.
-const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+pub(super) const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
 
 /// A reference to a base table.
 pub(super) struct Reference {
@@ -35,6 +35,21 @@ pub(super) struct Reference {
     optional: bool,
     /// Its name stands in an item of a select list that has no name of its own: the text is the column's name.
     pub names_column: bool,
+}
+
+impl Reference {
+    /// Somewhere in a statement.
+    pub(super) fn anywhere(table: Arc<Table>) -> Self {
+        Reference {
+            table,
+            alias: None,
+            name: 0..0,
+            conditions: Vec::new(),
+            outermost: false,
+            optional: false,
+            names_column: false,
+        }
+    }
 }
 
 struct Walk<'w, 'a> {

@@ -311,6 +311,16 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
     {
         return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT … SELECT");
     }
+    // beside SELECT it means nothing; beside VALUES, an error for most engines
+    let sql = planner.sql();
+    if planner
+        .tokens
+        .iter()
+        .take(4)
+        .any(|t| t.is_word(sql, "delayed"))
+    {
+        return refuse(&errors::NOT_UNDERSTOOD, "INSERT DELAYED … SELECT");
+    }
     match &insert.on {
         None | Some(OnInsert::DuplicateKeyUpdate(_)) => {}
         Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),

@@ -46,6 +46,20 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
     if places.is_empty() || !reads {
         return Ok(None);
     }
+    // a part of WITH may have the view's bare name, and hides it
+    let is_with = tokens.iter().any(|t| t.is_word(sql, "with"));
+    let defined = |view: &str| {
+        tokens.windows(3).any(|w| {
+            named(&w[0], view) && (w[1].is(b'(') || w[1].is_word(sql, "as") && w[2].is(b'('))
+        })
+    };
+    let hidden = |(first, last, view): &(usize, usize, &str)| first == last && defined(view);
+    if is_with && places.iter().any(hidden) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "WITH and a view of information_schema under one name",
+        );
+    }
     let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
     let mut out = TextBuilder::default();
     let mut at = 0;

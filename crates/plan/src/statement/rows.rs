@@ -12,6 +12,7 @@ use sqlparser::tokenizer::Tokenizer;
 
 use super::Decided;
 use super::into::{blank_into, kept_by_the_server, not_on_the_server};
+use super::near::candidates;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece};
@@ -67,7 +68,29 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
 }
 
 /// Plans a statement for the scratch engine. `None`: it is none that could run there.
-pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
+pub(super) fn on_scratch<'a>(planner: &mut Planner<'a>) -> Planned<Option<Action>> {
+    let (request, tokens, near) = (
+        planner.request,
+        planner.tokens.clone(),
+        planner.near.clone(),
+    );
+    let refusal = match by_its_grammar(planner) {
+        Err(refusal) => refusal,
+        planned => return planned,
+    };
+    let unclear = [&errors::NOT_UNDERSTOOD, &errors::AMBIGUOUS];
+    if unclear.contains(&refusal.entry)
+        && let Ok(names) = candidates(request, &tokens)
+        && let Ok(mut afresh) = Planner::new(request, tokens, near)
+        && let Ok(action) = crate::scratch::by_words(&mut afresh, &names)
+    {
+        *planner = afresh;
+        return Ok(Some(action));
+    }
+    Err(refusal)
+}
+
+fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
     blank_modifiers(planner);
@@ -266,12 +289,15 @@ pub(super) fn explained<'a>(
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     const STATEMENTS: [&str; 5] = ["select", "insert", "update", "delete", "replace"];
-    let Some(at) = tokens
+    let Some(mut at) = tokens
         .iter()
         .position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w)))
     else {
         return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
     };
+    while at > 0 && tokens[at - 1].is(b'(') {
+        at -= 1;
+    }
     if tokens[..at]
         .iter()
         .any(|t| matches!(t.kind, TokenKind::Literal(_)))

@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, Table};
-use sqlparser::ast::{GroupByExpr, SetExpr, Statement, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    Expr, GroupByExpr, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
+};
 
 use super::Decided;
 use super::rows::parse;
@@ -21,6 +23,16 @@ use crate::lex::Token;
 use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece};
 use crate::planner::{Known, Planned, Planner, Request, quoted, refuse};
 use crate::query::Mode;
+
+/// The name that an item of a select list gives its column, where it is not the item's text.
+fn name_of(item: &SelectItem) -> Option<&str> {
+    Some(match item {
+        SelectItem::ExprWithAlias { alias, .. } => alias.value.as_str(),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => name.value.as_str(),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last()?.value.as_str(),
+        _ => return None,
+    })
+}
 
 /// `CREATE … VIEW name AS SELECT …`, `ALTER … VIEW name AS SELECT …`.
 pub(super) fn create_view<'a>(
@@ -129,6 +141,15 @@ fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
             )));
         }
         columns.push(column);
+    }
+    let shown: Vec<&str> = select.projection.iter().filter_map(name_of).collect();
+    let twice = |c: &ColumnUse| {
+        let name = &c.column().name;
+        let same = shown.iter().filter(|n| n.eq_ignore_ascii_case(name));
+        same.count() > 1
+    };
+    if columns.iter().any(twice) {
+        return Err(refused("two columns of one name"));
     }
     let Some(first) = columns.first() else {
         if !grouped {

@@ -1,10 +1,13 @@
 //! `INSERT` and `REPLACE`: the column list and the rows with a protected column's parts in its place.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
 use onionskin_value::{Family, Kind, SqlType};
-use sqlparser::ast::{Assignment, Insert, ObjectName, OnInsert, SetExpr, TableObject};
+use sqlparser::ast::{
+    Assignment, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, Visit, Visitor,
+};
 
 use super::{Target, default_text, in_parentheses, is_default, physical};
 use crate::errors::{self, Refusal};
@@ -67,6 +70,10 @@ impl Planner<'_> {
             Known::Table(table) => Some(table),
             _ => None,
         };
+        if table.as_ref().is_some_and(|t| !t.is_protected()) && reads_nothing(insert) {
+            // a word of it, such as a column's name, is a protected table's name
+            return Ok(Action::Relay);
+        }
         let mut scope = Scope::inside(None);
         scope.sources.push(scope::Source {
             name: table_name,
@@ -446,4 +453,27 @@ impl Planner<'_> {
 fn has_first_member(column: &Column) -> bool {
     let is_enum = |ty: &SqlType| matches!(ty.kind, Kind::Enum(_));
     !column.nullable && column.sql_type.as_ref().is_some_and(is_enum)
+}
+
+/// Counts queries.
+struct Queries(usize);
+
+impl Visitor for Queries {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether no query stands in the statement beside its `VALUES`, so that it can be about no table but its target.
+fn reads_nothing(insert: &Insert) -> bool {
+    let of_values = |q: &Query| matches!(q.body.as_ref(), SetExpr::Values(_));
+    let mut queries = Queries(0);
+    let _ = insert.visit(&mut queries);
+    match &insert.source {
+        Some(query) => of_values(query) && queries.0 == 1,
+        None => queries.0 == 0,
+    }
 }

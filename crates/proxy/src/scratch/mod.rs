@@ -36,7 +36,7 @@ pub(crate) use self::settings::one_row;
 use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;
-use self::tables::{Loader, definition, full_name};
+use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
@@ -79,7 +79,8 @@ impl Session {
             let settings = session.read_tables(engine, prepared, scratch, values, None)?;
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
-            session.scratch_result(engine, scratch, &sql, bound)
+            let done = session.scratch_result(engine, scratch, &sql, bound);
+            done.map_err(|failure| session.as_the_server_fails(failure))
         })
     }
 
@@ -98,8 +99,43 @@ impl Session {
             session.make_tables(engine, scratch)?;
             engine.share(&settings)?;
             let sql = renamed_text(sql, scratch, session.state.lex_mode())?;
-            engine.definitions(&Shown::of(scratch, &session.state), &sql)
+            let found = engine.definitions(&Shown::of(scratch, &session.state), &sql);
+            found.map_err(|failure| session.as_the_server_fails(failure))
         })
+    }
+
+    /// An error of the scratch engine, or a refusal where the server would not have it: a table may be there behind that the proxy does
+    /// not know, which the server is asked about, and MySQL cannot open a temporary table twice.
+    fn as_the_server_fails(&mut self, failure: Failure) -> Failure {
+        const NO_SUCH_TABLE: u16 = 1146;
+        const CANNOT_REOPEN: u16 = 1137;
+        let refused = |about| Failure::refused(&errors::NOT_UNDERSTOOD, about);
+        let (code, text) = match &failure {
+            Failure::Server { code, message, .. } => (*code, String::from_utf8_lossy(message)),
+            _ => return failure,
+        };
+        if code == CANNOT_REOPEN {
+            return refused("a table that is used twice");
+        }
+        if code != NO_SUCH_TABLE {
+            return failure;
+        }
+        // Table 'app.users' doesn't exist
+        let name = text.split('\'').nth(1).unwrap_or_default();
+        if let Some((database, table)) = name.split_once('.')
+            && !table.contains('.')
+        {
+            let probe = format!(
+                "SELECT 1 FROM {}.{} LIMIT 0",
+                quoted(database),
+                quoted(table)
+            );
+            let answer = self.server.rows(probe.as_bytes());
+            if matches!(answer, Err(Failure::Server { code, .. }) if code == NO_SUCH_TABLE) {
+                return failure;
+            }
+        }
+        refused("a table that is not known")
     }
 
     /// Whether a query that was refused when its values were bound, or its rows finished, may run on the scratch engine.

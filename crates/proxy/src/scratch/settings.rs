@@ -16,7 +16,7 @@ use crate::exchange::Server;
 use crate::state::State;
 
 /// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
-pub(super) const VARIABLES: [&str; 30] = [
+pub(super) const VARIABLES: [&str; 32] = [
     "sql_mode",
     "time_zone",
     "timestamp",
@@ -44,6 +44,9 @@ pub(super) const VARIABLES: [&str; 30] = [
     "windowing_use_high_precision",
     "cte_max_recursion_depth",
     "max_recursive_iterations",
+    "standard_compliant_cte",
+    // positions in GROUP_CONCAT's ORDER BY are errors with it
+    "sql_buffer_result",
     "max_statement_time",
     "max_execution_time",
     "note_verbosity",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Outcome as PlanOutcome, Request, errors};
+use onionskin_plan::{Action, Catalog, Known, Outcome as PlanOutcome, Request, errors};
 
 use super::{Session, values::is_ignore};
 use crate::catalog::Prepared;
@@ -15,7 +15,7 @@ impl Session {
         // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. Some statements
         // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
         let unnoticed = match planned.plan.action {
-            Action::Relay => is_about_definitions(sql),
+            Action::Relay => is_about_definitions(sql) || self.ignores_in_nothing_known(&planned),
             Action::Refuse(_) => false,
             _ => is_ignore(&self.template.key),
         };
@@ -26,6 +26,14 @@ impl Session {
             }
         }
         Ok(planned)
+    }
+
+    /// Whether the statement says IGNORE, and its table was there for nobody when it was looked for last.
+    fn ignores_in_nothing_known(&self, planned: &Prepared) -> bool {
+        let known = |(database, name): &(String, String)| {
+            matches!(self.account.table(database, name), Known::Table(_))
+        };
+        is_ignore(&self.template.key) && !planned.plan.names.iter().any(known)
     }
 
     fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {

@@ -14,13 +14,13 @@ use crate::row_update::matched_rows;
 
 impl Session {
     /// Reads a result and writes it with its protected columns opened.
-    /// Returns what opens its rows, for a cursor.
+    /// Returns what opens its rows, for a cursor; `None` if there is no result.
     pub fn open_result(
         &mut self,
         prepared: &Prepared,
         items: &[onionskin_plan::ResultItem],
         binary: bool,
-    ) -> Outcome<Opener> {
+    ) -> Outcome<Option<Opener>> {
         let command = if binary {
             Command::StmtExecute
         } else {
@@ -30,6 +30,7 @@ impl Session {
         let count = match self.server.step()? {
             Step::ColumnCount(count) => count,
             Step::Err => return Err(self.server.error()),
+            Step::Ok { .. } => return self.nothing_returned(),
             _ => return Err(Failure::Stale),
         };
         let mut definitions = Vec::with_capacity(usize::from(count));
@@ -76,7 +77,23 @@ impl Session {
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;
         }
-        self.open_rows(opener)
+        self.open_rows(opener).map(Some)
+    }
+
+    /// MariaDB answers `DELETE … RETURNING` without a result where the condition cannot hold.
+    fn nothing_returned(&mut self) -> Outcome<Option<Opener>> {
+        let payload = self.server.payload();
+        let ok = OkPacket::decode(payload, self.server.capabilities).map_err(Failure::Backend)?;
+        if ok.affected_rows > 0 {
+            return Err(Failure::Stale);
+        }
+        let done = Done {
+            affected_rows: 0,
+            last_insert_id: ok.last_insert_id,
+            warnings: ok.warnings,
+            info: ok.info.to_vec(),
+        };
+        self.write_done(&done).map(|()| None)
     }
 
     /// Reads rows up to their end and writes them opened. Returns the opener, for a cursor.

@@ -223,6 +223,12 @@ fn delimited(year: u64, year_digits: usize, mut scan: Scan<'_>, family: Family) 
         Some(letter) if letter.is_ascii_alphabetic() => literal.garbage = true,
         Some(_) => return Err(exotic()),
     }
+    // the time counts, too: nothing but zeros is the zero date
+    let time = &literal.parts;
+    let has_time = (time.hour, time.minute, time.second, time.micros) != (0, 0, 0, 0);
+    if year_digits == 2 && literal.parts.year == 0 && has_time {
+        literal.parts.year = two_digit_year(year);
+    }
     if !in_range(&literal.parts) {
         return Ok(None);
     }

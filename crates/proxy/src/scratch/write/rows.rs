@@ -97,7 +97,9 @@ impl Session {
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
         let ran = run_there(engine, &text, bound, &names_of(write));
-        let finished = ran.and_then(|(_, diagnostics)| {
+        let finished = ran.and_then(|(done, mut diagnostics)| {
+            // those of its query
+            diagnostics.found_rows = Some(done.affected_rows);
             let head = sql[bytes(new.head)].to_vec();
             let tail = self.with_literals(values, bytes(new.tail))?;
             self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)

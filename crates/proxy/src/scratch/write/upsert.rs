@@ -40,6 +40,9 @@ const NO_DEFAULT: u16 = 1364;
 /// Words that will go: `VALUES()` on MySQL.
 const DEPRECATED: u16 = 1287;
 
+/// The cells of a row; `None` is NULL.
+type Cells = Vec<Option<Vec<u8>>>;
+
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
     prepared: &'s Prepared,
@@ -63,7 +66,7 @@ struct Key {
 /// A new row: its place in the statement, its cells as the engine has them and as literals.
 struct Row {
     number: u64,
-    cells: Vec<Option<Vec<u8>>>,
+    cells: Cells,
     literals: Vec<Vec<u8>>,
     /// The server gives it a number.
     generates: bool,
@@ -317,7 +320,7 @@ impl Session {
         })
     }
 
-    fn row_of(&self, upsert: &Upsert, number: u64, cells: Vec<Option<Vec<u8>>>) -> Outcome<Row> {
+    fn row_of(&self, upsert: &Upsert, number: u64, cells: Cells) -> Outcome<Row> {
         let table = &upsert.new.table;
         let counts = |c: &WrittenColumn| table.columns[c.index].auto_increment;
         let columns = &upsert.new.columns;
@@ -632,7 +635,7 @@ impl Session {
         &mut self,
         upsert: &Upsert,
         row: &Row,
-        changed: Option<(&Vec<u8>, &Vec<Option<Vec<u8>>>)>,
+        changed: Option<(&Vec<u8>, &Cells)>,
     ) -> Outcome<Vec<u8>> {
         let table = &upsert.new.table;
         let family = self.state.family;
@@ -793,7 +796,7 @@ enum There {
     /// The row that it has met stays as it is.
     Same,
     /// The row with this number has changed: the assigned cells.
-    Changed(usize, Vec<Option<Vec<u8>>>),
+    Changed(usize, Cells),
 }
 
 impl Upsert<'_> {

@@ -1,0 +1,204 @@
+//! Queries that the parser does not know, and forms of which `walk.rs` does not say what they read: planned by their words.
+//!
+//! The places of tables in the text need not be known if nothing has to be renamed. MariaDB opens a temporary table as often as a
+//! statement likes; where MySQL says that it cannot, the statement is refused after all. So every table whose name stands
+//! anywhere in the statement is read, without conditions, and the scratch engine
+//! finds out what the text means. A word that is an alias or a column after all costs a read and changes nothing. What must not
+//! run there is known by words as well: calls of anything but the listed functions, and clauses that write, lock, wait or mean the
+//! server's own objects.
+
+use std::collections::HashSet;
+
+use super::functions::is_carried;
+use super::reads;
+use super::walk::{Reference, SYSTEM};
+use super::{Scratch, counts_all};
+use crate::errors;
+use crate::lex::TokenKind;
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Planner, refuse};
+
+/// Words with a meaning that another server cannot give, or that do more than read: locks, the past of a table and numbers of
+/// sequences stand behind FOR; LIMIT ROWS EXAMINED counts the server's own work; WITH may begin an UPDATE or DELETE.
+const REFUSED: [&str; 11] = [
+    "currval",
+    "delete",
+    "examined",
+    "for",
+    "into",
+    "lastval",
+    "lock",
+    "nextval",
+    "procedure",
+    "table",
+    "update",
+];
+
+/// Words that a parenthesis may follow and that call nothing; sorted.
+const OPENING: [&str; 53] = [
+    "all",
+    "and",
+    "any",
+    "as",
+    "between",
+    "binary",
+    "by",
+    "case",
+    "cast",
+    "columns",
+    "cross",
+    "datetime",
+    "dec",
+    "decimal",
+    "distinct",
+    "double",
+    "else",
+    "except",
+    "exists",
+    "fixed",
+    "float",
+    "from",
+    "group",
+    "having",
+    "in",
+    "inner",
+    "int",
+    "integer",
+    "intersect",
+    "is",
+    "join",
+    "like",
+    "limit",
+    "nchar",
+    "not",
+    "numeric",
+    "on",
+    "or",
+    "outer",
+    "over",
+    "regexp",
+    "rlike",
+    "select",
+    "separator",
+    "some",
+    "straight_join",
+    "then",
+    "union",
+    "using",
+    "values",
+    "varchar",
+    "when",
+    "where",
+];
+
+/// Plans a query for the scratch engine; `names`: what its words may mean, as `(database, name)`.
+pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Planned<Action> {
+    let current = planner.request.settings.database.as_deref();
+    let is_system = |name: &str| SYSTEM.iter().any(|s| name.eq_ignore_ascii_case(s));
+    // without a database, the engine's session would still have one
+    if current.is_none_or(is_system) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+    }
+    check_words(planner)?;
+    let variables = reads::variables(planner)?;
+    let mut met = HashSet::new();
+    let mut references = Vec::new();
+    for (database, name) in names {
+        let Known::Table(table) = planner.request.catalog.table(database, name) else {
+            continue;
+        };
+        if SYSTEM
+            .iter()
+            .any(|s| table.database.eq_ignore_ascii_case(s))
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+        }
+        if let Some(reason) = &table.damaged {
+            let about = format!("{}.{} ({reason})", table.database, table.name);
+            return refuse(&errors::DAMAGED, about);
+        }
+        if met.insert((table.database.to_lowercase(), table.name.to_lowercase())) {
+            references.push(Reference::anywhere(table));
+        }
+    }
+    let all = 0..planner.tokens.len();
+    let (reads, renamed) = reads::reads(planner, references, all, "")?;
+    let counts_all = counts_all(planner);
+    Ok(Action::Scratch(Box::new(Scratch {
+        reads,
+        variables,
+        renamed,
+        counts_all,
+    })))
+}
+
+/// Whether nothing but reading can be meant.
+fn check_words(planner: &Planner<'_>) -> Planned<()> {
+    let sql = planner.sql();
+    let tokens = &planner.tokens;
+    let end = tokens
+        .iter()
+        .rposition(|t| !t.is(b';'))
+        .map_or(0, |i| i + 1);
+    let first = tokens.iter().find(|t| !t.is(b'('));
+    if !first.is_some_and(|t| t.is_word(sql, "select") || t.is_word(sql, "with")) {
+        return refuse(&errors::NOT_UNDERSTOOD, "its grammar");
+    }
+    for (at, token) in tokens[..end].iter().enumerate() {
+        if token.is(b';') {
+            return refuse(&errors::NOT_UNDERSTOOD, "text behind its end");
+        }
+        if !matches!(token.kind, TokenKind::Word | TokenKind::Quoted) {
+            continue;
+        }
+        let behind = |n: usize| tokens.get(at + n);
+        // behind a dot any word is a column's name
+        let is_member = at > 0 && tokens[at - 1].is(b'.');
+        let name = planner.name_of(token).unwrap_or_default().to_lowercase();
+        let qualifies = behind(1).is_some_and(|t| t.is(b'.'));
+        if qualifies && SYSTEM.contains(&name.as_str()) {
+            return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+        }
+        let is_word = token.kind == TokenKind::Word;
+        if is_word && REFUSED.contains(&name.as_str()) {
+            return refuse(
+                &errors::NOT_UNDERSTOOD,
+                format!("{} in a query", name.to_uppercase()),
+            );
+        }
+        if !behind(1).is_some_and(|t| t.is(b'(')) {
+            if is_word && !is_member && ["insert", "replace"].contains(&name.as_str()) {
+                return refuse(&errors::NOT_UNDERSTOOD, "a statement in a query");
+            }
+            continue;
+        }
+        let harmless =
+            is_word && !is_member && (OPENING.contains(&name.as_str()) || is_carried(&name));
+        if !harmless && !names_columns(planner, at) {
+            return refuse(&errors::SCRATCH_FUNCTION, format!("{name}()"));
+        }
+    }
+    Ok(())
+}
+
+/// `WITH name (a, b) AS (…`
+fn names_columns(planner: &Planner<'_>, at: usize) -> bool {
+    let sql = planner.sql();
+    let Ok(close) = planner.closing(at + 1) else {
+        return false;
+    };
+    let is = |n: usize| planner.tokens.get(close + n);
+    is(1).is_some_and(|t| t.is_word(sql, "as")) && is(2).is_some_and(|t| t.is(b'('))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_call_nothing_that_acts() {
+        for name in ["sleep", "get_lock", "nextval", "load_file", "row_count"] {
+            assert!(!OPENING.contains(&name) && !is_carried(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Unique keys that MariaDB keeps as a hash, because their columns are too long for an index: over a TEXT or BLOB, or over
+//! more than 3,072 bytes. Their tokens are short, so the server shows an ordinary key where plaintext has `USING HASH`.
+
+use onionskin_value::{Family, Kind, SqlType};
+
+use crate::{show_create::tokens, table::Table};
+
+/// InnoDB's bound for the bytes of a key.
+const KEY_BYTES: u64 = 3072;
+
+/// What a unique key with logical names ends with: `element` is its line in SHOW CREATE TABLE.
+pub(crate) fn shown_hash(element: &str, table: &Table, family: Family) -> &'static str {
+    if family != Family::MariaDb || !element.starts_with("UNIQUE KEY") || !element.ends_with(')') {
+        return "";
+    }
+    // behind the key's own name
+    let list = element.find('(').map_or("", |at| &element[at..]);
+    let names = tokens(list).filter(|t| t.is_identifier());
+    let columns = names.filter_map(|t| table.column(&t.name()));
+    let types: Vec<SqlType> = columns.filter_map(|c| c.sql_type).collect();
+    let bytes = types.iter().map(key_bytes);
+    match bytes.sum::<u64>() > KEY_BYTES {
+        true => " USING HASH",
+        false => "",
+    }
+}
+
+/// Bytes that a value takes in a key. What is not a string takes few.
+fn key_bytes(ty: &SqlType) -> u64 {
+    let width = ty.collation.map_or(1, |c| c.charset().max_bytes());
+    match ty.kind {
+        Kind::Char { chars } | Kind::VarChar { chars } => u64::from(chars) * u64::from(width),
+        Kind::Binary { len } | Kind::VarBinary { len } => u64::from(len),
+        Kind::TinyText | Kind::Text | Kind::MediumText | Kind::LongText | Kind::Json => {
+            KEY_BYTES + 1
+        }
+        Kind::TinyBlob | Kind::Blob | Kind::MediumBlob | Kind::LongBlob => KEY_BYTES + 1,
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_key_decide() {
+        let bytes = |ty: &str, collation| key_bytes(&SqlType::parse(ty, collation).unwrap());
+        assert_eq!(bytes("varchar(768)", Some("utf8mb4_bin")), KEY_BYTES);
+        assert!(bytes("text", Some("latin1_swedish_ci")) > KEY_BYTES);
+        assert!(bytes("varbinary(3073)", None) > KEY_BYTES);
+    }
+}
