@@ -54,6 +54,9 @@ struct Upsert<'s> {
     is_prepared: bool,
 }
 
+/// What the engine says of a column of a row.
+type Cell = Option<Vec<u8>>;
+
 /// A unique key: columns of the table, each with its place, its name on the server and what that holds.
 struct Key {
     name: String,
@@ -63,7 +66,7 @@ struct Key {
 /// A new row: its place in the statement, its cells as the engine has them and as literals.
 struct Row {
     number: u64,
-    cells: Vec<Option<Vec<u8>>>,
+    cells: Vec<Cell>,
     literals: Vec<Vec<u8>>,
     /// The server gives it a number.
     generates: bool,
@@ -317,7 +320,7 @@ impl Session {
         })
     }
 
-    fn row_of(&self, upsert: &Upsert, number: u64, cells: Vec<Option<Vec<u8>>>) -> Outcome<Row> {
+    fn row_of(&self, upsert: &Upsert, number: u64, cells: Vec<Cell>) -> Outcome<Row> {
         let table = &upsert.new.table;
         let counts = |c: &WrittenColumn| table.columns[c.index].auto_increment;
         let columns = &upsert.new.columns;
@@ -404,8 +407,8 @@ impl Session {
                     (self.assignments(upsert, row, None)?, only)
                 }
                 There::Changed(number, cells) => {
-                    let key = keys.get(*number).ok_or_else(broken)?;
-                    let tail = self.assignments(upsert, row, Some((key, cells)))?;
+                    let key: &[u8] = keys.get(*number).ok_or_else(broken)?;
+                    let tail = self.assignments(upsert, row, Some((key, cells.as_slice())))?;
                     (tail, numbers.get(*number))
                 }
             };
@@ -632,7 +635,7 @@ impl Session {
         &mut self,
         upsert: &Upsert,
         row: &Row,
-        changed: Option<(&Vec<u8>, &Vec<Option<Vec<u8>>>)>,
+        changed: Option<(&[u8], &[Cell])>,
     ) -> Outcome<Vec<u8>> {
         let table = &upsert.new.table;
         let family = self.state.family;
@@ -793,7 +796,7 @@ enum There {
     /// The row that it has met stays as it is.
     Same,
     /// The row with this number has changed: the assigned cells.
-    Changed(usize, Vec<Option<Vec<u8>>>),
+    Changed(usize, Vec<Cell>),
 }
 
 impl Upsert<'_> {
