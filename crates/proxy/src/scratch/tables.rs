@@ -147,7 +147,8 @@ pub(super) fn definition_of_met(
                 let about = format!("{}.{} as a part of a key", read.table.name, column.name);
                 Failure::refused(&errors::SCRATCH_TYPE, about)
             };
-            if !read.columns.iter().any(|c| c.index == index) {
+            let in_primary = key.name == "PRIMARY" && unknown.contains(&index);
+            if in_primary || !read.columns.iter().any(|c| c.index == index) {
                 return Err(unfit());
             }
             if !fits_key(&[column], KEY) && family == Family::MySql {

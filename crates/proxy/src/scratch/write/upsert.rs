@@ -40,9 +40,6 @@ const NO_DEFAULT: u16 = 1364;
 /// Words that will go: `VALUES()` on MySQL.
 const DEPRECATED: u16 = 1287;
 
-/// The cells of a row; `None` is NULL.
-type Cells = Vec<Option<Vec<u8>>>;
-
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
     prepared: &'s Prepared,
@@ -57,6 +54,9 @@ struct Upsert<'s> {
     is_prepared: bool,
 }
 
+/// What the engine says of a column of a row.
+type Cell = Option<Vec<u8>>;
+
 /// A unique key: columns of the table, each with its place, its name on the server and what that holds.
 struct Key {
     name: String,
@@ -66,7 +66,7 @@ struct Key {
 /// A new row: its place in the statement, its cells as the engine has them and as literals.
 struct Row {
     number: u64,
-    cells: Cells,
+    cells: Vec<Cell>,
     literals: Vec<Vec<u8>>,
     /// The server gives it a number.
     generates: bool,
@@ -320,7 +320,7 @@ impl Session {
         })
     }
 
-    fn row_of(&self, upsert: &Upsert, number: u64, cells: Cells) -> Outcome<Row> {
+    fn row_of(&self, upsert: &Upsert, number: u64, cells: Vec<Cell>) -> Outcome<Row> {
         let table = &upsert.new.table;
         let counts = |c: &WrittenColumn| table.columns[c.index].auto_increment;
         let columns = &upsert.new.columns;
@@ -407,8 +407,8 @@ impl Session {
                     (self.assignments(upsert, row, None)?, only)
                 }
                 There::Changed(number, cells) => {
-                    let key = keys.get(*number).ok_or_else(broken)?;
-                    let tail = self.assignments(upsert, row, Some((key, cells)))?;
+                    let key: &[u8] = keys.get(*number).ok_or_else(broken)?;
+                    let tail = self.assignments(upsert, row, Some((key, cells.as_slice())))?;
                     (tail, numbers.get(*number))
                 }
             };
@@ -635,7 +635,7 @@ impl Session {
         &mut self,
         upsert: &Upsert,
         row: &Row,
-        changed: Option<(&Vec<u8>, &Cells)>,
+        changed: Option<(&[u8], &[Cell])>,
     ) -> Outcome<Vec<u8>> {
         let table = &upsert.new.table;
         let family = self.state.family;
@@ -796,7 +796,7 @@ enum There {
     /// The row that it has met stays as it is.
     Same,
     /// The row with this number has changed: the assigned cells.
-    Changed(usize, Cells),
+    Changed(usize, Vec<Cell>),
 }
 
 impl Upsert<'_> {
