@@ -9,7 +9,7 @@
 //!
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
-//! finds what would come out of the seal on that way.
+//! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions.
 //!
 //! # What is read
 //!
@@ -29,6 +29,7 @@ mod handed;
 mod load;
 mod pushable;
 mod reads;
+mod upsert;
 mod walk;
 mod write;
 
@@ -47,11 +48,12 @@ use self::walk::walk;
 pub use self::constants::Computed;
 pub use self::load::Load;
 pub(crate) use self::load::load;
+pub use self::upsert::{MetRows, NewValues};
 pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 pub(crate) use self::write::{delete, insert, update};
 
 /// A statement for the scratch engine, and the tables that it needs there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scratch {
     /// One for each reference to a table.
     pub reads: Vec<ScratchRead>,

@@ -311,7 +311,7 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 unread -= 1;
-                let keys = self.read_table(engine, prepared, read, &mut brought)?;
+                let keys = self.read_table(engine, prepared, read, 0, &mut brought)?;
                 if let Some(change) = &mut change {
                     change.keys.push(keys);
                 }
@@ -377,12 +377,14 @@ impl Session {
         Ok(sql)
     }
 
-    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written.
+    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written; they are numbered from
+    /// `first` on.
     fn read_table(
         &mut self,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
+        first: usize,
         brought: &mut Brought,
     ) -> Outcome<Vec<Vec<u8>>> {
         let shared = Arc::clone(&self.shared);
@@ -431,7 +433,7 @@ impl Session {
                         key_literal(cell, *kind, charset, &mut condition)
                     })?;
                     if !read.key.is_empty() {
-                        loader.number(keys.len());
+                        loader.number(first + keys.len());
                         size += condition.len() + 32;
                         keys.push(condition);
                         if size > KEYS {

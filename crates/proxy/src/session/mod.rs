@@ -357,7 +357,7 @@ impl Planned {
     }
 
     /// Everything but an insert of one row takes NULL for a NOT NULL column leniently.
-    fn is_lenient(&self) -> bool {
+    pub fn is_lenient(&self) -> bool {
         is_lenient(&self.template.key, self.template.rows.map(|r| r.count))
     }
 
