@@ -4,29 +4,50 @@ mod support;
 
 use support::*;
 
-on_both_servers!(definitions_are_those_of_a_plain_server);
+on_both_servers!(
+    columns_and_indexes,
+    what_exists_or_not,
+    character_sets_and_show,
+    views_of_plain_columns,
+);
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
      KEY (name)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 const NUMBERS: &str = "CREATE TABLE number (id INT PRIMARY KEY, n BIGINT {range}, word VARCHAR(10)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 
-fn definitions_are_those_of_a_plain_server(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &[USER, NUMBERS]) else {
-        return;
-    };
+fn stage(kind: Kind) -> Option<Stage> {
+    let mut stage = Stage::start(kind, &[USER, NUMBERS])?;
     stage.both(
         "INSERT INTO user (name, age, note, city) VALUES ('Alice', 31, 'first', 'Bern'), ('bob', 17, NULL, 'Rome'), ('carol', 45, 'x', 'Bern')",
     );
     stage.both("INSERT INTO number VALUES (1, 5, 'x')");
-    lists_of_columns(&mut stage);
+    Some(stage)
+}
+
+fn columns_and_indexes(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
     names_of_indexes(&mut stage);
+    lists_of_columns(&mut stage);
+}
+
+fn what_exists_or_not(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
     names_that_are_taken(kind, &mut stage);
     if kind == Kind::MariaDb {
-        what_is_there_or_not(&mut stage);
         keys_over_hashes(&mut stage);
+        what_is_there_or_not(&mut stage);
     }
+    stage.nothing_leaked();
+}
+
+fn character_sets_and_show(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
     character_sets(&mut stage);
     prepared_show(&mut stage);
+}
+
+fn views_of_plain_columns(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
     views_without_protected_columns(&mut stage);
     stage.nothing_leaked();
 }
