@@ -80,7 +80,7 @@ class Server:
         common = [f"--datadir={data}", f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
                   "--innodb-buffer-pool-size=1G", "--innodb-flush-log-at-trx-commit=2", "--log-bin=binlog", "--server-id=1",
                   "--binlog-format=ROW", "--sync-binlog=0", "--max-binlog-size=64M", "--skip-name-resolve", f"--log-error={folder}/server.log",
-                  f"--pid-file={folder}/pid", f"--tmpdir={folder}", *user()]
+                  f"--pid-file={folder}/pid", f"--tmpdir={folder}", "--secure-file-priv=", *user()]
         path = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
         if kind == "mariadb":
             run_quietly(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",

@@ -134,6 +134,7 @@ fn no_plaintext_leaves_the_proxy(kind: Kind, binlog: Binlog) {
     write_prepared(&mut session, &mut make);
     fail_in_every_way(&mut session, &mut make);
     mangle(&mut session, &mut make);
+    blanks_beyond_ascii(port, &mut make);
 
     // A statement that waits for a lock is visible in the process list and in InnoDB's status.
     let mut locker = server.connect();
@@ -573,6 +574,32 @@ fn mangle(session: &mut Session, make: &mut Canaries) {
         run_all(session, &statements);
     }
     session.must("SET SESSION sql_mode = DEFAULT");
+}
+
+/// Names that only the server finds, because in its character set a byte beyond ASCII is a blank. In latin1 that is 0xA0.
+fn blanks_beyond_ascii(port: u16, make: &mut Canaries) {
+    let statements: [&[u8]; 6] = [
+        b"INSERT INTO\xa0app.t (s) VALUES ('{t}')",
+        b"INSERT INTO\xa0app.t\xa0(s) VALUES ('{t}', 1)",
+        b"UPDATE app.\xa0t SET s = '{t}' WHERE id = 1",
+        b"SELECT 1; INSERT INTO app\xa0.t (s) VALUES ('{t}')",
+        b"INSERT INTO app.t (s) VALUES ('\xe9{t}')",
+        b"SELECT * FROM app.t AS gr\xf6\xdfe WHERE e = '{t}'",
+    ];
+    for charset in ["latin1", "latin2", "cp1251", "gbk", "utf8mb4"] {
+        let mut client = RawClient::login(port);
+        client.query(format!("SET NAMES {charset}").as_bytes());
+        for statement in statements {
+            let mut sql = Vec::new();
+            for (i, part) in statement.split(|b| *b == b'{').enumerate() {
+                if i > 0 {
+                    sql.extend_from_slice(make.text().as_bytes());
+                }
+                sql.extend_from_slice(part.strip_prefix(b"t}").unwrap_or(part));
+            }
+            client.query(&sql);
+        }
+    }
 }
 
 /// What the server remembers of statements and shows to an administrator.

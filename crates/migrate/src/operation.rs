@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use onionskin_schema::{Capabilities, Table};
+use onionskin_schema::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{MigrateError, Result};
@@ -85,7 +85,7 @@ impl Operation {
     pub(crate) fn protected_after(&self, table: &Table) -> Result<BTreeMap<String, Vec<String>>> {
         let mut after: BTreeMap<String, Vec<String>> = table
             .protected_columns()
-            .map(|(column, protection)| (column.name.clone(), words(&protection.capabilities)))
+            .map(|(column, protection)| (column.name.clone(), protection.capabilities.list()))
             .collect();
         let request = |text: String| Err(MigrateError::Request(text));
         // The table's own spelling of a column, and whether it is protected.
@@ -162,23 +162,6 @@ impl Operation {
         }
         Ok(after)
     }
-}
-
-fn words(capabilities: &Capabilities) -> Vec<String> {
-    let mut words = Vec::new();
-    if capabilities.eq {
-        words.push("eq".to_owned());
-    }
-    if capabilities.range {
-        words.push("range".to_owned());
-    }
-    if capabilities.like {
-        words.push("like".to_owned());
-    }
-    if let Some(group) = &capabilities.join {
-        words.push(format!("join:{group}"));
-    }
-    words
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
+use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 use onionskin_value::Family;
@@ -117,16 +118,13 @@ impl Job {
     ) -> Result<Engine> {
         let names = Names::of(&self.table).reversed();
         drop_sentry(&mut control, &names)?;
-        let source = self.facts(&mut control, &self.table)?;
-        let target = self.facts(&mut control, &names.new)?;
+        let (source, route) = self.way_back(&mut control, family)?;
         let is_noted = is_reverse(&state);
         if is_noted && facts::stable(&source.definition) != facts::stable(&state.definition) {
             return Err(no_way_back(MigrateError::Changed(
                 "its definition is another one".into(),
             )));
         }
-        check_reversible(&source, &target)?;
-        let route = definition::route(&source, &target, self.keys.as_ref(), family)?;
         let sessions = self.row_sessions(&route)?;
         if !is_noted {
             state.position = preflight::log_end(&mut control)?;
@@ -141,6 +139,15 @@ impl Job {
         engine.state.phase = REVERSE.into();
         engine.round().map_err(no_way_back)?;
         Ok(engine)
+    }
+
+    /// The table as it is, and how its rows become those of the old one.
+    fn way_back(&self, control: &mut Session, family: Family) -> Result<(Facts, Route)> {
+        let source = self.facts(control, &self.table)?;
+        let target = self.facts(control, &Names::of(&self.table).old)?;
+        check_reversible(&source, &target)?;
+        let route = definition::route(&source, &target, self.keys.as_ref(), family)?;
+        Ok((source, route))
     }
 
     /// Ends the feeding of the old table, which is the user's from now on, or is dropped.
@@ -167,6 +174,11 @@ impl Job {
         let (job, mut control) = self.spelled()?;
         let names = Names::of(&job.table);
         let family = facts::family(&mut control)?;
+        job.must_be_begun(&mut control, &names)?;
+        if exists(&mut control, &names.old)? {
+            // Without the right keys the old table is better kept up to date than left alone.
+            job.way_back(&mut control, family)?;
+        }
         let (_, state) = job.take_over(&mut control, &names)?;
         // only the rename takes the old table's name away
         if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {

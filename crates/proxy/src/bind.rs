@@ -1147,6 +1147,22 @@ pub(crate) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The bytes that HEX() made digits of; `None` if these are none.
+pub(crate) fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: u8| {
+        char::from(b)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1156,5 +1172,12 @@ mod tests {
         let mut out = Vec::new();
         put_hex(&[0, 0xff, 0x1a], &mut out);
         assert_eq!(out, b"x'00ff1a'");
+    }
+    #[test]
+    fn digits_become_bytes() {
+        assert_eq!(unhex(b"00fF5c"), Some(vec![0, 255, 0x5c]));
+        assert_eq!(unhex(b""), Some(Vec::new()));
+        assert_eq!(unhex(b"0"), None);
+        assert_eq!(unhex(b"0g"), None);
     }
 }

@@ -17,7 +17,7 @@ use onionskin_crypt::ColumnCipher;
 use onionskin_crypt::ColumnId;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{Action, COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
-use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
+use onionskin_schema::{ColumnRow, Table, catalog_query, same_name, tables_from_rows};
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
@@ -265,7 +265,7 @@ impl Account {
             for name in names {
                 let table = defaults.get(name).or_else(|| {
                     let exact = |t: &&Table| t.name == name && t.database == database;
-                    let nearly = |t: &&Table| t.name.to_lowercase() == name.to_lowercase();
+                    let nearly = |t: &&Table| same_name(&t.name, name);
                     found.iter().find(exact).or(found.iter().find(nearly))
                 });
                 let key = (database.to_string(), name.to_string());
@@ -294,11 +294,10 @@ impl Account {
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
-        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
         self.tables.write().retain(|(database, table), _| {
-            !names
-                .iter()
-                .any(|(d, name)| (same(d, database) && same(name, table)) || same(name, database))
+            !names.iter().any(|(d, name)| {
+                (same_name(d, database) && same_name(name, table)) || same_name(name, database)
+            })
         });
         self.generation.fetch_add(1, Ordering::AcqRel);
     }

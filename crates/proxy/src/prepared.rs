@@ -140,8 +140,7 @@ impl Session {
             .unwrap_or_default()
             .to_vec();
         let mode = self.space.settings.lex;
-        let readable = self.state.client_charset.is_some() && self.state.tracked;
-        if !readable || self.template.read_unfolded(&sql, mode).is_err() {
+        if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
             return Err(Failure::refused(
                 &errors::CHARACTER_SET,
                 "a prepared statement",

@@ -14,7 +14,7 @@ use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::prepared::{Setting, Statement};
-use crate::session::{Session, looks_stale, runs_once, shows_physical_name};
+use crate::session::{Session, runs_once, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;
@@ -105,18 +105,7 @@ impl Session {
         let Some(prepared) = prepared else {
             return done;
         };
-        let is_stale = match &done {
-            Err(Failure::Stale) => true,
-            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
-            _ => false,
-        };
-        if !is_stale {
-            return done;
-        }
-        self.server.drain()?;
-        let changed =
-            self.look_up(&prepared.plan.names)? || self.account.generation() != prepared.generation;
-        if !changed {
+        if !self.failed_stale(&prepared, &done)? {
             return done;
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {

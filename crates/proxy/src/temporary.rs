@@ -26,7 +26,7 @@ const IS_NO_TABLE: u16 = 1051;
 
 /// The letters of a name by which tables are told apart here.
 pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
-    (database.to_ascii_lowercase(), name.to_ascii_lowercase())
+    (database.to_lowercase(), name.to_lowercase())
 }
 
 impl Session {

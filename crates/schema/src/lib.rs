@@ -61,4 +61,4 @@ pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Prote
 pub use quote::identifier;
 pub use show_columns::{show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};
-pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};
+pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};

@@ -137,6 +137,21 @@ impl Policy {
         })
     }
 
+    /// The same of every table with one of these names in one of these databases.
+    pub fn concerns_any<'n>(
+        &self,
+        databases: impl IntoIterator<Item = &'n str>,
+        tables: impl IntoIterator<Item = &'n str>,
+    ) -> bool {
+        let databases: Vec<String> = databases.into_iter().map(folded).collect();
+        let tables: Vec<String> = tables.into_iter().map(folded).collect();
+        let any = |pattern: &str, names: &[String]| names.iter().any(|name| matches(pattern, name));
+        self.rules
+            .iter()
+            .filter(|rule| !rule.columns.is_empty())
+            .any(|rule| any(&rule.database, &databases) && any(&rule.table, &tables))
+    }
+
     /// Whether it says nothing at all.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

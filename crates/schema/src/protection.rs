@@ -43,12 +43,21 @@ pub struct Capabilities {
 impl Capabilities {
     /// As they stand in `ENCRYPTED FOR (…)`.
     pub fn words(&self) -> String {
+        self.listed(identifier).join(", ")
+    }
+
+    /// One by one, as the configuration and `onionskin migrate` take them.
+    pub fn list(&self) -> Vec<String> {
+        self.listed(str::to_owned)
+    }
+
+    fn listed(&self, group: impl Fn(&str) -> String) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(self.eq.then(|| "eq".to_owned()));
         words.extend(self.range.then(|| "range".to_owned()));
         words.extend(self.like.then(|| "like".to_owned()));
-        words.extend(self.join.iter().map(|g| format!("join:{}", identifier(g))));
-        words.join(", ")
+        words.extend(self.join.iter().map(|g| format!("join:{}", group(g))));
+        words
     }
 
     /// Whether the server can search the column at all.

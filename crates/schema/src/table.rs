@@ -61,8 +61,8 @@ impl Table {
     }
 }
 
-/// Whether two column names are the same to the server.
-pub(crate) fn same_name(a: &str, b: &str) -> bool {
+/// Whether two names of columns or tables are the same to a server that does not count letter case.
+pub fn same_name(a: &str, b: &str) -> bool {
     if a.is_ascii() && b.is_ascii() {
         return a.eq_ignore_ascii_case(b);
     }

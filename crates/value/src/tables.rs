@@ -63,6 +63,9 @@ pub(crate) fn uca_0900_ai_ci() -> Table {
 const PAGE_NUMBERS: usize = 2;
 const PAGES: usize = PAGE_NUMBERS + 0x1100;
 
+/// Characters that room is made for at a time.
+const RUN: usize = 128;
+
 impl Table {
     /// The 16-bit number at an index; 0 beyond the table, which a well-made table never asks for.
     fn number(self, at: usize) -> u16 {
@@ -86,15 +89,20 @@ impl Table {
             // a run of characters with one weight each, without a look at the buffer's room for each of them
             let left = (enough - (out.len() - start)).div_ceil(2);
             let rest = &text[at..];
-            let run = rest.iter().take(left);
-            let run = run.take_while(|b| ascii[usize::from(**b)].0 == 2).count();
-            if run > 0 {
-                let from = out.len();
-                out.resize(from + 2 * run, 0);
-                let (weights, _) = out[from..].as_chunks_mut::<2>();
-                for (weight, byte) in weights.iter_mut().zip(rest) {
-                    *weight = ascii[usize::from(*byte)].1;
+            let from = out.len();
+            out.resize(from + 2 * left.min(rest.len()).min(RUN), 0);
+            let (weights, _) = out[from..].as_chunks_mut::<2>();
+            let mut run = 0;
+            for (weight, byte) in weights.iter_mut().zip(rest) {
+                let (count, only) = ascii[usize::from(*byte)];
+                if count != 2 {
+                    break;
                 }
+                *weight = only;
+                run += 1;
+            }
+            out.truncate(from + 2 * run);
+            if run > 0 {
                 at += run;
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 
 use super::collation::default_of;
 use super::column::{bit_default, canonical, column_definition, default_literal, take_encrypted};
@@ -10,7 +10,7 @@ use super::foreign_key::{self, Side};
 use super::index::{existing_lookup, is_key_element, key_element};
 use super::migration::needed;
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
+use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted, schema_refusal};
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
@@ -30,6 +30,8 @@ pub(crate) fn alter_table<'a>(
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::ALTERATION, about.to_string());
     r.eat("alter");
+    r.eat("online");
+    let ignore = r.eat("ignore");
     r.eat("table");
     let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
     let Some(database) = database else {
@@ -43,13 +45,20 @@ pub(crate) fn alter_table<'a>(
     };
     let target_near = near
         .iter()
-        .any(|t| t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database));
+        .any(|t| same_name(&t.name, &name) && same_name(&t.database, &database));
     if !explicit && !concerned && near.is_empty() {
         return Ok((Action::Relay, None));
     }
     let Some(table) = table else {
-        return Ok((Action::Relay, None));
+        if near.is_empty() {
+            return Ok((Action::Relay, None));
+        }
+        // one that appears in this moment could exchange a partition with a protected table
+        return Err(bad("a table that is not known, beside a protected one"));
     };
+    if ignore {
+        return Err(bad("IGNORE"));
+    }
     let damaged = |t: &&Arc<Table>| t.damaged.is_some() && !Arc::ptr_eq(t, &table);
     if let Some(other) = near.iter().find(damaged) {
         return refuse(
@@ -63,6 +72,7 @@ pub(crate) fn alter_table<'a>(
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
+    check_names(sql, &tokens)?;
     let table_collation = default_of(request, &database, Some(&name));
     let lookup = existing_lookup(&table);
     let mut out = Pieces::default();

@@ -3,6 +3,8 @@
 //! The definition of the other table is not known here as a text, so the plan only says whose it is; the proxy asks for it and plans the definition
 //! that it makes of it.
 
+use onionskin_schema::same_name;
+
 use super::Copied;
 use super::reader::Reader;
 use crate::errors;
@@ -68,7 +70,5 @@ pub(super) fn like(
 /// Whether the table is its own model.
 fn is_same(r: &Reader, database: &str, name: &str) -> bool {
     let target = super::target(r.request, r.tokens);
-    target.is_some_and(|(d, n)| {
-        d.is_some_and(|d| d.eq_ignore_ascii_case(database)) && n.eq_ignore_ascii_case(name)
-    })
+    target.is_some_and(|(d, n)| d.is_some_and(|d| same_name(&d, database)) && same_name(&n, name))
 }

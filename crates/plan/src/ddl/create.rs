@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{NewColumn, Table};
+use onionskin_schema::{NewColumn, Table, same_name};
 
 use super::collation::{default_of, table_collation};
 use super::column::{column_definition, take_encrypted};
 use super::foreign_key::{self, Side};
 use super::index::{Indexed, is_key_element, key_element};
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, define, has_encrypted, schema_refusal};
+use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted, schema_refusal};
 use crate::errors::{self, Refusal};
-use crate::lex::Token;
+use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Planned, Request, identifier, quoted, refuse};
 
@@ -48,9 +48,7 @@ pub(crate) fn create_table<'a>(
         };
     };
     let concerned = request.policy.concerns(&database, &name);
-    let is_target = |t: &Arc<Table>| {
-        t.name.eq_ignore_ascii_case(&name) && t.database.eq_ignore_ascii_case(&database)
-    };
+    let is_target = |t: &Arc<Table>| same_name(&t.name, &name) && same_name(&t.database, &database);
     let others = near.iter().any(|t| !is_target(t));
     if let Some(other) = near.iter().find(|t| !is_target(t) && t.damaged.is_some()) {
         return refuse(
@@ -72,6 +70,10 @@ pub(crate) fn create_table<'a>(
         }
         return Ok((Action::Relay, None));
     }
+    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    check_names(sql, &tokens)?;
     let Some(list) = r.parenthesized() else {
         return refuse(
             &errors::STATEMENT,

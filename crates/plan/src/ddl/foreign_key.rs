@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{NewColumn, Table, TokenKind};
+use onionskin_schema::{NewColumn, Table, TokenKind, same_name};
 use onionskin_value::SqlType;
 
 use super::reader::Reader;
@@ -140,7 +140,7 @@ fn referred(
     name: &str,
 ) -> Option<Side> {
     let other = key.database.as_deref()?;
-    if other.eq_ignore_ascii_case(database) && key.table.eq_ignore_ascii_case(table) {
+    if same_name(other, database) && same_name(&key.table, table) {
         return local(name);
     }
     match reader.request.catalog.table(other, &key.table) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, define, schema_refusal};
+use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, schema_refusal};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::plan::Action;
@@ -213,6 +213,7 @@ pub(crate) fn index<'a>(
     let Some(list) = r.parenthesized() else {
         return refuse(&errors::NOT_UNDERSTOOD, "CREATE INDEX");
     };
+    check_names(sql, &tokens)?;
     let lookup = existing_lookup(&table);
     let mut out = Pieces::default();
     out.sql(r.text(0..open));

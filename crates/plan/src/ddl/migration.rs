@@ -10,8 +10,8 @@ use crate::errors::{self, Refusal};
 /// Refuses a change of `column` to what `wanted` says (`None`: no `ENCRYPTED FOR`), naming the command.
 pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilities>) -> Refusal {
     let name = &column.name;
-    let before = column.protection.as_ref().map(|p| words(&p.capabilities));
-    let after = wanted.map(words);
+    let before = column.protection.as_ref().map(|p| p.capabilities.list());
+    let after = wanted.map(Capabilities::list);
     let list = |words: &[String]| format!("\"{}\"", format!("{name}: {}", words.join(" ")).trim());
     let without = |words: &[String], others: &[String]| -> Vec<String> {
         let rest = words.iter().filter(|word| !others.contains(word));
@@ -33,22 +33,4 @@ pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilitie
     };
     let about = format!("onionskin migrate {}.{} {what}", table.database, table.name);
     Refusal::new(&errors::MIGRATION, about)
-}
-
-/// As the command takes them.
-fn words(capabilities: &Capabilities) -> Vec<String> {
-    let mut words = Vec::new();
-    if capabilities.eq {
-        words.push("eq".to_owned());
-    }
-    if capabilities.range {
-        words.push("range".to_owned());
-    }
-    if capabilities.like {
-        words.push("like".to_owned());
-    }
-    if let Some(group) = &capabilities.join {
-        words.push(format!("join:{group}"));
-    }
-    words
 }

@@ -30,7 +30,7 @@ use onionskin_schema::{DefaultLiteral, NewColumn, SchemaError, Table};
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
-use crate::planner::{Planned, Planner, Request};
+use crate::planner::{Planned, Planner, Request, identifier, refuse};
 
 use self::reader::Reader;
 
@@ -125,6 +125,13 @@ pub(crate) fn creates_table(sql: &[u8], tokens: &[Token]) -> bool {
         .any(|t| t.is_word(sql, "table"))
 }
 
+/// Whether the statement is `ALTER [ONLINE] [IGNORE] TABLE`.
+pub(crate) fn alters_table(sql: &[u8], tokens: &[Token]) -> bool {
+    let head = |t: &&Token| t.is_word(sql, "online") || t.is_word(sql, "ignore");
+    let behind = 1 + tokens.iter().skip(1).take_while(head).count();
+    tokens.get(behind).is_some_and(|t| t.is_word(sql, "table"))
+}
+
 /// The table that a `CREATE TABLE` or `ALTER TABLE` is about.
 pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<String>, String)> {
     let mut r = Reader::over(request, tokens, 0..tokens.len());
@@ -139,6 +146,19 @@ pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<Stri
         r.eat("exists");
     }
     r.table()
+}
+
+/// Refuses names of the form that physical columns have: an index or a foreign key over one would be made behind the back of
+/// the protected column that it belongs to.
+fn check_names(sql: &[u8], tokens: &[Token]) -> Planned<()> {
+    let mut names = tokens.iter().filter_map(|t| identifier(sql, t));
+    match names.find(|n| onionskin_schema::is_reserved_name(n)) {
+        Some(name) => refuse(
+            &errors::DEFINITION,
+            format!("{name} is a name as physical columns have it"),
+        ),
+        None => Ok(()),
+    }
 }
 
 fn has_encrypted(sql: &[u8], tokens: &[Token]) -> bool {

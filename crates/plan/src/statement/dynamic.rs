@@ -41,6 +41,14 @@ pub(super) fn dynamic(request: &Request, tokens: &[Token]) -> Planned<Action> {
     if collect(bytes, &inner, request.settings.lex, database, &mut names).is_err() {
         return refuse(&errors::DYNAMIC, "a statement text");
     }
+    if super::definitions::concern(request, &names)
+        && super::definitions::defines_table(bytes, &inner, request.settings.lex)
+    {
+        return refuse(
+            &errors::DYNAMIC,
+            "a table's definition, by a name that [protect] matches",
+        );
+    }
     for (database, name) in names {
         // a name that was not looked up cannot be asked for from here, so it counts as near
         match request.catalog.table(&database, &name) {

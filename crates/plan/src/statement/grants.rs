@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 
 use super::Decided;
 use crate::errors;
@@ -43,10 +43,8 @@ pub(super) fn grant<'a>(
     let table = near.iter().find(|t| {
         database
             .as_deref()
-            .is_some_and(|d| t.database.eq_ignore_ascii_case(d))
-            && name
-                .as_deref()
-                .is_some_and(|n| t.name.eq_ignore_ascii_case(n))
+            .is_some_and(|d| same_name(&t.database, d))
+            && name.as_deref().is_some_and(|n| same_name(&t.name, n))
     });
     let Some(table) = table else {
         return Ok((Action::Relay, None));

@@ -5,10 +5,11 @@
 //! database that the statement names, a rule has to understand the statement completely. If
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
-//! `near.rs` collects the words, `words.rs` tells statements apart by them; `rows.rs` plans what
+//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads; `rows.rs` plans what
 //! reads and writes rows, `show.rs`, `columns_view.rs` and `dynamic.rs` the others.
 
 mod columns_view;
+mod definitions;
 mod dynamic;
 mod grants;
 mod near;
@@ -87,7 +88,12 @@ pub fn plan(request: &Request) -> Outcome {
         return Outcome::Need(unknown);
     }
     let defines = defines(request.sql, &tokens);
-    match decide(request, tokens, near) {
+    let unread = definitions::check(request, &tokens, &names);
+    let decided = decide(request, tokens, near).and_then(|decided| match decided.0 {
+        Action::Relay => unread.map(|()| decided),
+        _ => Ok(decided),
+    });
+    match decided {
         Ok((action, planner)) => Outcome::Plan(Box::new(match planner {
             Some(p) => Plan {
                 action,
@@ -151,7 +157,7 @@ fn decide<'a>(
     if starts("create") && crate::ddl::creates_table(sql, &tokens) {
         return crate::ddl::create_table(request, tokens, near);
     }
-    if starts("alter") && word_is(&words, 1, "table") {
+    if starts("alter") && crate::ddl::alters_table(sql, &tokens) {
         return crate::ddl::alter_table(request, tokens, near);
     }
     if string_as_name(sql, &tokens) {

@@ -177,6 +177,20 @@ fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
         })
 }
 
+/// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version, not part of a name.
+pub(super) fn executable(text: &[u8]) -> (&[u8], usize) {
+    let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
+    let body = text
+        .get(mark..text.len().saturating_sub(2))
+        .unwrap_or_default();
+    let digits = body
+        .iter()
+        .take(6)
+        .take_while(|b| b.is_ascii_digit())
+        .count();
+    (body, digits)
+}
+
 pub(super) fn collect(
     sql: &[u8],
     tokens: &[Token],
@@ -186,18 +200,8 @@ pub(super) fn collect(
 ) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
         if token.kind == TokenKind::Executable {
-            // `/*!50000 …` and `/*M!100100 …`: the digits are a version, not part of a name
-            let text = token.text(sql);
-            let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
-            let body = text
-                .get(mark..text.len().saturating_sub(2))
-                .unwrap_or_default();
-            let digits = body
-                .iter()
-                .take(6)
-                .take_while(|b| b.is_ascii_digit())
-                .count();
-            for skipped in [0, digits] {
+            let (body, version) = executable(token.text(sql));
+            for skipped in [0, version] {
                 let inner = &body[skipped..];
                 collect(
                     inner,

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use onionskin_plan::{SortBy, SortKey, errors};
+use onionskin_value::order_bytes;
 
 use super::Work;
 use super::arena::Arena;
@@ -39,12 +40,11 @@ pub(super) fn sort(
     computed: &[Vec<Computed>],
 ) -> Outcome<()> {
     let mut failed = None;
-    order.sort_by(|&a, &b| {
+    let mut by_cells = |a: u32, b: u32| {
         for key in &work.finish.sort {
             match order_by(key, work, arena, computed, a as usize, b as usize) {
                 Ok(Ordering::Equal) => {}
-                Ok(order) if key.descending => return order.reverse(),
-                Ok(order) => return order,
+                Ok(order) => return directed(key, order),
                 Err(failure) => {
                     failed.get_or_insert(failure);
                     return Ordering::Equal;
@@ -52,8 +52,48 @@ pub(super) fn sort(
             }
         }
         Ordering::Equal
-    });
+    };
+    match work.finish.sort.first() {
+        Some(first) if let Some(mut rows) = beginnings(first, work, arena, order) => {
+            rows.sort_by(|a, b| directed(first, a.0.cmp(&b.0)).then_with(|| by_cells(a.1, b.1)));
+            order
+                .iter_mut()
+                .zip(rows)
+                .for_each(|(place, (_, row))| *place = row);
+        }
+        _ => order.sort_by(|&a, &b| by_cells(a, b)),
+    }
     failed.map_or(Ok(()), Err)
+}
+
+fn directed(key: &SortKey, order: Ordering) -> Ordering {
+    match key.descending {
+        true => order.reverse(),
+        false => order,
+    }
+}
+
+/// With each row the beginning of its order bytes by one key, as a number: most rows are told apart by it, without a look at their
+/// cells. `None` if the key has no order bytes for all of them.
+fn beginnings(key: &SortKey, work: &Work, arena: &Arena, order: &[u32]) -> Option<Vec<(u64, u32)>> {
+    const NOT_NULL: u64 = 1 << 63;
+    let SortBy::Cell(fetch) = key.by else {
+        return None;
+    };
+    let ty = work.types[fetch].as_ref()?;
+    ty.order_width()?;
+    let mut bytes = Vec::new();
+    let with_beginning = |&row: &u32| {
+        let Some(cell) = arena.cell(row as usize, fetch) else {
+            return Some((0, row));
+        };
+        bytes.clear();
+        order_bytes(ty, cell, &mut bytes).ok()?;
+        bytes.resize(bytes.len().max(8), 0);
+        let (head, _) = bytes.split_first_chunk()?;
+        Some((NOT_NULL | u64::from_be_bytes(*head) >> 1, row))
+    };
+    order.iter().map(with_beginning).collect()
 }
 
 /// How two rows stand by one key; NULL comes first.

@@ -16,6 +16,7 @@ mod relay;
 mod results;
 mod texts;
 mod values;
+mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ use crate::scratch::Engine;
 use crate::state::State;
 use crate::upsert::UniqueKeys;
 
-pub(crate) use query::{does_not_open, looks_stale};
+pub(crate) use query::does_not_open;
 pub(crate) use relay::shows_physical_name;
 pub(crate) use texts::logical_text;
 pub(crate) use values::{is_ignore, is_lenient, runs_once};

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use onionskin_plan::{Action, errors};
+use onionskin_value::Charset;
 use onionskin_wire::Capabilities;
 use onionskin_wire::messages::Command;
 
 use super::texts::logical_text;
 use super::values::runs_once;
+use super::words::Words;
 use super::{Planned, Session};
+use crate::bind::unhex;
 use crate::catalog::Prepared;
 use crate::diagnostics;
 use crate::error::{Failure, Outcome};
@@ -17,8 +20,7 @@ impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
-        let readable = self.state.client_charset.is_some() && self.state.tracked;
-        if self.template.read(sql, mode).is_err() || !readable {
+        if self.template.read(sql, mode).is_err() || !self.reads_names() {
             let sql = sql.to_vec();
             return self.unreadable(&sql);
         }
@@ -49,18 +51,7 @@ impl Session {
     /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
     /// place), it is planned and run once more.
     pub(super) fn relayed_again(&mut self, relayed: &Prepared, done: Outcome<()>) -> Outcome<()> {
-        let is_stale = match &done {
-            Err(Failure::Stale) => true,
-            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
-            _ => false,
-        };
-        if !is_stale {
-            return done;
-        }
-        self.server.drain()?;
-        let changed =
-            self.look_up(&relayed.plan.names)? || self.account.generation() != relayed.generation;
-        if !changed {
+        if !self.failed_stale(relayed, &done)? {
             return done;
         }
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
@@ -68,41 +59,67 @@ impl Session {
         self.statement(&sql, true)
     }
 
+    /// Whether a relayed statement failed because its tables are no longer what they were when it was planned. They are looked up.
+    pub(crate) fn failed_stale(&mut self, relayed: &Prepared, done: &Outcome<()>) -> Outcome<bool> {
+        let is_stale = match done {
+            Err(Failure::Stale) => true,
+            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+            _ => false,
+        };
+        if !is_stale {
+            return Ok(false);
+        }
+        self.server.drain()?;
+        Ok(self.look_up(&relayed.plan.names)? || self.account.generation() != relayed.generation)
+    }
+
+    /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes
+    /// UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a text of several statements the names are not looked at yet.
+    pub(crate) fn reads_names(&self) -> bool {
+        let key = &self.template.key;
+        self.state.tracked
+            && match self.state.client_charset {
+                None => false,
+                Some(_) if self.template.multiple || key.is_ascii() => true,
+                Some(Charset::Utf8mb4 | Charset::Utf8mb3) => std::str::from_utf8(key).is_ok(),
+                Some(_) => false,
+            }
+    }
+
     /// A text that cannot be lexed, or a session whose character set cannot: it goes through if
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        let entry = match self.state.client_charset {
+            Some(_) => &errors::NOT_UNDERSTOOD,
+            None => &errors::CHARACTER_SET,
+        };
+        // in letters that no character set for results changes
         let names = self.server.rows(
-            b"SELECT DISTINCT TABLE_NAME FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
+            b"SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
         )?;
-        let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
-        let mut words = sql.split(|b| !is_word(b)).filter(|w| !w.is_empty());
+        let mut protected = Vec::new();
+        for cell in names.into_iter().flatten() {
+            let name = cell.as_deref().and_then(unhex);
+            let name = name.and_then(|name| String::from_utf8(name).ok());
+            protected.push(name.ok_or_else(|| Failure::refused(entry, "the names of tables"))?);
+        }
         let temporary = self.account.temporary_names();
-        let names: Vec<Vec<Option<Vec<u8>>>> = names
-            .into_iter()
-            .chain(
-                temporary
-                    .into_iter()
-                    .map(|(_, name)| vec![Some(name.into_bytes())]),
-            )
-            .collect();
-        let near = words.any(|word| {
-            names
-                .iter()
-                .flatten()
-                .flatten()
-                .any(|name| name.eq_ignore_ascii_case(word))
-        }) || names.iter().flatten().flatten().any(|name| {
-            // a name that needs quotes
-            !name.iter().all(is_word) && memchr::memmem::find(sql, name).is_some()
-        });
-        if near {
-            let entry = if self.state.client_charset.is_none() {
-                &errors::CHARACTER_SET
-            } else {
-                &errors::NOT_UNDERSTOOD
-            };
+        protected.extend(temporary.into_iter().map(|(_, name)| name));
+        let words = Words::of(sql);
+        if protected.iter().any(|name| words.may_name(name)) {
             return Err(Failure::refused(entry, ""));
+        }
+        let database = self.state.database.as_deref();
+        if words.may_define(&self.shared.config.policy, database) {
+            return Err(Failure::refused(
+                entry,
+                "a table's definition, by a name that [protect] matches",
+            ));
+        }
+        // what a text for PREPARE does is in none of these words
+        if matches!(words.first(), b"prepare" | b"execute") {
+            return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         self.put_client_query()?;
         self.relay_answer(Command::Query, &[])
@@ -128,9 +145,13 @@ impl Session {
             self.template
                 .read(part, mode)
                 .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            if !self.reads_names() {
+                return self.unreadable(sql);
+            }
             let planned = self.plan(part)?;
             all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
             all_relay &= !changes_meaning(&self.template.key);
+            all_relay &= locks_tables(&self.template.key).is_none();
             all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
         }
         if all_relay {
@@ -322,7 +343,7 @@ pub(super) fn locks_tables(key: &[u8]) -> Option<bool> {
 }
 
 /// Errors that an outdated snapshot can cause.
-pub(crate) fn looks_stale(code: u16, message: &[u8]) -> bool {
+fn looks_stale(code: u16, message: &[u8]) -> bool {
     match code {
         // unknown column, column count, no default, no such key column
         1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,

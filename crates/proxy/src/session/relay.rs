@@ -29,7 +29,12 @@ impl Session {
             true => &[],
             false => &prepared.plan.names,
         };
-        self.relay_answer(Command::Query, names)?;
+        let relayed = self.relay_answer(Command::Query, names);
+        if relayed.is_err() && prepared.plan.defines {
+            // DROP TABLE a, b drops a, even if there is no b
+            self.shared.accounts.forget(&prepared.plan.names);
+        }
+        relayed?;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
         self.after_relay(prepared)
     }

@@ -9,6 +9,7 @@ use onionskin_value::{
     format_text, store,
 };
 
+use crate::bind::unhex;
 use crate::error::{Failure, Outcome};
 use crate::scratch::tables::put_carried;
 use crate::state::State;
@@ -87,21 +88,6 @@ fn stored(
     }
 }
 
-fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |b: u8| {
-        char::from(b)
-            .to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-    };
-    let pairs = digits.chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-            _ => None,
-        })
-        .collect()
-}
-
 /// Appends a literal that is the value in a statement of the client's session.
 pub(super) fn put_literal(
     used: &ColumnUse,
@@ -151,17 +137,4 @@ fn put_moment(
         return Err(Failure::refused(&errors::TIME_ZONE, about));
     }
     put_carried(carried, used, &text, out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_become_bytes() {
-        assert_eq!(unhex(b"00fF5c"), Some(vec![0, 255, 0x5c]));
-        assert_eq!(unhex(b""), Some(Vec::new()));
-        assert_eq!(unhex(b"0"), None);
-        assert_eq!(unhex(b"0g"), None);
-    }
 }

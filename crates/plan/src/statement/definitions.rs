@@ -1,0 +1,126 @@
+//! Definitions of tables in places where no rule reads them: inside of executable comments, stored programs and texts
+//! for PREPARE.
+//!
+//! The policy says which columns of new tables are to be protected. A definition that is not read would make them in
+//! plaintext, so it is refused where the policy has something to say of any name that stands in it.
+
+use crate::errors;
+use crate::lex::{LexError, LexMode, Token, TokenKind};
+use crate::planner::{Planned, Request, refuse};
+use crate::statement::COLLATION;
+
+/// Refuses a statement that goes to the server as it is, if a table may be made or changed in it that the policy concerns. `names` are all
+/// that its identifiers may mean.
+pub(super) fn check(
+    request: &Request,
+    tokens: &[Token],
+    names: &[(String, String)],
+) -> Planned<()> {
+    if request.policy.is_empty() || was_read(request.sql, tokens) {
+        return Ok(());
+    }
+    if !concern(request, names) || !defines_table(request.sql, tokens, request.settings.lex) {
+        return Ok(());
+    }
+    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    refuse(
+        &errors::STATEMENT,
+        "a table's definition inside of another statement, by a name that [protect] matches",
+    )
+}
+
+/// Whether the policy has something to say of one of these.
+pub(super) fn concern(request: &Request, names: &[(String, String)]) -> bool {
+    names
+        .iter()
+        .filter(|(_, name)| !name.starts_with(COLLATION))
+        .any(|(database, name)| request.policy.concerns(database, name))
+}
+
+/// Whether the rules for definitions have read all of the statement that can say which table it defines.
+fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, word));
+    let head = tokens.iter().take_while(|t| !t.is(b'('));
+    let whole = match (is(0, "create"), is(0, "alter")) {
+        (true, _) => crate::ddl::creates_table(sql, tokens),
+        (_, true) => crate::ddl::alters_table(sql, tokens),
+        _ => false,
+    };
+    whole && head.into_iter().all(|t| t.kind != TokenKind::Executable)
+}
+
+/// Whether CREATE TABLE or ALTER TABLE stands anywhere in a text, executable comments taken as text.
+pub(super) fn defines_table(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let mut words = Vec::new();
+    // what cannot be cut into words may hold these two as well
+    flattened(sql, tokens, mode, &mut words).is_err() || in_words(&words)
+}
+
+fn in_words(words: &[&[u8]]) -> bool {
+    const BETWEEN: [&str; 6] = ["or", "replace", "temporary", "ignore", "online", "offline"];
+    let is = |word: &[u8], what: &str| word.eq_ignore_ascii_case(what.as_bytes());
+    (0..words.len()).any(|at| {
+        (is(words[at], "create") || is(words[at], "alter"))
+            && words[at + 1..]
+                .iter()
+                .find(|word| !BETWEEN.iter().any(|between| is(word, between)))
+                .is_some_and(|word| is(word, "table"))
+    })
+}
+
+/// The words of a text in their order, those of executable comments in their places.
+fn flattened<'a>(
+    sql: &'a [u8],
+    tokens: &[Token],
+    mode: LexMode,
+    words: &mut Vec<&'a [u8]>,
+) -> Result<(), LexError> {
+    for token in tokens {
+        match token.kind {
+            TokenKind::Word => words.push(token.text(sql)),
+            TokenKind::Executable => {
+                let (body, version) = super::near::executable(token.text(sql));
+                let inner = &body[version..];
+                flattened(inner, &crate::lex::tokens(inner, mode)?, mode, words)?;
+            }
+            _ => words.push(b""),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_anywhere() {
+        let mode = LexMode::default();
+        let defines = |sql: &str| {
+            let tokens = crate::lex::tokens(sql.as_bytes(), mode).unwrap();
+            defines_table(sql.as_bytes(), &tokens, mode)
+        };
+        for sql in [
+            "CREATE TABLE t (a INT)",
+            "create or replace temporary table t (a int)",
+            "ALTER IGNORE TABLE t ADD b INT",
+            "/*!50000 CREATE TABLE t (a INT) */",
+            "CREATE /*!32302 TEMPORARY */ TABLE t (a INT)",
+            "/*!50000 CREATE */ /*M!100100 TABLE */ t (a INT)",
+            "CREATE PROCEDURE p() BEGIN SELECT 1; CREATE TABLE t (a INT); END",
+        ] {
+            assert!(defines(sql), "{sql}");
+        }
+        for sql in [
+            "CREATE PROCEDURE p() BEGIN TRUNCATE TABLE t; END",
+            "DROP TABLE t",
+            "CREATE INDEX i ON `table` (a)",
+            "SHOW CREATE PROCEDURE p",
+            "/*!40000 SELECT */ 1",
+        ] {
+            assert!(!defines(sql), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The words of a text that cannot be cut into tokens: the session's character set is not known here, the text breaks off
+//! within a string, or it is a stored program.
+//!
+//! Nothing is told apart here: a word of a string or a comment counts like any other. So it is found in them whatever a
+//! server may take for a name, and sometimes more.
+
+use onionskin_schema::Policy;
+
+pub(super) struct Words {
+    /// The text in small letters.
+    text: Vec<u8>,
+}
+
+impl Words {
+    pub(super) fn of(sql: &[u8]) -> Self {
+        Words {
+            text: sql.to_ascii_lowercase(),
+        }
+    }
+
+    /// What stands between blanks, punctuation and letters beyond ASCII: in some character sets the bytes of those are blanks.
+    fn list(&self) -> impl Iterator<Item = &[u8]> {
+        let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
+        self.text
+            .split(move |b| !is_word(b))
+            .filter(|word| !word.is_empty())
+    }
+
+    pub(super) fn first(&self) -> &[u8] {
+        self.list().next().unwrap_or_default()
+    }
+
+    /// Whether the table's name may stand in the text.
+    pub(super) fn may_name(&self, name: &str) -> bool {
+        if !name.is_ascii() {
+            return !self.text.is_ascii();
+        }
+        let name = name.to_ascii_lowercase();
+        let stands = |name: &str| memchr::memmem::find(&self.text, name.as_bytes()).is_some();
+        match name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$'))
+        {
+            true => self.list().any(|word| word == name.as_bytes()),
+            // one that needs quotes
+            false => ["", "`", "\""]
+                .iter()
+                .any(|quote| stands(&name.replace(quote, &quote.repeat(2)))),
+        }
+    }
+
+    /// Whether the text may make or change a table that the policy concerns. `database` is the current one.
+    pub(super) fn may_define(&self, policy: &Policy, database: Option<&str>) -> bool {
+        const BETWEEN: [&[u8]; 6] = [
+            b"or",
+            b"replace",
+            b"temporary",
+            b"ignore",
+            b"online",
+            b"offline",
+        ];
+        if policy.is_empty() {
+            return false;
+        }
+        let words: Vec<&[u8]> = self.list().collect();
+        // the version of an executable comment may stand between them
+        let is_between =
+            |word: &[u8]| BETWEEN.contains(&word) || word[0].is_ascii_digit() || word == b"m";
+        let defines = (0..words.len()).any(|at| {
+            matches!(words[at], b"create" | b"alter")
+                && words[at + 1..]
+                    .iter()
+                    .find(|word| !is_between(word))
+                    .is_some_and(|word| *word == b"table")
+        });
+        if !defines || !self.text.is_ascii() {
+            return defines;
+        }
+        let text = |word| std::str::from_utf8(word).unwrap_or_default();
+        let quoted = self.text.split(|b| matches!(b, b'`' | b'"'));
+        let names: Vec<&str> = words.iter().copied().chain(quoted).map(text).collect();
+        let databases = names.iter().copied().chain(database);
+        policy.concerns_any(databases, names.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn names_in_texts_of_any_kind() {
+        let names = |sql: &[u8], name: &str| Words::of(sql).may_name(name);
+        assert!(names(b"SELECT * FROM Users WHERE a = 'it", "users"));
+        // a blank in latin1
+        assert!(names(b"SELECT * FROM\xa0users", "users"));
+        assert!(names(b"SELECT 'users", "USERS"));
+        assert!(!names(b"SELECT * FROM users_2", "users"));
+        assert!(names(b"SELECT * FROM `my Table`", "My table"));
+        assert!(names(b"SELECT * FROM `a``b`", "a`b"));
+        assert!(!names(b"SELECT * FROM `ab`", "a`b"));
+        assert!(names(b"SELECT * FROM stra\xdfe", "stra\u{df}e"));
+        assert!(!names(b"SELECT * FROM other", "stra\u{df}e"));
+    }
+
+    #[test]
+    fn definitions_that_the_policy_concerns() {
+        let columns = BTreeMap::from([("*".to_owned(), vec!["eq".to_owned()])]);
+        let sections = BTreeMap::from([
+            ("app.users".to_owned(), columns.clone()),
+            ("hr.*".to_owned(), columns),
+        ]);
+        let policy = Policy::parse(&sections).unwrap();
+        let defines =
+            |sql: &str, database| Words::of(sql.as_bytes()).may_define(&policy, Some(database));
+        assert!(defines(
+            "CREATE PROCEDURE p() CREATE TABLE users (a INT)",
+            "app"
+        ));
+        assert!(defines(
+            "/*!50000 CREATE /*!50000 TABLE hr.x (a INT",
+            "other"
+        ));
+        assert!(defines("ALTER IGNORE TABLE `x` ADD b INT 'a", "hr"));
+        assert!(!defines(
+            "CREATE PROCEDURE p() CREATE TEMPORARY TABLE tmp (a INT)",
+            "app"
+        ));
+        assert!(!defines("CREATE PROCEDURE p() TRUNCATE TABLE users", "app"));
+        let empty = Policy::default();
+        assert!(!Words::of(b"CREATE TABLE x").may_define(&empty, None));
+    }
+}
