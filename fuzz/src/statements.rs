@@ -7,7 +7,9 @@ use onionskin_plan::lex::{LexError, Lexer, TokenKind, split};
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template, UseScratch,
 };
-use onionskin_schema::{Capabilities, Column, KeyRole, PhysicalNames, Policy, Protection, Table};
+use onionskin_schema::{
+    Capabilities, Column, GramForm, KeyRole, PhysicalNames, Policy, Protection, Table,
+};
 use onionskin_value::{Family, SqlType};
 
 fn lex_mode(flags: u8) -> LexMode {
@@ -125,6 +127,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 suite: 1,
                 names: PhysicalNames::new(name, [id; 4], &sql_type, &capabilities),
                 capabilities,
+                grams: GramForm::Numbers,
             }),
             invisible: false,
             comment: String::new(),

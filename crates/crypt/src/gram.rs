@@ -1,12 +1,12 @@
 //! Gram tokens: what stands in a column `c$gram`.
 //!
 //! A text's grams are short runs of its characters, each given as three blocks of 16 bytes by the caller (crate `value`). Every
-//! gram becomes a word of six characters that a full-text index takes as it is:
+//! gram becomes a number below 30^6, or the same number as a word of six characters that a full-text index takes as it is:
 //!
 //! ```text
 //! T     = E(E(E(block_1) ⊕ block_2) ⊕ block_3)            AES-256 or SM4 under the column's key
-//! x     = floor(first 8 bytes of T, big-endian · 30^6 / 2^64)
-//! token = x in base 30, six digits, the most significant first, of 0123456789bcdfghjklmnpqrstvwxz
+//! token = floor(first 8 bytes of T, big-endian · 30^6 / 2^64)
+//! word  = token in base 30, six digits, the most significant first, of 0123456789bcdfghjklmnpqrstvwxz
 //! ```
 //!
 //! CBC-MAC is a pseudo-random function for messages of one length (Bellare, Kilian and Rogaway, JCSS 2000), which these are.
@@ -29,11 +29,31 @@ pub const GRAM_LEN: usize = 3 * BLOCK_LEN;
 pub const GRAM_TOKEN_LEN: usize = 6;
 
 const DIGITS: &[u8; 30] = b"0123456789bcdfghjklmnpqrstvwxz";
-const TOKENS: u64 = 729_000_000;
 
-/// The word that stands for a gram.
+/// A number that no token is: all are below it.
+pub const NO_GRAM_TOKEN: u32 = 729_000_000;
+
+/// What stands for a gram. Words have the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GramToken(pub [u8; GRAM_TOKEN_LEN]);
+pub struct GramToken(u32);
+
+impl GramToken {
+    /// As a number, below [`NO_GRAM_TOKEN`].
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// As a word.
+    pub fn word(self) -> [u8; GRAM_TOKEN_LEN] {
+        let mut rest = self.0 as usize;
+        let mut word = [0; GRAM_TOKEN_LEN];
+        for place in word.iter_mut().rev() {
+            *place = DIGITS[rest % DIGITS.len()];
+            rest /= DIGITS.len();
+        }
+        word
+    }
+}
 
 /// The token of a gram.
 pub(crate) fn token(prf: &BlockPrf, gram: &[u8; GRAM_LEN]) -> GramToken {
@@ -46,14 +66,8 @@ pub(crate) fn token(prf: &BlockPrf, gram: &[u8; GRAM_LEN]) -> GramToken {
     }
     let mut first = [0; 8];
     first.copy_from_slice(&state[0][..8]);
-    let wide = u128::from(u64::from_be_bytes(first)) * u128::from(TOKENS);
-    let mut rest = (wide >> 64) as usize;
-    let mut token = [0; GRAM_TOKEN_LEN];
-    for place in token.iter_mut().rev() {
-        *place = DIGITS[rest % DIGITS.len()];
-        rest /= DIGITS.len();
-    }
-    GramToken(token)
+    let wide = u128::from(u64::from_be_bytes(first)) * u128::from(NO_GRAM_TOKEN);
+    GramToken((wide >> 64) as u32)
 }
 
 #[cfg(test)]
@@ -63,16 +77,21 @@ mod tests {
 
     #[test]
     fn tokens_are_words_for_an_index() {
-        assert_eq!(TOKENS, (DIGITS.len() as u64).pow(GRAM_TOKEN_LEN as u32));
+        assert_eq!(
+            u64::from(NO_GRAM_TOKEN),
+            (DIGITS.len() as u64).pow(GRAM_TOKEN_LEN as u32)
+        );
+        assert!(DIGITS.windows(2).all(|pair| pair[0] < pair[1]));
         let prf = BlockPrf::aes(&mut [7; 32]);
         let mut gram = [0; GRAM_LEN];
         let mut seen = HashSet::new();
         let mut first = HashSet::new();
         for n in 0..20_000u32 {
             gram[44..].copy_from_slice(&n.to_be_bytes());
-            let GramToken(token) = super::token(&prf, &gram);
-            assert!(token.iter().all(|c| DIGITS.contains(c)));
-            first.insert(token[0]);
+            let token = super::token(&prf, &gram);
+            assert!(token.number() < NO_GRAM_TOKEN);
+            assert!(token.word().iter().all(|c| DIGITS.contains(c)));
+            first.insert(token.word()[0]);
             seen.insert(token);
         }
         // two of 20,000 meet with a probability of a quarter

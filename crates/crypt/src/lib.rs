@@ -59,7 +59,7 @@ pub use cell::{
 pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
-pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken};
+pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
 pub use metadata::{METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;
 pub use stream::{

@@ -12,7 +12,7 @@ use onionskin_proxy::sealing::{equality_token, gram_tokens, order_key};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
-use onionskin_schema::{Column, PhysicalNames, Table};
+use onionskin_schema::{Column, GramForm, PhysicalNames, Table};
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, StoreError, Stored,
     TimeZone, format_binary, format_text, store,
@@ -46,6 +46,8 @@ enum Form {
 
 struct Sealed {
     names: PhysicalNames,
+    grams: GramForm,
+    most_numbers: usize,
     keys: Arc<KeySet>,
     id: ColumnId,
     join: Option<String>,
@@ -87,6 +89,8 @@ impl Side {
             .map_err(|error| refused(error.to_string()))?;
         let form = Form::Sealed(Box::new(Sealed {
             names: protection.names.clone(),
+            grams: protection.grams,
+            most_numbers: onionskin_proxy::sealing::most_numbers(table),
             keys: Arc::clone(&keys.set),
             id,
             join,
@@ -147,9 +151,14 @@ impl Side {
                     if n > 0 {
                         out.push(',');
                     }
+                    // numbers come last, behind binary strings, of which the server makes no JSON
+                    let is_json = sealed.has_numbers() && n + 1 == cells.len();
                     match cell {
                         None => out.push_str("NULL"),
-                        Some(bytes) => push_hex(bytes, out),
+                        Some(bytes) => {
+                            out.push_str(if is_json { "_utf8mb4 " } else { "" });
+                            push_hex(bytes, out);
+                        }
                     }
                 }
             }
@@ -159,6 +168,11 @@ impl Side {
 }
 
 impl Sealed {
+    /// Whether the last companion is a JSON array.
+    fn has_numbers(&self) -> bool {
+        self.names.gram.is_some() && self.grams == GramForm::Numbers
+    }
+
     fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Reason<()> {
         let damaged =
             |error: &dyn std::fmt::Display| format!("a sealed cell does not open: {error}");
@@ -208,8 +222,15 @@ impl Sealed {
         }
         if self.names.gram.is_some() {
             let mut words = Vec::new();
-            gram_tokens(&self.cipher, ty, payload, &mut words)
-                .map_err(|error| error.to_string())?;
+            gram_tokens(
+                &self.cipher,
+                ty,
+                self.grams,
+                self.most_numbers,
+                payload,
+                &mut words,
+            )
+            .map_err(|error| error.to_string())?;
             tokens.push(words);
         }
         Ok(tokens)

@@ -11,8 +11,8 @@
 //! returns these candidates with their sealed cells, and the proxy compares the values as the
 //! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
 //!
-//! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL; with them, a full-text index finds
-//! those that have the pattern's grams, where LIKE stands alone beside AND.
+//! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL; with them, an index finds
+//! those that have the pattern's grams, where LIKE stands alone beside AND: see [`grams`](crate::grams).
 //!
 //! Parts of the same condition that the server can decide alone are left to it: beside AND they
 //! narrow as they stand; beside OR or below NOT their truth is fetched with each row, provided
@@ -205,20 +205,9 @@ impl Planner<'_> {
         let named = self.physical(subject, place, column.sealed());
         named.into_iter().for_each(|piece| text.piece(piece));
         text.sql(b" IS NOT NULL");
-        if let Some(gram) = column.column().gram_name()
-            && alone
-            && !negated
-            && !self.locks
-            && !column.table.view
-        {
-            let mut indexed = TextBuilder::default();
-            indexed.sql(b" AND MATCH(");
-            let named = self.physical(subject, place, gram);
-            named.into_iter().for_each(|piece| indexed.piece(piece));
-            indexed.sql(b") AGAINST (");
-            indexed.piece(self.slot(column, Purpose::CandidateGrams(*escape), *pattern));
-            indexed.sql(b" IN BOOLEAN MODE)");
-            text.piece(Piece::Indexed(indexed.finish()));
+        if alone && !negated {
+            let found = self.gram_condition(subject, place, column, *pattern, *escape);
+            found.into_iter().for_each(|piece| text.piece(piece));
         }
         text.sql(b")");
         let test = Test::Like {

@@ -10,6 +10,7 @@ pub mod errors;
 mod fetch;
 mod finishing;
 mod formula;
+pub mod grams;
 pub mod lex;
 pub mod literal;
 mod places;

@@ -98,6 +98,8 @@ pub enum Purpose {
     /// The tokens of all grams that a value has which a pattern matches, for `MATCH … AGAINST`. There may be none:
     /// see [`Piece::Indexed`].
     CandidateGrams(Escape),
+    /// The token of one of these grams, as a number: the nth of them, or, if there are fewer, one of them again.
+    CandidateGram(Escape, u8),
     /// The equality token of a constant that the column is compared with.
     CompareEquality,
     /// The order key of a constant that the column is compared with.
@@ -150,8 +152,9 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
-    /// A further condition that uses a full-text index. Such an index holds what is committed, whatever a transaction sees. So
-    /// statements that lock have no such piece, and it is left out in a transaction, and where the pattern has no gram.
+    /// A further condition that uses an index over grams, left out where the pattern has no gram. A full-text index (MariaDB) holds
+    /// what is committed, whatever a transaction sees: statements that lock have no such piece there, and it is left out in a
+    /// transaction.
     Indexed(Text),
 }
 

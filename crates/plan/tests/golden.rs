@@ -14,8 +14,8 @@ use onionskin_plan::{
     WrittenColumn, plan,
 };
 use onionskin_schema::{
-    Capabilities, Column, Default as ColumnDefault, KeyRole, PhysicalNames, Policy, Protection,
-    Table,
+    Capabilities, Column, Default as ColumnDefault, GramForm, KeyRole, PhysicalNames, Policy,
+    Protection, Table,
 };
 use onionskin_value::{Family, SqlType};
 
@@ -36,6 +36,10 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
             suite: 1,
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
+            grams: match words.contains("numbers") {
+                true => GramForm::Numbers,
+                false => GramForm::Words,
+            },
         }
     });
     Column {
@@ -125,6 +129,15 @@ fn fixture() -> Fixture {
                 column("born", "date", None),
                 column("n", "int(11)", Some(("", 0xbb))),
                 column("about", "text", Some(("like", 0xcc))),
+            ],
+        ),
+        table(
+            "letters",
+            vec![
+                column("id", "int(11)", None),
+                column("title", "varchar(40)", Some(("like numbers", 0xdd))),
+                column("body", "text", Some(("like numbers", 0xee))),
+                column("old", "varchar(40)", Some(("like", 0xff))),
             ],
         ),
         table(
@@ -521,13 +534,15 @@ fn plans_are_as_written_down() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let old = std::fs::read_to_string(&path).unwrap();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let settings = Settings {
-            scratch: match path
-                .file_stem()
-                .is_some_and(|s| s.to_string_lossy().starts_with("scratch"))
-            {
+            scratch: match stem.starts_with("scratch") {
                 true => UseScratch::IfNeeded,
                 false => UseScratch::Never,
+            },
+            family: match stem.ends_with("_mysql") {
+                true => Family::MySql,
+                false => Family::MariaDb,
             },
             ..settings.clone()
         };

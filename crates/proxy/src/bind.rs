@@ -3,8 +3,11 @@
 //! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
 //! in a row (cell, token, key), so the coerced payload of the last one is kept.
 
-use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
-use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, bits_of_default};
+use onionskin_plan::grams::most_numbers;
+use onionskin_plan::{
+    Action, ColumnUse, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors,
+};
+use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
     Charset, Comparand, Context, DateTimeParts, Family, Input, Kind, Level, LikePattern, Pattern,
     SqlMode, SqlType, Stored, TemporalKind, ValueError, Warning, WeightError, compare, store,
@@ -14,6 +17,7 @@ use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::rarest::LookedUp;
 use crate::sealing;
 use crate::state::State;
 use crate::upsert::Kept;
@@ -62,7 +66,7 @@ pub(crate) struct Binder<'a> {
     pub ignore: bool,
     /// NULL for a NOT NULL column is no error outside of strict mode (all but one-row inserts).
     pub lenient_nulls: bool,
-    /// Full-text indexes are used: see [`Piece::Indexed`].
+    /// Indexes over grams are used: see [`Piece::Indexed`].
     pub indexed: bool,
     pub warnings: Vec<Warning>,
     scratch: &'a mut Scratch,
@@ -78,6 +82,8 @@ pub(crate) struct Scratch {
     filled: Vec<u8>,
     /// Cells that an upsert sends again.
     pub kept: Kept,
+    /// By which grams the patterns of the statement are looked up.
+    pub looked_up: Vec<LookedUp>,
     /// A value was refused beside others that may have raised warnings before it.
     pub refused_among_others: bool,
 }
@@ -125,6 +131,21 @@ impl<'a> Binder<'a> {
                 let cipher = &self.prepared.ciphers[slot.column];
                 sealing::gram_search(cipher, &pattern, filled);
             }
+            return Ok(Filled::Bytes(filled));
+        }
+        if let Purpose::CandidateGram(escape, nth) = slot.purpose {
+            let Scratch {
+                looked_up, filled, ..
+            } = &mut *self.scratch;
+            let decided = looked_up
+                .iter()
+                .find(|l| (l.column, l.pattern, l.escape) == (slot.column, source, escape))
+                .and_then(|l| l.number(nth));
+            let Some(number) = decided else {
+                return Err(Failure::refused(&errors::INTERNAL, "a pattern's grams"));
+            };
+            filled.clear();
+            filled.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
             return Ok(Filled::Bytes(filled));
         }
         let bound = match self.last {
@@ -194,11 +215,16 @@ impl<'a> Binder<'a> {
             |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
         filled.clear();
         match slot.purpose {
-            Purpose::Kept | Purpose::CandidateGrams(_) => {
+            Purpose::Kept | Purpose::CandidateGrams(_) | Purpose::CandidateGram(..) => {
                 return Err(Failure::refused(&errors::INTERNAL, used.path()));
             }
             Purpose::StoreGrams => {
-                sealing::gram_tokens(cipher, ty, payload, filled).map_err(weighed)?;
+                let form = used
+                    .column()
+                    .grams()
+                    .map_or(GramForm::Words, |(_, form)| form);
+                let most = most_numbers(&used.table);
+                sealing::gram_tokens(cipher, ty, form, most, payload, filled).map_err(weighed)?;
             }
             Purpose::Seal => cipher
                 .seal(payload, filled)
@@ -517,7 +543,7 @@ impl<'a> Binder<'a> {
         LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
     }
 
-    /// Whether every pattern of a text has grams, so that its full-text indexes can be used.
+    /// Whether every pattern of a text has grams, so that its indexes over grams can be used.
     pub fn can_index(&mut self, pieces: &[Piece]) -> Outcome<bool> {
         for piece in pieces {
             let Piece::Indexed(inner) = piece else {
@@ -616,16 +642,13 @@ impl<'a> Binder<'a> {
         match piece {
             Piece::Sql(sql) => out.extend_from_slice(sql),
             Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
-            Piece::Slot(slot) => match (slot.purpose, self.fill(slot, base, row)?) {
-                (_, Filled::Null) => out.extend_from_slice(b"NULL"),
-                // words of letters and digits, which a full-text search wants as a text
-                (Purpose::StoreGrams | Purpose::CandidateGrams(_), Filled::Bytes(words)) => {
-                    out.push(b'\'');
-                    out.extend_from_slice(words);
-                    out.push(b'\'');
+            Piece::Slot(slot) => {
+                let used = &self.prepared.plan.columns[slot.column];
+                match self.fill(slot, base, row)? {
+                    Filled::Null => out.extend_from_slice(b"NULL"),
+                    Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, out),
                 }
-                (_, Filled::Bytes(bytes)) => put_hex(bytes, out),
-            },
+            }
             Piece::Indexed(inner) if self.indexed => self.pieces(inner, base, row, out)?,
             Piece::Indexed(_) => {}
             Piece::Rows { .. } => {
@@ -703,7 +726,7 @@ impl<'a> Binder<'a> {
                 let text = ParamType::new(ColumnType::VAR_STRING);
                 let is_text = matches!(
                     slot.purpose,
-                    Purpose::StoreGrams | Purpose::CandidateGrams(_)
+                    Purpose::StoreGrams | Purpose::CandidateGrams(_) | Purpose::CandidateGram(..)
                 );
                 match self.fill(slot, base, row)? {
                     Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
@@ -725,9 +748,31 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Appends what a slot was filled with, as a constant for the server.
+pub(crate) fn put_filled(used: &ColumnUse, purpose: Purpose, bytes: &[u8], out: &mut Vec<u8>) {
+    match purpose {
+        // letters, digits and commas: of a binary string neither a full-text search nor a JSON column wants to know
+        Purpose::StoreGrams | Purpose::CandidateGrams(_) => {
+            if purpose == Purpose::StoreGrams && stores_json(used) {
+                out.extend_from_slice(b"_utf8mb4");
+            }
+            out.push(b'\'');
+            out.extend_from_slice(bytes);
+            out.push(b'\'');
+        }
+        Purpose::CandidateGram(..) => out.extend_from_slice(bytes),
+        _ => put_hex(bytes, out),
+    }
+}
+
+fn stores_json(used: &ColumnUse) -> bool {
+    matches!(used.column().grams(), Some((_, GramForm::Numbers)))
+}
+
 /// The statement text for the server's COM_STMT_PREPARE: every slot and parameter a `?`.
 pub(crate) fn prepared_text(
     pieces: &[Piece],
+    columns: &[ColumnUse],
     rows: usize,
     values: &Values,
     indexed: bool,
@@ -736,8 +781,15 @@ pub(crate) fn prepared_text(
     let mut count = 0;
     let mut put = |piece: &Piece, base: usize, out: &mut Vec<u8>| match piece {
         Piece::Sql(sql) => out.extend_from_slice(sql),
-        Piece::Slot(_) => {
-            out.push(b'?');
+        Piece::Slot(slot) => {
+            // a session of the character set binary would send what no JSON is made of
+            let json = slot.purpose == Purpose::StoreGrams
+                && columns.get(slot.column).is_some_and(stores_json);
+            out.extend_from_slice(if json {
+                b"CONVERT(? USING utf8mb4)"
+            } else {
+                b"?"
+            });
             count += 1;
         }
         Piece::Literal(index) => {

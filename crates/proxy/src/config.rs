@@ -143,7 +143,7 @@ pub struct Config {
     pub max_sessions: usize,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
-    /// `like_index`: full-text indexes are used for LIKE, although they may miss rows.
+    /// `like_index`: MariaDB's full-text indexes are used for LIKE, although they may miss rows. MySQL's index misses none and needs no word.
     pub like_index: bool,
 }
 

@@ -232,7 +232,9 @@ fn put(
                     Purpose::StoreOrder | Purpose::CompareOrder => {
                         ("order key", "which values are equal, and their order")
                     }
-                    Purpose::StoreGrams | Purpose::CandidateGrams(_) => (
+                    Purpose::StoreGrams
+                    | Purpose::CandidateGrams(_)
+                    | Purpose::CandidateGram(..) => (
                         "gram tokens",
                         "which runs of three characters texts share, and how many they have",
                     ),

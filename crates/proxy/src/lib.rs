@@ -37,6 +37,7 @@ mod listener;
 mod login;
 mod open;
 mod prepared;
+mod rarest;
 mod relayed;
 mod row_delete;
 mod row_update;

@@ -321,7 +321,8 @@ impl Session {
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         out.push(Command::StmtPrepare.to_byte());
-        prepared_text(text, 1, &values, indexed, out);
+        let columns = &statement.prepared.plan.columns;
+        prepared_text(text, columns, 1, &values, indexed, out);
         self.server.end_command()?;
         self.server.flush()?;
         self.server.begin(Command::StmtPrepare)?;

@@ -59,11 +59,10 @@ impl Session {
     ) -> Outcome<()> {
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
-        Binder::new(prepared, &self.state, values, &mut self.scratch).text(
-            &delete.select,
-            1,
-            &mut select,
-        )?;
+        let indexed = self.grams_of_all(prepared, &delete.select, values)?;
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.indexed = indexed;
+        binder.text(&delete.select, 1, &mut select)?;
         self.lock_rows(select, own)?;
         match self.pick_and_delete(prepared, delete, values, own) {
             Ok(done) => self.write_done(&done),

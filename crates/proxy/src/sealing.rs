@@ -2,7 +2,10 @@
 //!
 //! The sealed cell itself is [`ColumnCipher::seal`] of the payload; a column's companions are made here.
 
-use onionskin_crypt::{ColumnCipher, GRAM_TOKEN_LEN, GramToken};
+use onionskin_crypt::{ColumnCipher, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
+use onionskin_plan::grams::TOO_MANY;
+pub use onionskin_plan::grams::most_numbers;
+use onionskin_schema::GramForm;
 use onionskin_value::{LikePattern, SqlType, WeightError, grams, order_bytes, weight};
 
 /// Appends the equality token of a payload: what the column's collation takes for equal has the same one. `weights` is
@@ -38,37 +41,73 @@ pub fn order_key(
 /// million rows), and three that lie apart leave few candidates.
 const MOST_TOKENS: usize = 3;
 
-/// Appends the tokens of a text's grams, as words with a space between them: each once and sorted, so that neither places nor
-/// repetitions show.
+/// Appends the tokens of a text's grams, each once and sorted, so that neither places nor repetitions show: words with a space
+/// between them, or an array of numbers, of which there are `most` at most.
 pub fn gram_tokens(
     cipher: &ColumnCipher,
     ty: &SqlType,
+    form: GramForm,
+    most: usize,
     payload: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), WeightError> {
     let mut tokens = Vec::with_capacity(payload.len() + 1);
     grams(ty, payload, |gram| tokens.push(cipher.gram_token(gram)))?;
-    put_words(tokens, b"", out);
+    match form {
+        GramForm::Words => put_words(tokens, b"", out),
+        GramForm::Numbers => put_numbers(tokens, most, out),
+    }
     Ok(())
+}
+
+// no token is taken for it
+const _: () = assert!(TOO_MANY == NO_GRAM_TOKEN);
+
+/// An array of numbers; of too many, the one that says so.
+fn put_numbers(mut tokens: Vec<GramToken>, most: usize, out: &mut Vec<u8>) {
+    tokens.sort_unstable();
+    tokens.dedup();
+    if tokens.len() > most {
+        out.extend_from_slice(format!("[{TOO_MANY}]").as_bytes());
+        return;
+    }
+    out.push(b'[');
+    let mut digits = itoa::Buffer::new();
+    for (n, token) in tokens.iter().enumerate() {
+        if n > 0 {
+            // as the server prints it
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(digits.format(token.number()).as_bytes());
+    }
+    out.push(b']');
 }
 
 /// Appends what `MATCH … AGAINST (… IN BOOLEAN MODE)` finds the candidates of a pattern by: `+token +token`; nothing if it has no
 /// gram.
 pub fn gram_search(cipher: &ColumnCipher, pattern: &LikePattern, out: &mut Vec<u8>) {
-    let mut tokens = Vec::with_capacity(MOST_TOKENS);
-    pattern.grams(MOST_TOKENS, |gram| tokens.push(cipher.gram_token(gram)));
-    put_words(tokens, b"+", out);
+    put_words(pattern_tokens(cipher, pattern, MOST_TOKENS), b"+", out);
+}
+
+/// Tokens of grams that all values have which a pattern matches, about `most` of them at most. Each once and sorted: which part of the
+/// pattern they come from does not show.
+pub fn pattern_tokens(cipher: &ColumnCipher, pattern: &LikePattern, most: usize) -> Vec<GramToken> {
+    let mut tokens = Vec::with_capacity(most);
+    pattern.grams(most, |gram| tokens.push(cipher.gram_token(gram)));
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
 }
 
 fn put_words(mut tokens: Vec<GramToken>, sign: &[u8], out: &mut Vec<u8>) {
     tokens.sort_unstable();
     tokens.dedup();
     out.reserve(tokens.len() * (GRAM_TOKEN_LEN + sign.len() + 1));
-    for (n, GramToken(token)) in tokens.iter().enumerate() {
+    for (n, token) in tokens.iter().enumerate() {
         if n > 0 {
             out.push(b' ');
         }
         out.extend_from_slice(sign);
-        out.extend_from_slice(token);
+        out.extend_from_slice(&token.word());
     }
 }

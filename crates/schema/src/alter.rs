@@ -11,10 +11,12 @@ use onionskin_value::Family;
 use crate::{
     comment::ColumnMetadata,
     ddl::{
-        Layout, NewColumn, check_name, check_protectable, constraint_name, physical_definitions,
+        Layout, NewColumn, check_name, check_protectable, constraint_name, gram_index_name,
+        physical_definitions,
     },
     display::normalized,
     errors::SchemaError,
+    protection::GramForm,
     quote::identifier,
     table::{Column, Default, DefaultLiteral, Table},
 };
@@ -78,6 +80,7 @@ pub fn last_physical_name(column: &Column) -> &str {
 pub fn drop_column(table: &Table, column: &Column) -> Result<Vec<String>, SchemaError> {
     let (metadata, layout_names) = known(table, column)?;
     let mut specifications = vec![drop_constraint(&metadata)];
+    specifications.extend(drop_gram_index(column));
     specifications.extend(
         layout_names
             .iter()
@@ -99,7 +102,7 @@ pub fn rename_column(
         name: new_name.to_owned(),
         ..old.clone()
     };
-    let layout = Layout::new(&new, column.nullable, column.invisible);
+    let layout = layout_of(&new, column);
     check_name(new_name, &layout.names)?;
     let mut specifications = vec![
         drop_constraint(&old),
@@ -109,6 +112,9 @@ pub fn rename_column(
             layout.enc_definition(family, tag)?
         ),
     ];
+    let rebuilt = drop_gram_index(column);
+    let index = rebuilt.as_ref().and_then(|_| layout.index_definition());
+    specifications.extend(rebuilt);
     for (old_name, new_name) in old_names.iter().zip(layout.names.all()).skip(1) {
         specifications.push(format!(
             "RENAME COLUMN {} TO {}",
@@ -116,6 +122,7 @@ pub fn rename_column(
             identifier(new_name)
         ));
     }
+    specifications.extend(index.map(|index| format!("ADD {index}")));
     specifications.push(format!("ADD {}", layout.constraint_definition()));
     Ok(specifications)
 }
@@ -158,11 +165,26 @@ fn modify(
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
-    let layout = Layout::new(metadata, column.nullable, column.invisible);
+    let layout = layout_of(metadata, column);
     Ok(vec![format!(
         "MODIFY COLUMN {}",
         layout.enc_definition(family, tag)?
     )])
+}
+
+fn layout_of<'m>(metadata: &'m ColumnMetadata, column: &Column) -> Layout<'m> {
+    let form = column.grams().map_or(GramForm::Words, |(_, form)| form);
+    Layout::new(metadata, column.nullable, column.invisible, form)
+}
+
+/// A full-text index follows its column. A key over an expression holds on to it, and MySQL refuses to rename or drop the column.
+fn drop_gram_index(column: &Column) -> Option<String> {
+    let protection = column.protection.as_ref()?;
+    let (_, GramForm::Numbers) = column.grams()? else {
+        return None;
+    };
+    let name = gram_index_name(protection.column_id);
+    Some(format!("DROP KEY {}", identifier(&name)))
 }
 
 fn drop_constraint(metadata: &ColumnMetadata) -> String {

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use crate::{
     comment::{self, CommentError, MARK},
     ddl::{cell_type, gram_type, order_key_bytes},
-    protection::{EQUALITY_TOKEN_BYTES, PhysicalNames, Protection, split_companion, split_enc},
+    protection::{
+        EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, split_companion, split_enc,
+    },
     quote::text_as_hex_literal,
     table::{Column, Default, KeyRole, Table, same_name},
 };
@@ -223,7 +225,7 @@ fn claim_companions(
     companions: &mut Vec<&ColumnRow<'_>>,
     damage: &mut Damage,
 ) {
-    let (Some(protection), Some(sql_type)) = (&column.protection, &column.sql_type) else {
+    let (Some(protection), Some(sql_type)) = (&mut column.protection, &column.sql_type) else {
         return;
     };
     let PhysicalNames { eq, ord, gram, .. } = &protection.names;
@@ -232,7 +234,14 @@ fn claim_companions(
             None => damage.note(name, "is missing, or hidden from this account"),
             Some(at) => {
                 let row = companions.swap_remove(at);
-                if !same_type(row, gram_type(sql_type)) || row.collation != Some("ascii_bin") {
+                // MariaDB calls no type so
+                protection.grams = match same_type(row, "json") {
+                    true => GramForm::Numbers,
+                    false => GramForm::Words,
+                };
+                if protection.grams == GramForm::Words
+                    && (!same_type(row, gram_type(sql_type)) || row.collation != Some("ascii_bin"))
+                {
                     damage.note(name, "has another type than its definition says");
                 }
                 if !of_view && !is_invisible(row) {
@@ -287,6 +296,7 @@ fn protected_column(row: &ColumnRow<'_>, metadata: comment::ColumnMetadata) -> C
             suite: metadata.suite,
             capabilities: metadata.capabilities,
             names,
+            grams: GramForm::Words,
         }),
         invisible: is_invisible(row),
         comment: metadata.comment,

@@ -9,8 +9,8 @@ use crate::{
     display::normalized,
     errors::SchemaError,
     protection::{
-        CELL_FORMAT_VERSION, CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, MAX_IDENTIFIER,
-        ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
+        CELL_FORMAT_VERSION, CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, GramForm,
+        MAX_IDENTIFIER, ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
     },
     quote::{hex, identifier},
     table::{Column, DefaultLiteral},
@@ -97,7 +97,8 @@ pub fn physical_definitions(
 ) -> Result<Vec<String>, SchemaError> {
     check_protectable(column, family)?;
     let metadata = column.metadata();
-    let layout = Layout::new(&metadata, column.nullable, column.invisible);
+    let form = GramForm::of(family);
+    let layout = Layout::new(&metadata, column.nullable, column.invisible, form);
     let mut definitions = vec![layout.enc_definition(family, &tag)?];
     definitions.extend(layout.companion_definitions());
     definitions.extend(layout.index_definition());
@@ -187,6 +188,11 @@ pub fn constraint_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
     format!("{CONSTRAINT_PREFIX}{}_{}", hex(&table_id), hex(&column_id))
 }
 
+/// Name of the index on a column's grams.
+pub(crate) fn gram_index_name(column_id: [u8; 4]) -> String {
+    format!("{CONSTRAINT_PREFIX}{}", hex(&column_id))
+}
+
 /// Whether the name of a violated constraint is one of ours: then a row was written without the proxy or by one
 /// with an outdated schema.
 pub fn is_our_constraint(name: &str) -> bool {
@@ -239,15 +245,22 @@ pub(crate) struct Layout<'a> {
     metadata: &'a ColumnMetadata,
     nullable: bool,
     invisible: bool,
+    grams: GramForm,
     pub(crate) names: PhysicalNames,
 }
 
 impl<'a> Layout<'a> {
-    pub(crate) fn new(metadata: &'a ColumnMetadata, nullable: bool, invisible: bool) -> Self {
+    pub(crate) fn new(
+        metadata: &'a ColumnMetadata,
+        nullable: bool,
+        invisible: bool,
+        grams: GramForm,
+    ) -> Self {
         Self {
             metadata,
             nullable,
             invisible,
+            grams,
             names: PhysicalNames::new(
                 &metadata.name,
                 metadata.column_id,
@@ -281,12 +294,17 @@ impl<'a> Layout<'a> {
 
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
     ///
-    /// Grams may always be NULL, because MySQL has no constant default for a TEXT; the CHECK sees to it that they are not.
+    /// Grams may always be NULL, because MySQL has no constant default for a TEXT or JSON; the CHECK sees to it that they are not.
     pub(crate) fn companion_definitions(&self) -> impl Iterator<Item = String> {
         let grams = self.names.gram.as_deref().map(|name| {
-            let text = gram_type(&self.metadata.sql_type);
             let name = identifier(name);
-            format!("{name} {text} CHARACTER SET ascii COLLATE ascii_bin NULL INVISIBLE")
+            match self.grams {
+                GramForm::Numbers => format!("{name} JSON NULL INVISIBLE"),
+                GramForm::Words => {
+                    let text = gram_type(&self.metadata.sql_type);
+                    format!("{name} {text} CHARACTER SET ascii COLLATE ascii_bin NULL INVISIBLE")
+                }
+            }
         });
         self.companion_widths()
             .map(|(name, bytes)| {
@@ -300,12 +318,14 @@ impl<'a> Layout<'a> {
             .chain(grams)
     }
 
-    /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``. Its name does not change when the column's does.
-    fn index_definition(&self) -> Option<String> {
+    /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``, or a key over the numbers. Its name does not change when the column's does.
+    pub(crate) fn index_definition(&self) -> Option<String> {
         let column = identifier(self.names.gram.as_deref()?);
-        let id = hex(&self.metadata.column_id);
-        let name = identifier(&format!("{CONSTRAINT_PREFIX}{id}"));
-        Some(format!("FULLTEXT KEY {name} ({column})"))
+        let name = identifier(&gram_index_name(self.metadata.column_id));
+        Some(match self.grams {
+            GramForm::Words => format!("FULLTEXT KEY {name} ({column})"),
+            GramForm::Numbers => format!("KEY {name} ((CAST({column} AS UNSIGNED ARRAY)))"),
+        })
     }
 
     fn companion_widths(&self) -> impl Iterator<Item = (&str, u32)> {

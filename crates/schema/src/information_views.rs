@@ -19,6 +19,8 @@ struct Other {
     /// Columns that hold SQL text.
     texts: &'static [&'static str],
     rows: &'static str,
+    /// A further condition on MySQL.
+    rows_mysql: &'static str,
     /// The column with the table's database.
     schema: &'static str,
 }
@@ -36,7 +38,8 @@ const OTHERS: [Other; 6] = [
         names: &["INDEX_NAME", "COLUMN_NAME"],
         texts: &[],
         // indexes over grams are ours
-        rows: "COLUMN_NAME IS NULL OR COLUMN_NAME NOT REGEXP '.[$]gram_[0-9a-f]{4}$'",
+        rows: "(COLUMN_NAME IS NULL OR COLUMN_NAME NOT REGEXP '.[$]gram_[0-9a-f]{4}$')",
+        rows_mysql: " AND (EXPRESSION IS NULL OR EXPRESSION NOT REGEXP '.[$]gram_[0-9a-f]{4}.')",
         schema: "TABLE_SCHEMA",
     },
     Other {
@@ -48,6 +51,7 @@ const OTHERS: [Other; 6] = [
         names: &["CONSTRAINT_NAME", "COLUMN_NAME", "REFERENCED_COLUMN_NAME"],
         texts: &[],
         rows: "1 = 1",
+        rows_mysql: "",
         schema: "TABLE_SCHEMA",
     },
     Other {
@@ -58,6 +62,7 @@ const OTHERS: [Other; 6] = [
         names: &["CONSTRAINT_NAME"],
         texts: &[],
         rows: NOT_OURS,
+        rows_mysql: "",
         schema: "TABLE_SCHEMA",
     },
     Other {
@@ -68,6 +73,7 @@ const OTHERS: [Other; 6] = [
         names: &[],
         texts: &[],
         rows: NOT_OURS,
+        rows_mysql: "",
         schema: "CONSTRAINT_SCHEMA",
     },
     Other {
@@ -78,6 +84,7 @@ const OTHERS: [Other; 6] = [
         names: &["COLUMN_NAME"],
         texts: &[],
         rows: "COLUMN_NAME NOT REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$'",
+        rows_mysql: "",
         schema: "TABLE_SCHEMA",
     },
     Other {
@@ -89,6 +96,7 @@ const OTHERS: [Other; 6] = [
         names: &[],
         texts: &["VIEW_DEFINITION"],
         rows: "1 = 1",
+        rows_mysql: "",
         schema: "TABLE_SCHEMA",
     },
 ];
@@ -136,10 +144,14 @@ pub fn information_schema_view(name: &str, family: Family) -> Option<String> {
         );
     }
     Some(format!(
-        "(SELECT {} FROM information_schema.{} s WHERE {})",
+        "(SELECT {} FROM information_schema.{} s WHERE {}{})",
         columns.join(", "),
         view.name,
-        view.rows
+        view.rows,
+        match family {
+            Family::MySql => view.rows_mysql,
+            Family::MariaDb => "",
+        }
     ))
 }
 

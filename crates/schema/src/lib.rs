@@ -9,7 +9,7 @@
 //! | `c$enc` | `VARBINARY` or `BLOB`: the sealed cell | always |
 //! | `c$eq_XXXX` | `BINARY(16)`, invisible: equality token | `eq` or `join`, unless `c$ord_XXXX` answers equality |
 //! | `c$ord_XXXX` | `BINARY(n)`, invisible: order key | `range` |
-//! | `c$gram_XXXX` | `TEXT` of ASCII words, invisible, with a full-text index: gram tokens | `like` |
+//! | `c$gram_XXXX` | `JSON` array of numbers, invisible, with a multi-valued index (MySQL), or `TEXT` of ASCII words with a full-text index (MariaDB): gram tokens | `like` |
 //!
 //! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot be: the suffix
 //! makes the statement of a proxy with an outdated schema fail with "unknown column", where it would otherwise
@@ -58,7 +58,7 @@ pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
 pub use information_views::{LOGICAL_VIEWS, information_schema_view};
 pub use policy::{Policy, PolicyMatch};
-pub use protection::{CELL_OVERHEAD, Capabilities, PhysicalNames, Protection, TokenKind};
+pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind};
 pub use quote::identifier;
 pub use show_columns::{show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};

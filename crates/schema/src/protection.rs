@@ -1,6 +1,6 @@
 //! How a column is protected, and the names of the physical columns that follow from it.
 
-use onionskin_value::SqlType;
+use onionskin_value::{Family, SqlType};
 
 use crate::quote::{hex, identifier};
 
@@ -73,6 +73,26 @@ pub enum TokenKind {
     Order,
     /// An equality token.
     Equality,
+}
+
+/// How the tokens of a column's grams are kept and searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GramForm {
+    /// A text of words under a full-text index: MariaDB. MySQL's full-text indexes lose rows, so there a column of this form is
+    /// written and never searched.
+    Words,
+    /// A JSON array of numbers under a multi-valued index, which InnoDB keeps with the row like any other: MySQL.
+    Numbers,
+}
+
+impl GramForm {
+    /// The form of new columns.
+    pub fn of(family: Family) -> Self {
+        match family {
+            Family::MariaDb => Self::Words,
+            Family::MySql => Self::Numbers,
+        }
+    }
 }
 
 /// Names of the columns that stand for a logical column on the server.
@@ -153,6 +173,8 @@ pub struct Protection {
     pub capabilities: Capabilities,
     /// Names on the server.
     pub names: PhysicalNames,
+    /// How grams are kept, of columns that have them.
+    pub grams: GramForm,
 }
 
 /// What a column beside a sealed one holds.

@@ -6,7 +6,7 @@ use onionskin_value::Family;
 
 use crate::{
     display::default_cell,
-    show_create::{is_gram, literal_default, logical_name},
+    show_create::{is_gram, literal_default, logical_name, names_gram},
     table::{Table, same_name},
 };
 
@@ -66,8 +66,14 @@ pub fn show_columns_row<'a>(
 pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<Cell<'a>>> {
     const KEY_NAME: usize = 2;
     const COLUMN_NAME: usize = 4;
-    let column = row.get(COLUMN_NAME).and_then(|cell| cell.as_deref());
-    if column.is_some_and(|name| is_gram(name, table)) {
+    /// MySQL's alone. MariaDB has IGNORED in its place.
+    const EXPRESSION: usize = 14;
+    let cell = |at: usize| row.get(at).and_then(|cell| cell.as_deref());
+    let ours = match cell(COLUMN_NAME) {
+        Some(name) => is_gram(name, table),
+        None => cell(EXPRESSION).is_some_and(|text| names_gram(text, table)),
+    };
+    if ours {
         return None;
     }
     for at in [KEY_NAME, COLUMN_NAME] {

@@ -245,8 +245,12 @@ fn is_our_check(element: &str, table: &Table) -> bool {
 
 /// Whether the element is the index on a column's grams.
 fn is_our_index(element: &str, table: &Table) -> bool {
-    element.starts_with("FULLTEXT")
-        && tokens(element).any(|token| token.is_identifier() && is_gram(&token.name(), table))
+    (element.starts_with("FULLTEXT") || element.starts_with("KEY")) && names_gram(element, table)
+}
+
+/// Whether a text of the server's names a column of grams of the table.
+pub(crate) fn names_gram(text: &str, table: &Table) -> bool {
+    tokens(text).any(|token| token.is_identifier() && is_gram(&token.name(), table))
 }
 
 /// Whether a physical column of the table holds grams.
@@ -468,7 +472,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        protection::{Capabilities, PhysicalNames, Protection},
+        protection::{Capabilities, GramForm, PhysicalNames, Protection},
         table::KeyRole,
     };
 
@@ -500,6 +504,7 @@ mod tests {
                     suite: 1,
                     names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
                     capabilities,
+                    grams: GramForm::Words,
                 }),
                 invisible: false,
                 comment: String::new(),

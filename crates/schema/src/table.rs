@@ -2,7 +2,7 @@
 
 use onionskin_value::SqlType;
 
-use crate::protection::{Protection, TokenKind};
+use crate::protection::{GramForm, Protection, TokenKind};
 
 /// A table as applications see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +122,12 @@ impl Column {
     /// The name of the gram tokens' column.
     pub fn gram_name(&self) -> Option<&str> {
         self.protection.as_ref()?.names.gram.as_deref()
+    }
+
+    /// The gram tokens' column and its form.
+    pub fn grams(&self) -> Option<(&str, GramForm)> {
+        let protection = self.protection.as_ref()?;
+        Some((protection.names.gram.as_deref()?, protection.grams))
     }
 
     /// The column that decides equality, and how its values are made.

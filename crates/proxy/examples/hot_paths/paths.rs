@@ -8,7 +8,7 @@ use onionskin_crypt::{ColumnCipher, ColumnId};
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{LexMode, Template};
 use onionskin_proxy::hot_path::{End, Stage};
-use onionskin_schema::{Capabilities, Column, KeyRole, PhysicalNames, Protection, Table};
+use onionskin_schema::{Capabilities, Column, GramForm, KeyRole, PhysicalNames, Protection, Table};
 use onionskin_value::{Family, SqlType, weight};
 use onionskin_wire::{BinaryValue, StatusFlags, Transport};
 
@@ -51,6 +51,7 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
             suite: Suite::Aes.id(),
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
+            grams: GramForm::Words,
         }
     });
     Column {

@@ -22,7 +22,7 @@ use self::arena::distinct;
 use self::definitions::{check_distinct, fetched_type, shown_cell};
 use self::groups::{Computed, Group, Grouping};
 use self::sorting::{cut, sort};
-use crate::bind::{Binder, Values};
+use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open::{self, Opener};
@@ -75,11 +75,12 @@ impl Session {
         self.finish_rows(prepared, finish, values, false)
     }
 
-    /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether full-text
-    /// indexes can narrow the rows.
+    /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether indexes over
+    /// grams can narrow the rows.
     ///
-    /// Such an index holds the words of rows that are committed, and of those only: a transaction does not find its own rows
-    /// in it, and not the rows of its snapshot that others have changed since. So only statements outside of transactions use it.
+    /// MySQL's are those of InnoDB, part of every snapshot. A full-text index (MariaDB) holds the words of rows that are committed, and of
+    /// those only: a transaction does not find its own rows in it, and not the rows of its snapshot that others have changed since. So
+    /// only statements outside of transactions use it.
     pub fn ready(&mut self, prepared: &Prepared, values: Values) -> Outcome<bool> {
         let Action::Finish(finish) = &prepared.plan.action else {
             return Ok(false);
@@ -95,16 +96,18 @@ impl Session {
         if let Some(test) = &finish.filter {
             bind.bind(test, &mut self.scratch)?;
         }
-        if !finish.uses_index() || self.server.in_transaction() || self.locked_tables {
+        if !finish.uses_index() {
             return Ok(false);
         }
-        // MySQL's index (9.7.4) loses the rows of a statement that came before one that met a duplicate: IGNORE, REPLACE, ON
-        // DUPLICATE KEY UPDATE. Nothing shows that it has. MariaDB's misses rows while others are written.
-        if !self.shared.config.like_index || self.state.family == Family::MySql {
-            return Ok(false);
+        if self.state.family == Family::MySql {
+            return self.grams_of_all(prepared, &finish.text, values);
         }
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-        Ok(binder.can_index(&finish.text)? && self.indexes_tokens()?)
+        // MariaDB's index misses rows while others are written
+        let outside = !self.server.in_transaction() && !self.locked_tables;
+        Ok(outside
+            && self.shared.config.like_index
+            && self.grams_of_all(prepared, &finish.text, values)?
+            && self.indexes_tokens()?)
     }
 
     /// Whether the server's full-text indexes take words of a token's length. Asked once in a session.

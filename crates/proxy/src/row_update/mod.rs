@@ -73,8 +73,10 @@ impl Session {
         }
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
+        let indexed = self.grams_of_all(prepared, &update.select, values)?;
         {
             let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            binder.indexed = indexed;
             binder.text(&update.select, 1, &mut select)?;
         }
         let mut memory_key = None;

@@ -4,7 +4,7 @@ use onionskin_plan::{ColumnUse, Purpose, RowUpdate, Slot, Source, Text};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 
 use super::Row;
-use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::bind::{Binder, Filled, Values, put_filled, put_hex};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
@@ -130,7 +130,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
                         };
                         match bytes {
                             None => sql.extend_from_slice(b"NULL"),
-                            Some(bytes) => put_hex(bytes, &mut sql),
+                            Some(bytes) => put_filled(used, purpose, bytes, &mut sql),
                         }
                         if seals {
                             put_text_cell(&mut cells, bytes);

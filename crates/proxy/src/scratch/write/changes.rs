@@ -1,7 +1,7 @@
 //! Rows that a statement has changed on the scratch engine, or taken away, written to the server by their keys.
 
 use onionskin_plan::{
-    Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors, lex,
+    ColumnUse, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors, lex,
 };
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -11,7 +11,7 @@ use super::super::engine::{Engine, ours};
 use super::super::tables::{CHANGED, ROW, full_name, quoted};
 use super::values::{payload, put_plain};
 use super::{Change, put_name_of};
-use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::bind::{Binder, Filled, Values, put_filled};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::row_update::{matched_rows, physical_columns};
@@ -215,7 +215,9 @@ impl Session {
                 sql.extend_from_slice(b" = ");
                 match &value {
                     None => sql.extend_from_slice(b"NULL"),
-                    Some(value) => put_filled(&mut binder, sealed, purpose, value, &mut sql)?,
+                    Some(value) => {
+                        put_value(&mut binder, &used, (sealed, purpose), value, &mut sql)?
+                    }
                 }
             }
         }
@@ -304,10 +306,10 @@ impl Session {
     }
 }
 
-pub(super) fn put_filled(
+pub(super) fn put_value(
     binder: &mut Binder,
-    column: usize,
-    purpose: Purpose,
+    used: &ColumnUse,
+    (column, purpose): (usize, Purpose),
     payload: &[u8],
     sql: &mut Vec<u8>,
 ) -> Outcome<()> {
@@ -318,7 +320,7 @@ pub(super) fn put_filled(
     };
     match binder.fill_payload(&slot, payload)? {
         Filled::Null => sql.extend_from_slice(b"NULL"),
-        Filled::Bytes(bytes) => put_hex(bytes, sql),
+        Filled::Bytes(bytes) => put_filled(used, purpose, bytes, sql),
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::super::engine::{Engine, ours};
 use super::super::settings::Settings;
 use super::super::tables::{CHANGED, ROW, UniqueKey, definition_of_met, full_name, quoted};
 use super::super::{Bound, Brought, renamed_part};
-use super::changes::{put_filled, row_number};
+use super::changes::{put_value, row_number};
 use super::rows::{Inserted, begin_new, drop_new, is_about_values, names, table_of_new};
 use super::values::{payload, put_literal, put_plain};
 use super::{Change, Finished, names_of, put_name_of, run_there};
@@ -459,7 +459,7 @@ impl Session {
                     (Some((column, Some(Some(cell)))), Some(purpose)) => {
                         let value = payload(&used, column.carried, cell, family)?;
                         let sealed = column.sealed.ok_or_else(broken)?;
-                        put_filled(&mut binder, sealed, *purpose, &value, &mut sql)?;
+                        put_value(&mut binder, &used, (sealed, *purpose), &value, &mut sql)?;
                     }
                     (Some((column, Some(Some(cell)))), None) => {
                         put_plain(&used, column.carried, cell, &self.state, &mut sql)?;
@@ -694,7 +694,9 @@ impl Session {
                 let mut text = Vec::new();
                 match &value {
                     None => text.extend_from_slice(b"NULL"),
-                    Some(value) => put_filled(&mut binder, sealed, purpose, value, &mut text)?,
+                    Some(value) => {
+                        put_value(&mut binder, &used, (sealed, purpose), value, &mut text)?
+                    }
                 }
                 put(name, &text);
             }
