@@ -16,7 +16,7 @@ use matcher::{
     characters_are_alike_where_the_server_says_so,
     random_patterns_match_what_they_match_on_the_server,
 };
-use soundness::an_index_answers_as_a_scan_while_others_write;
+use soundness::{an_index_answers_as_a_scan_while_others_write, long_texts_are_found};
 use speed::selective_patterns_do_not_open_all_rows;
 use twins::{Twins, indexed_twins, twins};
 
@@ -27,6 +27,7 @@ on_both_servers!(
     an_index_is_used_where_it_can_be_trusted,
     an_index_answers_as_a_scan_while_others_write,
     tables_of_the_older_form_are_opened,
+    long_texts_are_found,
     definitions_show_the_logical_table,
     changed_grams_hide_rows_and_never_add_any,
     rows_beside_duplicates_are_found,

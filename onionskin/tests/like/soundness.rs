@@ -182,3 +182,66 @@ pub fn sent_for(twins: &mut Twins, sql: &str) -> String {
         .text("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE argument LIKE 'SELECT%$enc%' ORDER BY event_time DESC LIMIT 1")
         .unwrap()
 }
+
+/// Texts with more grams than an index entry may have are found all the same, and a row of the longest texts can be changed and deleted.
+pub fn long_texts_are_found(kind: Kind) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, a TEXT {like}, b VARCHAR(300) {like}, c VARCHAR(2000) {like}, d TEXT {eq, like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
+    let Some(mut twins) = twins(kind, create) else {
+        return;
+    };
+    let mut random = Random(3);
+    let mut text = |length: usize| -> String {
+        let letter = |random: &mut Random| char::from(b'a' + random.below(26) as u8);
+        (0..length).map(|_| letter(&mut random)).collect()
+    };
+    // 64 different grams are the most of each cell
+    for (id, length) in [10, 62, 64, 80, 90, 300, 290, 63].into_iter().enumerate() {
+        let [a, b, c, d] = [text(length), text(length), text(length), text(length)];
+        twins.both(&format!(
+            "INSERT INTO t VALUES ({id}, '{a} needle', '{b}', '{c}', '{d} needle')"
+        ));
+        let [a, b, c, d] = [text(length), text(length), text(length), text(length)];
+        twins.both(&format!(
+            "UPDATE t SET a = '{a}', b = '{b}', c = 'needle{c}', d = '{d} needle' WHERE id = {id}"
+        ));
+        let part = &b[2..8];
+        for sql in [
+            format!("SELECT id FROM t WHERE b LIKE '%{part}%'"),
+            "SELECT id FROM t WHERE d LIKE '%needle'".into(),
+            "SELECT id, c FROM t WHERE c LIKE 'needle%' AND d LIKE '%needle%'".into(),
+        ] {
+            assert!(twins.same(&sql, &[]) > 0, "{sql}");
+        }
+        assert_eq!(
+            twins.same("SELECT id FROM t WHERE a LIKE '%needle%'", &[]),
+            0
+        );
+    }
+    twins.both("UPDATE t SET a = 'needlex' WHERE d LIKE '%needle%' AND id > 5");
+    assert_eq!(
+        twins.same("SELECT id FROM t WHERE a LIKE 'needlex'", &[]),
+        2
+    );
+    if kind == Kind::MySql {
+        let gram = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND COLUMN_NAME LIKE 'b$gram%'";
+        let gram = twins.admin.text(gram).unwrap();
+        let many = format!(
+            "SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t WHERE `{gram}` = CAST('[729000000]' AS JSON)"
+        );
+        assert_eq!(twins.admin.text(&many).unwrap(), "3,4,5,6");
+    }
+    assert_eq!(twins.both("DELETE FROM t WHERE d LIKE '%needle%'"), 8);
+    // a session without a character set of its own
+    twins.protected.must("SET NAMES binary");
+    let sql = "INSERT INTO t (id, b) VALUES (?, ?)";
+    twins.protected.execute(sql, (1, "a needle")).unwrap();
+    twins
+        .protected
+        .must("INSERT INTO t (id, b) VALUES (2, 'the needle')");
+    twins.protected.must("SET NAMES utf8mb4");
+    let found = twins
+        .protected
+        .text("SELECT id FROM t WHERE b LIKE '%needle' ORDER BY id");
+    assert_eq!(found.unwrap(), "1\n2");
+    twins.proxy.assert_healthy();
+}
