@@ -3,11 +3,13 @@
 
 mod support;
 
+#[path = "scratch/findings.rs"]
+mod findings;
 #[path = "scratch/twins.rs"]
 mod twins;
 
-use ::mysql::prelude::Queryable;
-use ::mysql::{Params, Value};
+use ::mysql::Value;
+use findings::Findings;
 use support::*;
 use twins::{Twins, twins};
 
@@ -146,86 +148,6 @@ const STATEMENTS: &[&str] = &[
     "INSERT INTO orders (user_id, article, paid, b, d, note) SELECT user_id, CONCAT(article, '?'), paid, b, d, note FROM orders",
 ];
 
-/// What a client is told of a statement without rows, and may ask behind it.
-#[derive(PartialEq, Debug, Default)]
-struct Told {
-    affected: u64,
-    id: u64,
-    warnings: u16,
-    info: String,
-    error: u16,
-    state: String,
-    message: String,
-    shown: String,
-    asked: String,
-}
-
-fn tell(session: &mut Session, sql: &str, prepared: Option<&[Value]>) -> Told {
-    let conn = session.conn();
-    let done = match prepared {
-        None => conn.query_drop(sql),
-        Some(values) => conn.prep(sql).and_then(|statement| {
-            let params = match values {
-                [] => Params::Empty,
-                values => Params::Positional(values.to_vec()),
-            };
-            let done = conn.exec_drop(&statement, params);
-            conn.close(statement)?;
-            done
-        }),
-    };
-    let mut told = Told::default();
-    match done {
-        Ok(()) => {
-            told.affected = conn.affected_rows();
-            told.id = conn.last_insert_id();
-            told.warnings = conn.warnings();
-            told.info = conn.info_str().into_owned();
-        }
-        Err(error) => {
-            let failure = Failure::from(error);
-            (told.error, told.state) = (failure.code, failure.state);
-            told.message = failure.message;
-        }
-    }
-    if prepared.is_none() {
-        told.shown = warnings(session);
-        if told.error > 0 {
-            // which of several texts an error has depends on names of databases and keys
-            told.shown = String::new();
-        }
-        told.asked = session.text("SELECT LAST_INSERT_ID()").unwrap_or_default();
-    }
-    told
-}
-
-/// The warnings in any order: those of duplicates come after those of values. What a duplicate is, a server that sees tokens cannot tell.
-fn warnings(session: &mut Session) -> String {
-    let shown = session.text("SHOW WARNINGS").unwrap_or_default();
-    let mut lines: Vec<String> = shown
-        .lines()
-        .map(|line| {
-            match (
-                line.split_once("Duplicate entry "),
-                line.rsplit_once(" for key "),
-            ) {
-                (Some((head, _)), Some((_, key))) => format!("{head}Duplicate entry for key {key}"),
-                _ => line.to_string(),
-            }
-        })
-        .collect();
-    lines.sort();
-    lines.join("\n")
-}
-
-/// Gives the next numbers of AUTO_INCREMENT: servers reserve more of them for a query's rows than are used.
-fn renumber(twins: &mut Twins, next: &mut u32) {
-    *next += 1000;
-    for table in ["user", "archive", "orders"] {
-        twins.both_text(&format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"));
-    }
-}
-
 fn stage(kind: Kind) -> Option<Twins> {
     let mut twins = twins(kind, TABLES)?;
     for row in ROWS {
@@ -234,94 +156,18 @@ fn stage(kind: Kind) -> Option<Twins> {
     Some(twins)
 }
 
-/// Findings of a test.
-#[derive(Default)]
-struct Findings {
-    next: u32,
-    refused: Vec<String>,
-    different: Vec<String>,
-    compared: usize,
-}
-
-impl Findings {
-    /// Runs a statement on both and compares what both say; returns whether it did anything.
-    fn run(&mut self, twins: &mut Twins, sql: &str, prepared: Option<&[Value]>) -> bool {
-        self.compared += 1;
-        let mut b = tell(&mut twins.protected, sql, prepared);
-        if b.message.starts_with("OS") {
-            self.refused.push(format!("{sql}\n  {}", b.message));
-            return false;
-        }
-        let mut a = tell(&mut twins.plain, sql, prepared);
-        let messages = (
-            std::mem::take(&mut a.message),
-            std::mem::take(&mut b.message),
-        );
-        if a != b {
-            let text = format!("{sql} ({prepared:?})\n  {a:?}\n  {b:?}\n  {messages:?}");
-            self.different.push(text);
-        }
-        true
-    }
-
-    fn contents(&mut self, twins: &mut Twins, sql: &str) {
-        for query in CONTENTS {
-            let (a, b) = (twins.plain.text(query), twins.protected.text(query));
-            if a != b {
-                let text = |t: Result<String, Failure>| t.unwrap_or_else(|e| e.to_string());
-                let (a, b) = (text(a), text(b));
-                let lines = a.lines().zip(b.lines()).filter(|(p, q)| p != q);
-                let lines: Vec<String> = lines.map(|(p, q)| format!("  {p}\n  {q}")).collect();
-                self.different.push(format!(
-                    "{query} after {sql}: {} and {} rows\n{}",
-                    a.lines().count(),
-                    b.lines().count(),
-                    lines.join("\n")
-                ));
-            }
-        }
-    }
-
-    /// Prepared and rolled back, then as text.
-    fn both_ways(&mut self, twins: &mut Twins, sql: &str, values: &[Value]) {
-        let inserts = !sql.starts_with("UPDATE") && !sql.starts_with("DELETE");
-        if inserts {
-            renumber(twins, &mut self.next);
-        }
-        twins.both_text("BEGIN");
-        if self.run(twins, sql, Some(values)) {
-            self.contents(twins, &format!("prepared {sql}"));
-        }
-        twins.both_text("ROLLBACK");
-        if values.is_empty() {
-            if inserts {
-                renumber(twins, &mut self.next);
-            }
-            self.run(twins, sql, None);
-            self.contents(twins, sql);
-        }
-    }
-
-    fn conclude(&self, twins: &mut Twins, refused: usize) {
-        twins.proxy.assert_healthy();
-        announce(&format!(
-            "{} statements compared, {} refused, {} different",
-            self.compared,
-            self.refused.len(),
-            self.different.len()
-        ));
-        assert!(
-            self.different.is_empty() && self.refused.len() <= refused,
-            "different:\n{}\nrefused:\n{}",
-            self.different.join("\n"),
-            self.refused.join("\n")
-        );
+/// Findings about these tables.
+fn findings() -> Findings {
+    Findings {
+        tables: CONTENTS,
+        counted: &["user", "archive", "orders"],
+        ..Findings::default()
     }
 }
 
 fn changes_as_a_plain_server_does(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let mut findings = Findings::default();
+    let mut findings = findings();
     for sql in STATEMENTS {
         findings.both_ways(&mut twins, sql, &[]);
     }
@@ -348,7 +194,7 @@ fn changes_as_a_plain_server_does(kind: Kind) {
 
 fn settings_of_the_session_count(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let mut findings = Findings::default();
+    let mut findings = findings();
     for setting in [
         "SET sql_mode = ''",
         "SET time_zone = '+05:30'",
@@ -384,7 +230,7 @@ fn settings_of_the_session_count(kind: Kind) {
 /// Rows written before one fails are taken back, in a transaction of the client's too, and what the client did before stays.
 fn a_failure_leaves_nothing_behind(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let mut findings = Findings::default();
+    let mut findings = findings();
     for begin in ["DO 0", "BEGIN"] {
         twins.both_text(begin);
         twins.both_text("UPDATE open SET n = 100 WHERE id = 1");
@@ -426,12 +272,19 @@ fn what_would_be_in_the_clear_is_refused(kind: Kind) {
         "INSERT INTO archive (name, note) SELECT 'x', (SELECT MIN(age) FROM user)",
         "INSERT INTO open SELECT id, city, age FROM user UNION SELECT 1, 'x', 2",
         "INSERT INTO open SELECT * FROM (SELECT id, age, city FROM user) d",
+        "INSERT INTO open SELECT id + 60, 'x', RANK() OVER w FROM user WINDOW w AS (ORDER BY name)",
+        "INSERT INTO open SELECT id + 60, 'x', RANK() OVER (w ORDER BY id) FROM user WINDOW w AS (PARTITION BY age)",
+        "INSERT INTO open SELECT id + 60, `@n`, 1 FROM (SELECT id, name AS `@n` FROM user) d",
+        "UPDATE user JOIN (SELECT id, name AS `@n` FROM user) d ON d.id = user.id SET city = `@n`",
+        "INSERT INTO open SELECT o.id + 60, o.word, 1 FROM user, JSON_TABLE(CONCAT('[\"', name, '\"]'), '$[*]' COLUMNS (id INT PATH '$', word VARCHAR(20) PATH '$')) o \
+         WHERE EXISTS (SELECT 1 FROM open o WHERE o.id = user.id)",
+        "INSERT INTO open (id, word) SELECT d.id + 60, d.emaİl FROM (SELECT * FROM user) d",
         "REPLACE INTO open WITH c (i, w) AS (SELECT id, name FROM user) SELECT i, w, 1 FROM c",
     ] {
         let failure = twins.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
     }
-    let mut findings = Findings::default();
+    let mut findings = findings();
     findings.contents(&mut twins, "refusals");
     findings.conclude(&mut twins, 0);
     // of each row another
@@ -481,7 +334,7 @@ fn rows_are_locked_until_the_end(kind: Kind) {
 
 fn many_rows_in_batches(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let mut findings = Findings::default();
+    let mut findings = findings();
     let values: Vec<String> = (1..=1300)
         .map(|n| format!("({}, 'word {n}', {})", n + 100, n % 7))
         .collect();
@@ -493,7 +346,7 @@ fn many_rows_in_batches(kind: Kind) {
         "DELETE FROM archive WHERE LENGTH(text) < 9",
         "INSERT IGNORE INTO archive (name, age) SELECT CONCAT('n', id), 0 FROM open WHERE id > 100 ORDER BY id",
     ] {
-        renumber(&mut twins, &mut findings.next);
+        findings.renumber(&mut twins);
         findings.run(&mut twins, sql, None);
         findings.contents(&mut twins, sql);
     }
@@ -507,7 +360,7 @@ fn files_of_the_client(kind: Kind) {
     twins.scratch.connect().must("SET GLOBAL local_infile = 1");
     let file = "1,Anna,33,12.5,note one\n2,Bert,,9999999,\"two, \"\"quoted\"\"\"\n\
         3,a name that is too long for it,300,x,\\N\n4,Anna,1,1,again\n5\n6,Emil,6,6,six,too many\n7,kept,1,2,3\n";
-    let mut findings = Findings::default();
+    let mut findings = findings();
     for session in [&mut twins.plain, &mut twins.protected] {
         let handler = ::mysql::LocalInfileHandler::new(move |_, writer| {
             std::io::Write::write_all(writer, file.as_bytes())
@@ -533,7 +386,7 @@ fn files_of_the_client(kind: Kind) {
             .into(),
         "LOAD DATA LOCAL INFILE 'a.csv' INTO TABLE open FIELDS TERMINATED BY ','".into(),
     ] {
-        renumber(&mut twins, &mut findings.next);
+        findings.renumber(&mut twins);
         findings.run(&mut twins, &sql, None);
         findings.contents(&mut twins, &sql);
     }
@@ -543,7 +396,7 @@ fn files_of_the_client(kind: Kind) {
         "LOAD DATA LOCAL INFILE 'a.csv' REPLACE INTO TABLE archive {csv} (id, name, age, wage, text)"
     );
     for _ in 0..2 {
-        renumber(&mut twins, &mut findings.next);
+        findings.renumber(&mut twins);
         findings.run(&mut twins, &sql, None);
         findings.contents(&mut twins, &sql);
     }
@@ -586,7 +439,7 @@ fn new_rows_are_returned(kind: Kind) {
         twins.compare_text(sql);
     }
     twins.conclude(0);
-    let mut findings = Findings::default();
+    let mut findings = findings();
     findings.contents(&mut twins, "RETURNING");
     findings.conclude(&mut twins, 0);
 }

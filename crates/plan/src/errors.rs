@@ -76,8 +76,8 @@ table! {
         "A statement on a protected table contains a comment that servers execute.",
         "Write the statement without it.";
     DYNAMIC = "OS1016", 1235, "42000",
-        "A statement text in a string or variable may touch protected tables.",
-        "Send the statement itself, or prepare it through the protocol.";
+        "A statement that is prepared by name, in SQL, touches protected tables and could not be understood completely.",
+        "Give its text as one string or variable and its values as variables, or prepare it through the protocol.";
     TRACKING = "OS1017", 1235, "42000",
         "The variable keeps the proxy informed about the session and must stay as it is.",
         "Leave session_track_* variables alone.";
@@ -120,6 +120,12 @@ table! {
     SERVER_FILE = "OS1032", 1235, "42000",
         "The statement would have the server read a file of its own into a protected table, in the clear.",
         "Use LOAD DATA LOCAL INFILE, with a file of the client's.";
+    SERVER_HELD = "OS1033", 1235, "42000",
+        "SELECT … INTO would leave what is made from protected columns with the server, in a variable or a file, in the clear.",
+        "Select it and keep it in the application; counts and unprotected columns may go INTO variables and files.";
+    DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
+        "Duplicate column name.",
+        "Give the column a name that no other column of the table has.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

@@ -3,6 +3,7 @@
 //! Planning is pure: no keys, no clock, no network, so that every decision can be tested from
 //! text to text. See `plan.rs` for what a plan is and `statement/` for how one is made.
 
+pub mod by_name;
 mod candidates;
 mod ddl;
 pub mod errors;
@@ -22,6 +23,7 @@ mod statement;
 pub mod template;
 mod write;
 
+pub use by_name::{Argument, ByName, StatementText};
 pub use ddl::{Copied, Ddl, DdlPiece, Reference};
 pub use errors::Refusal;
 pub use finishing::{
@@ -36,8 +38,8 @@ pub use plan::{
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{
-    Carried, Computed, Effect, Load, NewRows, Renamed, Scratch, ScratchColumn, ScratchRead,
-    ScratchWrite, Written, WrittenColumn,
+    Carried, Computed, Effect, Load, MetRows, NewRows, NewValues, Renamed, Scratch, ScratchColumn,
+    ScratchRead, ScratchWrite, Written, WrittenColumn,
 };
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
 
+use crate::by_name::ByName;
 use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::finishing::{Aggregate, Finish, Test};
@@ -399,6 +400,8 @@ pub enum Action {
         /// About which table.
         table: Arc<Table>,
     },
+    /// A statement that is prepared by its name, in SQL: its text is planned for itself.
+    ByName(ByName),
     /// Not done.
     Refuse(Refusal),
 }
@@ -435,7 +438,7 @@ impl Plan {
     /// The tier, for `explain`: 1, 2, 3, or 0 when untouched or refused.
     pub fn tier(&self) -> u8 {
         match &self.action {
-            Action::Relay | Action::Refuse(_) => 0,
+            Action::Relay | Action::ByName(_) | Action::Refuse(_) => 0,
             Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
             Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. } => 3,

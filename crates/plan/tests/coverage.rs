@@ -351,6 +351,7 @@ fn outcome(plan: &str) -> (String, String) {
         "define" | "copy" => "definition",
         "show" => "logical",
         "relay" => "passes",
+        "by" => "by its text",
         _ => "other",
     };
     (outcome.into(), String::new())

@@ -273,6 +273,7 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
     };
     match &plan.action {
         Action::Relay => out.push_str("relay\n"),
+        Action::ByName(_) => out.push_str("by name\n"),
         Action::Refuse(r) => writeln!(out, "refuse {} {}", r.entry.code, r.about).unwrap(),
         Action::Server { text: t, result } => {
             writeln!(out, "1: {}", text(t, &plan)).unwrap();
@@ -377,6 +378,15 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
         Action::Scratch(s) => reads(s, &plan, &mut out),
         Action::ScratchWrite(write) => {
             reads(&write.scratch, &plan, &mut out);
+            if let Effect::Insert(new) = &write.effect
+                && let Some(met) = &new.met
+            {
+                let met_rows = Scratch {
+                    reads: vec![met.read.clone()],
+                    ..Scratch::default()
+                };
+                reads(&met_rows, &plan, &mut out);
+            }
             let columns = |table: &Table, columns: &[WrittenColumn]| {
                 let columns = columns.iter().map(|c| {
                     let sealed = if c.sealed.is_some() { " sealed" } else { "" };
@@ -385,16 +395,29 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                 columns.collect::<Vec<_>>().join(", ")
             };
             match &write.effect {
-                Effect::Insert(new) => writeln!(
-                    out,
-                    "3: inserts into {}: {}; tokens {:?} {:?} {:?}",
-                    new.table.name,
-                    columns(&new.table, &new.columns),
-                    new.head,
-                    new.query,
-                    new.tail
-                )
-                .unwrap(),
+                Effect::Insert(new) => {
+                    writeln!(
+                        out,
+                        "3: inserts into {}: {}; tokens {:?} {:?} {:?}",
+                        new.table.name,
+                        columns(&new.table, &new.columns),
+                        new.head,
+                        new.query,
+                        new.tail
+                    )
+                    .unwrap();
+                    if let Some(met) = &new.met {
+                        writeln!(
+                            out,
+                            "met by {:?}: {}; {} tokens; {:?}",
+                            met.read.key,
+                            columns(&new.table, &met.columns),
+                            met.tail,
+                            met.values
+                        )
+                        .unwrap();
+                    }
+                }
                 Effect::Update(targets) | Effect::Delete(targets) => {
                     for target in targets {
                         let read = &write.scratch.reads[target.read];

@@ -6,7 +6,7 @@ use onionskin_plan::{
     Settings, Template, UseScratch, errors,
 };
 use onionskin_schema::alter::{self, Position};
-use onionskin_schema::{NewColumn, Policy, SchemaError, Table, physical_definitions};
+use onionskin_schema::{NewColumn, Policy, SchemaError, Table, physical_definitions, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 use onionskin_wire::messages::Command;
 
@@ -62,9 +62,45 @@ impl Session {
         self.check_rows(ddl, &columns)?;
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
-        let sql = definition_text(ddl, &columns, self.state.family, key)?;
+        let mut sql = definition_text(ddl, &columns, self.state.family, key)?;
+        let unnamed = |piece: &DdlPiece| matches!(piece, DdlPiece::IndexName { .. });
+        if ddl.pieces.iter().any(unnamed) {
+            let known = self.names_of_indexes(ddl)?;
+            let key = self.shared.config.keys.metadata_key();
+            let named = with_index_names(ddl, &known);
+            sql = definition_text(&named, &columns, self.state.family, key)?;
+        }
         self.diagnostics.warnings = deprecations(&columns, self.state.family);
+        let present = ddl.pieces.iter().filter_map(|piece| match piece {
+            DdlPiece::Present(column) => Some(Warning {
+                level: Level::Note,
+                code: 1060,
+                message: format!("Duplicate column name '{column}'"),
+            }),
+            _ => None,
+        });
+        self.diagnostics.warnings.extend(present);
         self.send_definition(&sql, ddl.temporary.as_ref(), &prepared.plan.names)
+    }
+
+    /// The indexes that the table has.
+    fn names_of_indexes(&mut self, ddl: &Ddl) -> Outcome<Vec<String>> {
+        const KEY_NAME: usize = 2;
+        let Some(table) = &ddl.table else {
+            return Ok(Vec::new());
+        };
+        let sql = format!(
+            "SHOW INDEX FROM {}.{}",
+            onionskin_schema::identifier(&table.database),
+            onionskin_schema::identifier(&table.name)
+        );
+        let rows = self.server.rows(sql.as_bytes())?;
+        let names = rows
+            .into_iter()
+            .filter_map(|mut row| row.get_mut(KEY_NAME).and_then(Option::take));
+        Ok(names
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect())
     }
 
     /// Sends a definition and relays the server's answer. `temporary` is the temporary table that it makes.
@@ -109,6 +145,28 @@ impl Session {
             column: column.name.clone(),
         }))
     }
+}
+
+/// The definition with names for its indexes that have none: the column's, or that with the first number from 2 on that is free.
+fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
+    let mut ddl = ddl.clone();
+    let mut made: Vec<String> = Vec::new();
+    for piece in &mut ddl.pieces {
+        let DdlPiece::IndexName { base, taken, freed } = piece else {
+            continue;
+        };
+        let has = |names: &[String], name: &str| names.iter().any(|n| same_name(n, name));
+        let is_taken = |name: &str| {
+            has(&made, name) || has(taken, name) || (has(known, name) && !has(freed, name))
+        };
+        let numbered = (2..).map(|n| format!("{base}_{n}"));
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        let name = names.find(|name| !is_taken(name)).unwrap_or_default();
+        let text = onionskin_schema::identifier(&name).into_bytes();
+        made.push(name);
+        *piece = DdlPiece::Sql(text);
+    }
+    ddl
 }
 
 /// The tokens of new columns are made under the key of today, those that they are compared with perhaps under another.
@@ -206,6 +264,11 @@ pub(crate) fn definition_text(
                 let parts =
                     alter::add_column(column, place, family, tag).map_err(|e| failed(&e))?;
                 sql.extend_from_slice(parts.join(", ").as_bytes());
+            }
+            DdlPiece::Present(_) => {}
+            // see `with_index_names`
+            DdlPiece::IndexName { base, .. } => {
+                sql.extend_from_slice(onionskin_schema::identifier(base).as_bytes());
             }
             DdlPiece::IndexColumn(i) => {
                 let column = columns.get(*i).ok_or_else(internal)?;

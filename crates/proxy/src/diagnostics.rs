@@ -310,6 +310,10 @@ impl Session {
         if !self.diagnostics.any() {
             return Ok(false);
         }
+        if self.asks_by_name(sql) {
+            let about = "a prepared question about the last statement";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
         let keeps = self.state.family == Family::MariaDb;
         let question = match question(&self.template.key) {
             Question::Warnings if self.diagnostics.unclear => Question::Unclear,

@@ -1,7 +1,7 @@
 //! `onionskin explain`: what would be done with a statement, and what the server would see.
 
 use onionskin_plan::{
-    Action, Catalog, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
+    Action, Catalog, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
     Scratch, Settings, Template, UseScratch,
 };
 
@@ -102,6 +102,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "relayed untouched: no protected table is near".into(),
             sql.to_string(),
         ),
+        Action::ByName(_) => (
+            "kept by the proxy if its text touches something protected, and planned when it is executed".into(),
+            String::new(),
+        ),
         Action::Refuse(refusal) => (format!("refused: {}", refusal.message()), String::new()),
         Action::Server { text, .. } => (
             "done by the server".into(),
@@ -120,10 +124,18 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "read from the server, opened, and done by the scratch engine".into(),
             reads(scratch, plan, sql, template, &mut learns),
         ),
-        Action::ScratchWrite(write) => (
-            "read from the server under locks, opened, done by the scratch engine, and written where changed".into(),
-            reads(&write.scratch, plan, sql, template, &mut learns),
-        ),
+        Action::ScratchWrite(write) => {
+            let mut scratch = write.scratch.clone();
+            if let Effect::Insert(new) = &write.effect {
+                scratch
+                    .reads
+                    .extend(new.met.iter().map(|met| met.read.clone()));
+            }
+            (
+                "read from the server under locks, opened, done by the scratch engine, and written where changed".into(),
+                reads(&scratch, plan, sql, template, &mut learns),
+            )
+        }
         Action::Update(update) => (
             "read under row locks, computed by the proxy, written where changed".into(),
             show(&update.select, plan, sql, template, &mut learns),

@@ -21,6 +21,7 @@
 //! | `exchange` | statements of the proxy's own on the session's connection |
 
 mod bind;
+mod by_name;
 mod catalog;
 mod config;
 mod copy;

@@ -19,6 +19,7 @@ use onionskin_wire::{
 };
 
 use crate::bind::{Binder, Values, prepared_text};
+use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
@@ -26,7 +27,9 @@ use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::Bound;
-use crate::session::{Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once};
+use crate::session::{
+    Planned, Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once,
+};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -39,6 +42,8 @@ pub(crate) struct Statements {
     pub open: HashMap<u32, Statement>,
     /// Those that are relayed and name tables, by the server's id.
     pub relayed: HashMap<u32, Relayed>,
+    /// Those that are prepared in SQL.
+    pub named: Named,
     next_own: u32,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
@@ -128,6 +133,7 @@ impl Statements {
         self.open.clear();
         self.relayed.clear();
         self.asking.clear();
+        self.named.clear();
     }
 }
 
@@ -213,15 +219,8 @@ impl Session {
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            Action::ScratchWrite(write) if write.loads() => {
-                return Err(Failure::Server {
-                    code: 1295,
-                    state: *b"HY000",
-                    message:
-                        b"This command is not supported in the prepared statement protocol yet"
-                            .to_vec(),
-                });
-            }
+            Action::ByName(_) => return Err(cannot_be_prepared()),
+            Action::ScratchWrite(write) if write.loads() => return Err(cannot_be_prepared()),
             Action::Server { text, .. } => Some(text),
             Action::Finish(finish) => Some(&finish.text),
             Action::Update(_)
@@ -231,15 +230,24 @@ impl Session {
             | Action::Scratch(_)
             | Action::ScratchWrite(_)
             | Action::Compute { .. } => None,
-            Action::Show { .. } => {
-                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
+            Action::Show { .. } if params > 0 => {
+                return Err(Failure::refused(
+                    &errors::STATEMENT,
+                    "a prepared SHOW with parameters",
+                ));
             }
+            Action::Show { .. } => None,
         };
         let setting = self.setting();
         let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
         let Some(text) = text else {
             let shown = match &prepared.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
+                Action::Show { text, .. } => {
+                    let (id, _, definitions) = self.prepare_at_server(&statement, text, false)?;
+                    self.close_at_server(id)?;
+                    definitions
+                }
                 _ => Vec::new(),
             };
             self.statements.next_own = self.statements.next_own.wrapping_add(1) & !OWN_IDS;
@@ -298,7 +306,7 @@ impl Session {
     }
 
     /// Prepares the physical text. Returns the server's id, its parameters and its columns.
-    fn prepare_at_server(
+    pub fn prepare_at_server(
         &mut self,
         statement: &Statement,
         text: &[Piece],
@@ -486,6 +494,7 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ByName(_) => return Err(cannot_be_prepared()),
             Action::Update(_)
             | Action::Delete(_)
             | Action::Define(_)
@@ -502,9 +511,7 @@ impl Session {
                 statement.server_params = count;
                 return Ok(());
             }
-            Action::Show { .. } => {
-                return Err(Failure::refused(&errors::STATEMENT, "a prepared SHOW"));
-            }
+            Action::Show { .. } => return Ok(()),
         };
         let (id, count, _) = self.prepare_at_server(statement, text, false)?;
         statement.server_id = Some(id);
@@ -574,7 +581,18 @@ impl Session {
             Action::Server { text, .. } => text,
             Action::Finish(finish) => &finish.text,
             Action::Relay => return self.execute_renumbered(statement, payload),
-            _ => return Err(Failure::Stale),
+            Action::Show { what, text, table } => {
+                let planned = Planned {
+                    sql: statement.sql.clone(),
+                    template: Template {
+                        literals: statement.template.literals.clone(),
+                        ..Template::default()
+                    },
+                    prepared: Arc::clone(&prepared),
+                };
+                return self.show(&planned, what, text, table, true);
+            }
+            Action::ByName(_) => return Err(Failure::Stale),
         };
         let Some(server_id) = statement.server_id else {
             return Err(Failure::refused(&errors::INTERNAL, "a prepared statement"));

@@ -10,8 +10,8 @@ use onionskin_schema::{
 };
 use onionskin_value::Charset;
 use onionskin_wire::messages::{ColumnDefinition, Command};
-use onionskin_wire::rows::{TextRow, put_text_cell};
-use onionskin_wire::{Step, WireError};
+use onionskin_wire::rows::{BinaryRowWriter, TextRow, put_text_cell};
+use onionskin_wire::{BinaryValue, ColumnFlags, ParamType, Step, WireError};
 
 use crate::error::{Failure, Outcome};
 use crate::open::{logical_definition, names_physical};
@@ -20,14 +20,16 @@ use crate::session::{Planned, Session};
 type Row<'a> = Vec<Option<Cow<'a, str>>>;
 
 impl Session {
-    /// Runs a `SHOW` and writes its rows with logical names.
+    /// Runs a `SHOW` and writes its rows with logical names; `binary`: as rows of a prepared statement.
     pub fn show(
         &mut self,
         planned: &Planned,
         what: &Show,
         text: &[Piece],
         table: &Arc<Table>,
+        binary: bool,
     ) -> Outcome<()> {
+        let mut types = Vec::new();
         let (like, only) = match what {
             Show::Columns { like, column, .. } => {
                 let pattern = like.map(|i| self.pattern(planned, i)).transpose()?;
@@ -78,8 +80,12 @@ impl Session {
                         return Err(Failure::refused(&errors::CHARACTER_SET, "SHOW"));
                     }
                     let out = self.client.begin_payload();
-                    for cell in &cells {
-                        put_text_cell(out, cell.as_deref().map(str::as_bytes));
+                    if binary {
+                        put_binary_row(&cells, &types, out)?;
+                    } else {
+                        for cell in &cells {
+                            put_text_cell(out, cell.as_deref().map(str::as_bytes));
+                        }
                     }
                     self.client.end_payload().map_err(Failure::Client)?;
                 }
@@ -88,6 +94,14 @@ impl Session {
                 }
                 _ => {
                     let payload = self.server.connection.last_payload();
+                    if step == Step::ColumnDef && binary {
+                        let definition =
+                            ColumnDefinition::decode(payload).map_err(Failure::Backend)?;
+                        types.push(match definition.flags.contains(ColumnFlags::UNSIGNED) {
+                            true => ParamType::unsigned(definition.column_type),
+                            false => ParamType::new(definition.column_type),
+                        });
+                    }
                     self.client
                         .write_payload(payload)
                         .map_err(Failure::Client)?;
@@ -152,6 +166,25 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A row of texts and whole numbers in the binary protocol.
+fn put_binary_row(cells: &Row, types: &[ParamType], out: &mut Vec<u8>) -> Outcome<()> {
+    let unclear = || Failure::refused(&errors::INTERNAL, "a row of SHOW");
+    if cells.len() != types.len() {
+        return Err(unclear());
+    }
+    let mut writer = BinaryRowWriter::begin(out, cells.len());
+    for (cell, ty) in cells.iter().zip(types) {
+        let value = match cell.as_deref() {
+            None => BinaryValue::Null,
+            Some(text) if ty.kind.is_length_encoded() => BinaryValue::Bytes(text.as_bytes()),
+            Some(text) if ty.unsigned => BinaryValue::UInt(text.parse().map_err(|_| unclear())?),
+            Some(text) => BinaryValue::Int(text.parse().map_err(|_| unclear())?),
+        };
+        writer.value(out, *ty, &value).map_err(|_| unclear())?;
+    }
+    writer.finish().map_err(|_| unclear())
 }
 
 /// A row as the logical table's server would show it; `None` for rows that it would not show.

@@ -37,7 +37,6 @@ mod display;
 mod errors;
 mod information_schema;
 mod information_views;
-mod long_unique;
 mod policy;
 mod protection;
 mod quote;

@@ -12,11 +12,10 @@ use crate::{
     comment::is_text_json,
     display::push_default_clause,
     errors::SchemaError,
-    long_unique::shown_hash,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
     table::{Column, Default, DefaultLiteral, Table, same_name},
-    type_facts::data_type_of,
+    type_facts::{data_type_of, is_long},
 };
 
 /// The logical CREATE TABLE statement of `table`, whose physical one is `physical_sql`.
@@ -130,9 +129,14 @@ pub(crate) fn logical(
                 Some(_) => {}
             }
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
-            let mut line = with_logical_names(trimmed, table);
-            line.push_str(shown_hash(&line, table, family));
-            elements.push(format!("{indent}{line}"));
+            let hash = match family {
+                Family::MariaDb if is_hashed(trimmed, table) => " USING HASH",
+                _ => "",
+            };
+            elements.push(format!(
+                "{indent}{}{hash}",
+                with_logical_names(trimmed, table)
+            ));
         }
     }
     // Every protected column must have been there, or the text and the table do not belong together.
@@ -247,6 +251,19 @@ fn is_our_check(element: &str, table: &Table) -> bool {
 fn is_our_index(element: &str, table: &Table) -> bool {
     element.starts_with("FULLTEXT")
         && tokens(element).any(|token| token.is_identifier() && is_gram(&token.name(), table))
+}
+
+/// Whether the element is a unique key that MariaDB would make of hashes: one over a whole TEXT or BLOB.
+fn is_hashed(element: &str, table: &Table) -> bool {
+    element.starts_with("UNIQUE")
+        && !element.ends_with("USING HASH")
+        && tokens(element).any(|token| {
+            let column = token
+                .is_identifier()
+                .then(|| table.owner_of(&token.name()))
+                .flatten();
+            column.is_some_and(|c| is_long(data_type_of(&c.type_text)))
+        })
 }
 
 /// Whether a physical column of the table holds grams.
@@ -396,7 +413,7 @@ impl<'a> Token<'a> {
     }
 
     /// The identifier.
-    pub(crate) fn name(&self) -> String {
+    fn name(&self) -> String {
         let text = self.text();
         match self {
             Self::Quoted(_) => {

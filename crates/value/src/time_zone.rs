@@ -62,6 +62,14 @@ impl TimeZone {
         }
     }
 
+    /// Whether the local time of this instant (seconds since 1970 UTC) means this instant only: `false` in the hour that a clock repeats,
+    /// and where the zone is unknown.
+    pub fn is_plain_at(&self, seconds: i64) -> bool {
+        self.offset_at(seconds).is_some_and(
+            |offset| matches!(self.resolve(seconds + offset), Resolved::At(at) if at == seconds),
+        )
+    }
+
     /// The instant of a local time given as if it were UTC, in seconds since 1970.
     pub(crate) fn resolve(&self, local: i64) -> Resolved {
         match self {
@@ -163,6 +171,22 @@ mod tests {
         );
         assert_eq!(TimeZone::parse("nowhere", ""), TimeZone::Unknown);
         assert_eq!(TimeZone::parse("+é", ""), TimeZone::Unknown);
+    }
+
+    #[test]
+    fn an_hour_that_is_repeated_means_two_instants() {
+        let berlin = TimeZone::Named(chrono_tz::Europe::Berlin);
+        // 2024-10-27 02:30 in summer, an hour later in winter, and their neighbours
+        for (seconds, plain) in [
+            (1_729_985_400, true),
+            (1_729_989_000, false),
+            (1_729_992_600, false),
+            (1_729_994_400, true),
+        ] {
+            assert_eq!(berlin.is_plain_at(seconds), plain, "{seconds}");
+            assert!(TimeZone::UTC.is_plain_at(seconds));
+            assert!(!TimeZone::Unknown.is_plain_at(seconds));
+        }
     }
 
     #[test]

@@ -64,11 +64,17 @@ fn expression(random: &mut Random, column: &Column, name: &str) -> Option<String
     Some(text.replace("{}", name))
 }
 
-/// Columns that may be assigned without a meeting of keys.
+/// Columns that may be assigned without a meeting of keys. Whether NULL in the place of NULL is a change depends, where the column has a
+/// default, on the bytes that a server keeps behind the NULL.
 fn candidates(table: &Table) -> Vec<usize> {
     let free = |i: &usize| {
         let column = &table.columns[*i];
-        *i > 0 && !column.is_indexed && !column.on_update && column.protection.is_some()
+        let is_told_apart = !column.nullable || column.default.is_none();
+        *i > 0
+            && !column.is_indexed
+            && !column.on_update
+            && column.protection.is_some()
+            && is_told_apart
     };
     (0..table.columns.len()).filter(free).collect()
 }
@@ -152,6 +158,9 @@ fn delete(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     statement("delete by expressions", vec![sql(&text)])
 }
 
+/// The label of statements that insert the rows of a query.
+pub const COPY: &str = "insert of a query";
+
 /// Rows of the table once more, under other keys.
 fn copied(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     let table = &tables[number];
@@ -167,6 +176,7 @@ fn copied(random: &mut Random, tables: &[Table], number: usize) -> Statement {
             items.push(text.unwrap_or_else(|| column.name.clone()));
         }
     }
+    let computes = items.iter().skip(1).any(|item| !columns.contains(item));
     let verb = random.pick(&["INSERT", "INSERT IGNORE", "REPLACE"]);
     let mut pieces = vec![sql(&format!(
         "{verb} INTO {} ({}) SELECT {} FROM {}",
@@ -176,6 +186,11 @@ fn copied(random: &mut Random, tables: &[Table], number: usize) -> Statement {
         table.name
     ))];
     narrowed(random, tables, number, &mut pieces);
-    pieces.push(sql(&format!(" ORDER BY id LIMIT {}", 1 + random.below(8))));
-    statement("insert of a query", pieces)
+    pieces.push(sql(" ORDER BY id"));
+    // whether a server computes rows beyond the limit, which may fail, depends on its plan
+    let limit = format!(" LIMIT {}", 1 + random.below(8));
+    if !computes {
+        pieces.push(sql(&limit));
+    }
+    statement(COPY, pieces)
 }

@@ -71,7 +71,11 @@ pub fn drop_plan_dependent(
 
 fn depends_on_plan(difference: &Difference) -> bool {
     // a BIT is a LONGLONG there
-    let kinds = ["values of MYSQL_TYPE_YEAR", "values of MYSQL_TYPE_LONGLONG"];
+    let kinds = [
+        "values of MYSQL_TYPE_YEAR",
+        "values of MYSQL_TYPE_LONGLONG",
+        "values of MYSQL_TYPE_BIT",
+    ];
     difference.is_metadata || kinds.iter().any(|kind| difference.kind.ends_with(kind))
 }
 

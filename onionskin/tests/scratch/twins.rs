@@ -6,6 +6,7 @@ use ::mysql::prelude::{Protocol, Queryable};
 use ::mysql::{Params, QueryResult, Value};
 
 /// The two, and everything that they need.
+#[allow(dead_code)] // not every test looks at every server
 pub struct Twins {
     pub plain: Session,
     pub protected: Session,
@@ -15,7 +16,7 @@ pub struct Twins {
     compared: usize,
     refused: Vec<String>,
     different: Vec<String>,
-    _plain_server: Server,
+    pub plain_server: Server,
 }
 
 /// What a client sees of a column.
@@ -40,6 +41,7 @@ struct Seen {
     prepared: Vec<Definition>,
 }
 
+#[allow(dead_code)] // some tests have settings
 pub fn twins(kind: Kind, tables: &str) -> Option<Twins> {
     twins_with(kind, tables, "")
 }
@@ -96,7 +98,7 @@ pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
         compared: 0,
         refused: Vec::new(),
         different: Vec::new(),
-        _plain_server: plain_server,
+        plain_server,
     })
 }
 

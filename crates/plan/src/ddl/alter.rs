@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{DefaultLiteral, Table, same_name};
+use onionskin_schema::{DefaultLiteral, NewColumn, Table, same_name};
 
 use super::collation::default_of;
 use super::column::{bit_default, canonical, column_definition, default_literal, take_encrypted};
 use super::foreign_key::{self, Side};
-use super::index::{existing_lookup, is_key_element, key_element};
+use super::index::{Indexed, existing_lookup, is_key_element, key_element};
 use super::migration::needed;
 use super::reader::Reader;
+use super::specs::{Specifications, guard, new_name};
 use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted, schema_refusal};
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
@@ -33,6 +34,10 @@ pub(crate) fn alter_table<'a>(
     r.eat("online");
     let ignore = r.eat("ignore");
     r.eat("table");
+    // MySQL does not have it, and says so
+    if r.eat("if") {
+        r.eat("exists");
+    }
     let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
     let Some(database) = database else {
         return Ok((Action::Relay, None));
@@ -86,14 +91,15 @@ pub(crate) fn alter_table<'a>(
         let index = position(&table, name)?;
         Side::existing(&table, index)
     };
-    for (i, spec) in r.split(r.at..end).into_iter().enumerate() {
+    let specs = Specifications::read(&r, r.at..end, &table)?;
+    for (i, (spec, listed)) in specs.list.iter().cloned().enumerate() {
         if i > 0 {
             out.sql(b", ");
         }
         let mut s = Reader::over(request, &tokens, spec.clone());
         let protected =
             |name: &str| position(&table, name).filter(|&i| table.columns[i].protection.is_some());
-        if s.eat("add") {
+        if listed || s.eat("add") {
             if foreign_key::begins(&s, &(s.at..spec.end)) {
                 out.sql(b"ADD ");
                 let element = s.at..spec.end;
@@ -119,15 +125,23 @@ pub(crate) fn alter_table<'a>(
                     }
                 }
                 out.sql(b"ADD ");
-                key_element(&s, s.at..spec.end, &lookup, &mut taken, &mut out)?;
+                let freed = Some(specs.freed.as_slice());
+                let added = |name: &str| {
+                    new_columns
+                        .iter()
+                        .position(|c: &NewColumn| same_name(&c.name, name))
+                };
+                let lookup = |name: &str| match added(name) {
+                    Some(new) => Ok(Indexed::New(new)),
+                    None => lookup(name),
+                };
+                key_element(&s, s.at..spec.end, &lookup, &mut taken, freed, &mut out)?;
                 continue;
             }
             s.eat("column");
-            if s.is("if") || s.token().is_some_and(|t| t.is(b'(')) {
-                return Err(bad("ADD (…) or IF NOT EXISTS"));
-            }
             let start = s.at;
             let column = s.name().ok_or_else(|| bad("ADD"))?;
+            specs.free_name(&table, &column)?;
             // FIRST or AFTER at the end
             let mut stop = spec.end;
             let mut place = None;
@@ -206,6 +220,7 @@ pub(crate) fn alter_table<'a>(
                 continue;
             }
             s.eat("column");
+            guard(&mut s)?;
             let column = s.name().ok_or_else(|| bad("DROP"))?;
             match protected(&column) {
                 Some(index) if s.done() => {
@@ -216,9 +231,13 @@ pub(crate) fn alter_table<'a>(
             }
         } else if s.eat("rename") {
             if s.eat("column") {
+                guard(&mut s)?;
                 let old = s.name().ok_or_else(|| bad("RENAME COLUMN"))?;
                 s.eat("to");
                 let new = s.name().ok_or_else(|| bad("RENAME COLUMN"))?;
+                if !same_name(&old, &new) {
+                    specs.free_name(&table, &new)?;
+                }
                 match protected(&old) {
                     Some(index) => {
                         out.0.push(DdlPiece::Rename(index, new));
@@ -230,6 +249,7 @@ pub(crate) fn alter_table<'a>(
             }
         } else if s.eat("alter") {
             s.eat("column");
+            guard(&mut s)?;
             let column = s.name().ok_or_else(|| bad("ALTER"))?;
             match protected(&column) {
                 None => out.sql(s.text(spec)),
@@ -266,7 +286,11 @@ pub(crate) fn alter_table<'a>(
                 s.eat("modify");
             }
             s.eat("column");
+            guard(&mut s)?;
             let column = s.name().ok_or_else(|| bad("MODIFY"))?;
+            if change && let Some(new) = new_name(&s).filter(|new| !same_name(new, &column)) {
+                specs.free_name(&table, &new)?;
+            }
             let mentions = tokens[spec.clone()]
                 .iter()
                 .filter_map(|t| identifier(sql, t))
@@ -286,6 +310,21 @@ pub(crate) fn alter_table<'a>(
                     &errors::ALTERATION,
                     format!("the definition of column {column}"),
                 );
+            }
+            out.sql(s.text(spec));
+        } else if s.is("convert") {
+            // texts would have to be sealed anew, and other tokens be made of them
+            let texts = table.protected_columns().map(|(column, _)| column);
+            let texts: Vec<&str> = texts
+                .filter(|c| c.sql_type.is_none_or(|t| t.collation.is_some()))
+                .map(|c| c.name.as_str())
+                .collect();
+            if !texts.is_empty() {
+                let about = format!(
+                    "CONVERT TO over protected texts ({}): change the unprotected columns with MODIFY, and the default of columns to come with DEFAULT CHARACTER SET",
+                    texts.join(", ")
+                );
+                return Err(bad(&about));
             }
             out.sql(s.text(spec));
         } else {
@@ -327,6 +366,9 @@ pub(crate) fn alter_table<'a>(
             }
             out.sql(s.text(spec));
         }
+    }
+    for column in specs.present {
+        out.0.push(DdlPiece::Present(column));
     }
     let protected_table = table.table_id.is_some();
     if new_columns.is_empty() && !protected_table {

@@ -226,7 +226,7 @@ pub(crate) fn create_table<'a>(
                 foreign_key::foreign_key(&r, element, place, &local, &mut references, &mut out)?;
             }
             None if is_key_element(&r, element) => {
-                key_element(&r, element.clone(), &lookup, &mut taken, &mut out)?;
+                key_element(&r, element.clone(), &lookup, &mut taken, None, &mut out)?;
             }
             None => {
                 // generated columns and defaults must not read protected columns; behind the name stands the type, which

@@ -41,12 +41,13 @@ pub(super) fn is_key_element(reader: &Reader, range: &Range<usize>) -> bool {
 }
 
 /// Rewrites an index's element: its columns, and its name where the server would take it from
-/// a physical column.
+/// a physical column. `existing` is there if the table is: names of its indexes that the statement drops.
 pub(super) fn key_element(
     reader: &Reader,
     range: Range<usize>,
     lookup: &dyn Fn(&str) -> Planned<Indexed>,
     taken: &mut Vec<String>,
+    existing: Option<&[String]>,
     out: &mut Pieces,
 ) -> Planned<()> {
     let sql = reader.sql();
@@ -131,7 +132,15 @@ pub(super) fn key_element(
     }
     out.sql(reader.text(start..before_name));
     // a constraint's name is the index's, unless that has one of its own
-    if let (Some(name), false, false) = (&first_protected, named || constrained, primary) {
+    let unnamed = first_protected.filter(|_| !named && !constrained && !primary);
+    if let (Some(name), Some(freed)) = (&unnamed, existing) {
+        out.sql(b" ");
+        out.0.push(DdlPiece::IndexName {
+            base: name.clone(),
+            taken: taken.clone(),
+            freed: freed.to_vec(),
+        });
+    } else if let Some(name) = &unnamed {
         let mut candidate = name.clone();
         let mut n = 2;
         while taken.iter().any(|t| t.eq_ignore_ascii_case(&candidate)) {

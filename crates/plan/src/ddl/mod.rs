@@ -18,6 +18,7 @@ mod foreign_key;
 mod index;
 mod migration;
 mod reader;
+mod specs;
 
 pub(crate) use alter::alter_table;
 pub(crate) use create::create_table;
@@ -91,6 +92,17 @@ pub enum DdlPiece {
     Rename(usize, String),
     /// The specifications that change a protected column's default.
     SetDefault(usize, Option<DefaultLiteral>),
+    /// The name of an index that has none: as the server would make it up from the column's, beside the indexes that the table has.
+    IndexName {
+        /// The column's.
+        base: String,
+        /// Names that stand before it in the statement.
+        taken: Vec<String>,
+        /// Indexes that the statement drops.
+        freed: Vec<String>,
+    },
+    /// A note about a column that is there already; no text.
+    Present(String),
 }
 
 /// Builds a definition's text.

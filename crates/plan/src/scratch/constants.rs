@@ -110,7 +110,11 @@ impl Visitor for Constant {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let fine = match expr {
             // a user variable
-            Expr::Identifier(name) => name.value.starts_with('@') && !name.value.starts_with("@@"),
+            Expr::Identifier(name) => {
+                name.quote_style.is_none()
+                    && name.value.starts_with('@')
+                    && !name.value.starts_with("@@")
+            }
             Expr::CompoundIdentifier(_)
             | Expr::CompoundFieldAccess { .. }
             | Expr::MatchAgainst { .. }
@@ -225,7 +229,15 @@ mod tests {
         for text in ["NOW()", "1 + 1", "CONCAT('x', @a)", "-(1)", "UUID()"] {
             assert!(is_constant(text, true), "{text}");
         }
-        for text in ["a", "t.a + 1", "(SELECT 1)", "SLEEP(1)", "COUNT(1)", "@@x"] {
+        for text in [
+            "a",
+            "t.a + 1",
+            "(SELECT 1)",
+            "SLEEP(1)",
+            "COUNT(1)",
+            "@@x",
+            "`@x`",
+        ] {
             assert!(!is_constant(text, true), "{text}");
         }
         assert!(!is_constant("UUID()", false));

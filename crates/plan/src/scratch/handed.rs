@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
+    Expr, Function, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+    WindowType,
 };
 
 /// A column of a query's result.
@@ -34,6 +35,8 @@ pub(super) struct Handed {
     names: HashSet<String>,
     /// Something that is made from them has a name that is not known.
     all: bool,
+    /// A window that has a name is made from them.
+    windows: bool,
     /// The tables of the statement by the names that qualify columns; `None` where there are several.
     tables: HashMap<String, Option<Arc<Table>>>,
 }
@@ -44,14 +47,13 @@ impl Handed {
         let mut handed = Handed {
             names: HashSet::new(),
             all: false,
+            windows: false,
             tables: HashMap::new(),
         };
         for (name, table) in references {
             let protected = table.protected_columns();
-            handed
-                .names
-                .extend(protected.map(|(c, _)| c.name.to_lowercase()));
-            let known = handed.tables.entry(name.to_lowercase());
+            handed.names.extend(protected.map(|(c, _)| folded(&c.name)));
+            let known = handed.tables.entry(folded(name));
             known
                 .and_modify(|known| {
                     if !known.as_ref().is_some_and(|t| Arc::ptr_eq(t, table)) {
@@ -60,9 +62,10 @@ impl Handed {
                 })
                 .or_insert_with(|| Some(Arc::clone(table)));
         }
-        let mut derived = Derived(Vec::new());
+        let mut derived = Derived::default();
         let _ = statement.visit(&mut derived);
-        for (name, ..) in &derived.0 {
+        let Derived { queries, others } = derived;
+        for name in queries.iter().map(|(name, ..)| name).chain(&others) {
             // what a name of a table and of a derived one means depends on where it stands
             if handed.tables.contains_key(name) {
                 handed.tables.insert(name.clone(), None);
@@ -72,17 +75,21 @@ impl Handed {
             return handed;
         }
         loop {
-            let before = (handed.names.len(), handed.all);
+            let before = (handed.names.len(), handed.all, handed.windows);
             let mut found = Aliases {
                 handed: &handed,
                 names: HashSet::new(),
                 all: false,
+                windows: false,
             };
             let _ = statement.visit(&mut found);
             let Aliases {
-                mut names, mut all, ..
+                mut names,
+                mut all,
+                windows,
+                ..
             } = found;
-            for (_, columns, body) in &derived.0 {
+            for (_, columns, body) in &queries {
                 let outputs = handed.outputs(body);
                 let positional = columns.len() == outputs.len() && !outputs.iter().any(|o| o.many);
                 for (n, output) in outputs.iter().enumerate().filter(|(_, o)| o.handed) {
@@ -102,7 +109,8 @@ impl Handed {
             }
             handed.names.extend(names);
             handed.all |= all;
-            if (handed.names.len(), handed.all) == before {
+            handed.windows |= windows;
+            if (handed.names.len(), handed.all, handed.windows) == before {
                 return handed;
             }
         }
@@ -123,7 +131,7 @@ impl Handed {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.all || self.names.contains(&name.to_lowercase())
+        self.all || self.names.contains(&folded(name))
     }
 
     fn outputs(&self, body: &SetExpr) -> Vec<Output> {
@@ -175,8 +183,8 @@ impl Handed {
         match item {
             SelectItem::UnnamedExpr(expr) => {
                 let name = match expr {
-                    Expr::Identifier(name) => Some(name.value.to_lowercase()),
-                    Expr::CompoundIdentifier(parts) => parts.last().map(|p| p.value.to_lowercase()),
+                    Expr::Identifier(name) => Some(folded(&name.value)),
+                    Expr::CompoundIdentifier(parts) => parts.last().map(|p| folded(&p.value)),
                     _ => None,
                 };
                 vec![Output {
@@ -186,7 +194,7 @@ impl Handed {
                 }]
             }
             SelectItem::ExprWithAlias { expr, alias } => vec![Output {
-                name: (!is_string(alias)).then(|| alias.value.to_lowercase()),
+                name: (!is_string(alias)).then(|| folded(&alias.value)),
                 handed: self.is_handed(expr),
                 many: false,
             }],
@@ -210,7 +218,7 @@ impl Handed {
     fn wildcard(&self, select: &Select, of: Option<&ObjectName>) -> Vec<Output> {
         let of = of.map(|name| {
             let last = name.0.last().and_then(|p| p.as_ident());
-            last.map_or(String::new(), |i| i.value.to_lowercase())
+            last.map_or(String::new(), |i| folded(&i.value))
         });
         let mut factors = Vec::new();
         for item in &select.from {
@@ -227,8 +235,8 @@ impl Handed {
             };
             let last = name.0.last().and_then(|p| p.as_ident());
             let name = match (alias, last) {
-                (Some(alias), _) => alias.name.value.to_lowercase(),
-                (None, Some(name)) => name.value.to_lowercase(),
+                (Some(alias), _) => folded(&alias.name.value),
+                (None, Some(name)) => folded(&name.value),
                 (None, None) => return self.any_columns(),
             };
             if of.as_ref().is_some_and(|of| *of != name) {
@@ -239,7 +247,7 @@ impl Handed {
             };
             let shown = table.columns.iter().filter(|c| !c.invisible);
             columns.extend(shown.map(|c| Output {
-                name: Some(c.name.to_lowercase()),
+                name: Some(folded(&c.name)),
                 handed: c.protection.is_some(),
                 many: false,
             }));
@@ -271,8 +279,19 @@ fn merges(item: &TableWithJoins) -> bool {
     })
 }
 
-/// Queries whose results have names: derived tables and parts of WITH.
-struct Derived(Vec<(String, Vec<String>, SetExpr)>);
+/// A name as servers compare it. They take one more capital for a letter than Unicode does.
+fn folded(name: &str) -> String {
+    name.replace('İ', "i").to_lowercase()
+}
+
+/// What has a name in FROM, and is no table.
+#[derive(Default)]
+struct Derived {
+    /// Derived tables and parts of WITH.
+    queries: Vec<(String, Vec<String>, SetExpr)>,
+    /// The names of anything else.
+    others: Vec<String>,
+}
 
 impl Visitor for Derived {
     type Break = ();
@@ -280,9 +299,9 @@ impl Visitor for Derived {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for part in query.with.iter().flat_map(|w| &w.cte_tables) {
             let columns = part.alias.columns.iter();
-            self.0.push((
-                part.alias.name.value.to_lowercase(),
-                columns.map(|c| c.name.value.to_lowercase()).collect(),
+            self.queries.push((
+                folded(&part.alias.name.value),
+                columns.map(|c| folded(&c.name.value)).collect(),
                 (*part.query.body).clone(),
             ));
         }
@@ -295,13 +314,19 @@ impl Visitor for Derived {
         } = factor
         {
             let columns = alias.iter().flat_map(|a| &a.columns);
-            self.0.push((
+            self.queries.push((
                 alias
                     .as_ref()
-                    .map_or(String::new(), |a| a.name.value.to_lowercase()),
-                columns.map(|c| c.name.value.to_lowercase()).collect(),
+                    .map_or(String::new(), |a| folded(&a.name.value)),
+                columns.map(|c| folded(&c.name.value)).collect(),
                 (*subquery.body).clone(),
             ));
+        }
+        if let TableFactor::JsonTable {
+            alias: Some(alias), ..
+        } = factor
+        {
+            self.others.push(folded(&alias.name.value));
         }
         ControlFlow::Continue(())
     }
@@ -312,12 +337,16 @@ struct Aliases<'h> {
     handed: &'h Handed,
     names: HashSet<String>,
     all: bool,
+    windows: bool,
 }
 
 impl Visitor for Aliases<'_> {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for window in &select.named_window {
+            self.windows |= window.visit(&mut Mentions(self.handed)).is_break();
+        }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { expr, alias } = item
                 && self.handed.is_handed(expr)
@@ -325,7 +354,7 @@ impl Visitor for Aliases<'_> {
                 match is_string(alias) {
                     true => self.all = true,
                     false => {
-                        self.names.insert(alias.value.to_lowercase());
+                        self.names.insert(folded(&alias.value));
                     }
                 }
             }
@@ -338,6 +367,15 @@ impl Visitor for Aliases<'_> {
             self.all |= self.handed.is_handed(json_expr);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Whether a function is computed over a window that is defined somewhere else.
+fn names_window(function: &Function) -> bool {
+    match &function.over {
+        None => false,
+        Some(WindowType::NamedWindow(_)) => true,
+        Some(WindowType::WindowSpec(spec)) => spec.window_name.is_some(),
     }
 }
 
@@ -362,9 +400,14 @@ impl Visitor for Mentions<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let counts = match expr {
-            Expr::Identifier(name) => !name.value.starts_with('@') && self.0.has(&name.value),
+            // a variable; in quotes it is a column
+            Expr::Identifier(name) if name.quote_style.is_none() && name.value.starts_with('@') => {
+                false
+            }
+            Expr::Identifier(name) => self.0.has(&name.value),
+            Expr::Function(function) => self.0.windows && names_window(function),
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, column] => match self.0.tables.get(&table.value.to_lowercase()) {
+                [.., table, column] => match self.0.tables.get(&folded(&table.value)) {
                     Some(Some(known)) => match known.column(&column.value) {
                         Some(column) => column.protection.is_some(),
                         None => self.0.has(&column.value),

@@ -38,8 +38,8 @@ pub struct Load {
 }
 
 /// Functions and names of an expression.
-struct Checked {
-    refused: Option<crate::errors::Refusal>,
+pub(super) struct Checked {
+    pub refused: Option<crate::errors::Refusal>,
 }
 
 impl Visitor for Checked {
@@ -207,6 +207,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
             list,
             assignments,
         }),
+        met: None,
     };
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch: Scratch {

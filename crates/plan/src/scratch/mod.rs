@@ -9,7 +9,8 @@
 //!
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
-//! finds what would come out of the seal on that way. `by_words.rs` plans queries that `walk.rs` cannot go through.
+//! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `by_words.rs` queries that
+//! `walk.rs` cannot go through.
 //!
 //! # What is read
 //!
@@ -30,6 +31,7 @@ mod handed;
 mod load;
 mod pushable;
 mod reads;
+mod upsert;
 mod walk;
 mod write;
 
@@ -49,11 +51,12 @@ pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
 pub use self::load::Load;
 pub(crate) use self::load::load;
+pub use self::upsert::{MetRows, NewValues};
 pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 pub(crate) use self::write::{delete, insert, update};
 
 /// A statement for the scratch engine, and the tables that it needs there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scratch {
     /// One for each reference to a table.
     pub reads: Vec<ScratchRead>,
@@ -151,6 +154,7 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
         &errors::TRACKING,
         &errors::CHARACTER_SET,
         &errors::INTERNAL,
+        &errors::SERVER_HELD,
     ];
     !never.contains(&refusal.entry)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use onionskin_schema::{Column, KeyRole, Table};
 
@@ -230,6 +231,37 @@ pub(super) fn reads(
         });
     }
     Ok((reads, renamed))
+}
+
+/// The read of all columns of a table but the generated ones, which follow from others.
+pub(super) fn whole(planner: &mut Planner<'_>, table: &Arc<Table>) -> Planned<ScratchRead> {
+    let (mut columns, mut fetch) = (Vec::new(), Vec::new());
+    for index in (0..table.columns.len()).filter(|&i| !table.columns[i].generated) {
+        let used = ColumnUse {
+            table: Arc::clone(table),
+            index,
+        };
+        let Some((carried, _)) = carried(table, index) else {
+            return refuse(&errors::SCRATCH_TYPE, used.path());
+        };
+        let sealed = carried == Carried::Sealed;
+        fetch.push(ResultItem {
+            open: sealed.then(|| (planner.column_index(&used), OpenFrom::Sealed)),
+            ..ResultItem::plain()
+        });
+        columns.push(ScratchColumn { index, carried });
+    }
+    Ok(ScratchRead {
+        table: Arc::clone(table),
+        name: table.name.clone(),
+        columns,
+        fetch,
+        source: format!("{}.{}", quoted(&table.database), quoted(&table.name)),
+        text: TextBuilder::default().finish(),
+        conditions: Vec::new(),
+        lock: "",
+        key: Vec::new(),
+    })
 }
 
 /// Whether a name of three parts stands in the statement.

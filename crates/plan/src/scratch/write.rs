@@ -18,15 +18,16 @@ use std::sync::Arc;
 use onionskin_schema::{Default, KeyRole, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnInsert,
+    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnInsert, SetExpr,
     TableObject, TableWithJoins, Update,
 };
 
 use super::handed::Handed;
 use super::load::Load;
 use super::reads::{self, in_the_clear};
+use super::upsert::{self, MetRows};
 use super::walk::{Found, Reference, walk, walk_change};
-use super::{Carried, Scratch};
+use super::{Carried, Scratch, ScratchRead};
 use crate::errors;
 use crate::plan::{Action, ColumnUse};
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
@@ -45,6 +46,11 @@ impl ScratchWrite {
     /// Whether it reads a file of the client's, in which case servers do not prepare it.
     pub fn loads(&self) -> bool {
         matches!(&self.effect, Effect::Insert(new) if new.load.is_some())
+    }
+
+    /// Whether rows that are met get values that are computed from both.
+    pub fn upserts(&self) -> bool {
+        matches!(&self.effect, Effect::Insert(new) if new.met.is_some())
     }
 }
 
@@ -78,6 +84,8 @@ pub struct NewRows {
     pub replaces: bool,
     /// They come from a file of the client's instead of a query.
     pub load: Option<Load>,
+    /// Rows that they meet get values that are computed from both.
+    pub met: Option<Box<MetRows>>,
 }
 
 /// A table that an `UPDATE` or `DELETE` writes to.
@@ -110,11 +118,11 @@ const FOR_UPDATE: &str = " FOR UPDATE";
 const SHARED: &str = " LOCK IN SHARE MODE";
 
 /// A table of the statement's own list.
-struct Own {
-    name: String,
+pub(super) struct Own {
+    pub name: String,
     /// It has an alias, so that its database does not qualify it.
-    aliased: bool,
-    table: Arc<Table>,
+    pub aliased: bool,
+    pub table: Arc<Table>,
 }
 
 fn qualifier(reference: &Reference) -> String {
@@ -277,12 +285,22 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
 
 /// Plans an `INSERT … SELECT`. `None`: it is another `INSERT`.
 pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Option<Action>> {
-    let (Some(query), TableObject::TableName(name)) = (&insert.source, &insert.table) else {
+    let TableObject::TableName(name) = &insert.table else {
         return Ok(None);
     };
-    if matches!(query.body.as_ref(), sqlparser::ast::SetExpr::Values(_)) {
-        return Ok(None);
-    }
+    let query = match (&insert.source, &insert.on) {
+        (Some(query), on) => match (query.body.as_ref(), on) {
+            (SetExpr::Values(_), Some(OnInsert::DuplicateKeyUpdate(_))) => {
+                return upsert::of_values(planner, insert).map(Some);
+            }
+            (SetExpr::Values(_), _) => return Ok(None),
+            _ => query,
+        },
+        (None, Some(OnInsert::DuplicateKeyUpdate(_))) if !insert.assignments.is_empty() => {
+            return upsert::of_values(planner, insert).map(Some);
+        }
+        (None, _) => return Ok(None),
+    };
     if insert.returning.is_some()
         || insert.insert_alias.is_some()
         || insert.table_alias.is_some()
@@ -369,6 +387,21 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         }
         columns.push(written_column(planner, &table, index)?);
     }
+    let met = match &insert.on {
+        Some(OnInsert::DuplicateKeyUpdate(list)) if !upsert::is_simple(planner, list, &table) => {
+            let mut given = columns.iter().map(|c| c.index);
+            upsert::refuse_ambiguous(list, query, &found.references)?;
+            if given.any(|i| table.columns[i].generated) {
+                return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+            }
+            if insert.ignore {
+                return refuse(&errors::NOT_UNDERSTOOD, upsert::IGNORED);
+            }
+            let met = upsert::met(planner, list, &table, None, &columns, end - tail)?;
+            Some(Box::new(met))
+        }
+        _ => None,
+    };
     let (mut reads, renamed) = reads::reads(planner, found.references, at..tail, "")?;
     for read in &mut reads {
         read.lock = SHARED;
@@ -388,6 +421,7 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         ignore: insert.ignore,
         replaces: insert.replace_into,
         load: None,
+        met,
     };
     Ok(Some(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
@@ -426,27 +460,7 @@ fn change(
     for (n, read) in reads.iter_mut().enumerate() {
         read.lock = SHARED;
         if let Some(key) = keys.remove(&n) {
-            read.lock = FOR_UPDATE;
-            read.key = key;
-            // the key comes behind the columns
-            let mut text = TextBuilder::default();
-            text.sql(b"SELECT ");
-            for c in &read.columns {
-                let column = &read.table.columns[c.index];
-                let sql = match (column.enc_name(), in_the_clear(column)) {
-                    (Some(sealed), _) => quoted(sealed),
-                    (None, Some((_, sql))) => sql,
-                    (None, None) => return refuse(&errors::INTERNAL, "a column that was read"),
-                };
-                text.sql(sql.as_bytes());
-                text.sql(b", ");
-            }
-            text.sql(read.key.join(", ").as_bytes());
-            text.sql(format!(" FROM {}", read.source).as_bytes());
-            read.text = text.finish();
-            read.fetch.truncate(read.columns.len());
-            let plain = crate::plan::ResultItem::plain;
-            read.fetch.extend(read.key.iter().map(|_| plain()));
+            lock_by_key(read, key)?;
         }
     }
     Ok(Scratch {
@@ -457,8 +471,34 @@ fn change(
     })
 }
 
+/// Makes of a read one of a table that is written to.
+pub(super) fn lock_by_key(read: &mut ScratchRead, key: Vec<String>) -> Planned<()> {
+    read.lock = FOR_UPDATE;
+    read.key = key;
+    // the key comes behind the columns
+    let mut text = TextBuilder::default();
+    text.sql(b"SELECT ");
+    for c in &read.columns {
+        let column = &read.table.columns[c.index];
+        let sql = match (column.enc_name(), in_the_clear(column)) {
+            (Some(sealed), _) => quoted(sealed),
+            (None, Some((_, sql))) => sql,
+            (None, None) => return refuse(&errors::INTERNAL, "a column that was read"),
+        };
+        text.sql(sql.as_bytes());
+        text.sql(b", ");
+    }
+    text.sql(read.key.join(", ").as_bytes());
+    text.sql(format!(" FROM {}", read.source).as_bytes());
+    read.text = text.finish();
+    read.fetch.truncate(read.columns.len());
+    let plain = crate::plan::ResultItem::plain;
+    read.fetch.extend(read.key.iter().map(|_| plain()));
+    Ok(())
+}
+
 /// Which table of the statement's list, and which of its columns, an assignment means.
-fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(usize, usize)> {
+pub(super) fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(usize, usize)> {
     let AssignmentTarget::ColumnName(name) = &assignment.target else {
         return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
     };

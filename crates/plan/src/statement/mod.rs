@@ -6,12 +6,12 @@
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads; `rows.rs` plans what
-//! reads and writes rows, `show.rs`, `columns_view.rs` and `dynamic.rs` the others.
+//! reads and writes rows, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
-mod dynamic;
 mod grants;
+mod into;
 mod near;
 mod rows;
 mod settings;
@@ -30,13 +30,12 @@ use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
-use self::dynamic::dynamic;
 use self::near::{candidates, string_as_name};
 use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{
-    defines, first_words, is_describe, is_idle_comment, manages_accounts, mentions, only_names,
-    relayed_by_table_name, word_is,
+    by_name_in_comment, defines, first_words, is_by_name, is_describe, is_idle_comment,
+    manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
 
 /// Introduces, in the place of a table's name, the default collation of the table whose name
@@ -148,8 +147,14 @@ fn decide<'a>(
     let words = first_words(sql, &tokens, 4);
     let starts = |w: &str| word_is(&words, 0, w);
 
-    if (starts("prepare") || starts("execute")) && near.is_empty() {
-        return dynamic(request, &tokens).map(|action| (action, None));
+    if by_name_in_comment(sql, &tokens, request.settings.lex) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    if is_by_name(&words) {
+        return match crate::by_name::read(sql, request.settings.lex, &tokens) {
+            Some(statement) => Ok((Action::ByName(statement), None)),
+            None => refuse(&errors::DYNAMIC, "a statement text in this form"),
+        };
     }
     if starts("set") && mentions(sql, &tokens, "session_track_") {
         return refuse(&errors::TRACKING, "SET");

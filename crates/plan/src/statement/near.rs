@@ -1,6 +1,6 @@
 //! What a statement may be about: every word of it that may be a table's name.
 
-use super::words::{first_words, keeps_diagnostics, word_is};
+use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Request, identifier};
 use crate::statement::COLLATION;
@@ -102,6 +102,10 @@ pub(super) fn candidates(
     }
     // transactions are named by strings; while one is prepared, servers answer no question about tables
     if word_is(&words, 0, "xa") {
+        return Ok(found);
+    }
+    // names of statements; what is in their texts is planned for itself
+    if is_by_name(&words) {
         return Ok(found);
     }
     collect(

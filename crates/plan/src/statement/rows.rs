@@ -11,6 +11,7 @@ use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
 
 use super::Decided;
+use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
@@ -33,17 +34,25 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
     blank_index_hints(planner);
+    let stays = blank_into(planner);
     let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return refuse(&errors::VIEW, "writing beside one");
     }
     match statement {
         Statement::Query(query) => {
-            let given = planner.query(&query, None, Mode::Top)?;
+            let given = match planner.query(&query, None, Mode::Top) {
+                Err(refusal) if stays => return Err(not_on_the_server(refusal)),
+                given => given?,
+            };
             match given.finish {
+                Some(_) if stays => refuse(&errors::SERVER_HELD, "what the proxy has to finish"),
                 Some(finish) => Ok(Action::Finish(Box::new(finish))),
                 None => {
                     let text = planner.assemble()?;
+                    if stays {
+                        return kept_by_the_server(planner, &given.items, text);
+                    }
                     Ok(Action::Server {
                         text,
                         result: Some(given.items),
@@ -59,7 +68,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
 }
 
 /// Plans a statement for the scratch engine. `None`: it is none that could run there.
-pub(super) fn on_scratch<'a>(planner: &mut Planner<'a>) -> Planned<Option<Action>> {
+pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let (request, tokens, near) = (
         planner.request,
         planner.tokens.clone(),

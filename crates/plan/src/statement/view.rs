@@ -5,7 +5,8 @@
 //! tables, and what tiers 1 to 3 do with a table they do with the view. No value stands in its text: a constant that a
 //! protected column is compared with would be a token there, which nothing could bring up to date when keys change.
 //!
-//! What a view can be is what the server does alone, without groups; it is read only.
+//! What a view can be is what the server does alone, and with protected columns in its result, without groups; it is read only. A view that shows plain
+//! columns and counts only is the server's own.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::rows::parse;
 use crate::ddl::{Ddl, DdlPiece};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
-use crate::plan::{Action, ColumnUse, OpenFrom, Piece};
+use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece};
 use crate::planner::{Known, Planned, Planner, Request, quoted, refuse};
 use crate::query::Mode;
 
@@ -44,10 +45,7 @@ pub(super) fn create_view<'a>(
     let (Some(view), Some(at)) = (word("view"), word("as")) else {
         return refuse(&errors::NOT_UNDERSTOOD, "a view");
     };
-    if tokens[view..at].iter().any(|t| t.is(b'(')) {
-        let about = "a view with a list of column names; name them in its SELECT";
-        return refuse(&errors::VIEW, about);
-    }
+    let names_columns = tokens[view..at].iter().any(|t| t.is(b'('));
     let select = at + 1;
     if !tokens.get(select).is_some_and(|t| t.is_word(sql, "select")) {
         return refuse(&errors::VIEW, "a view of another form than AS SELECT");
@@ -60,7 +58,7 @@ pub(super) fn create_view<'a>(
     planner
         .parse_text
         .replace_range(..blank, &" ".repeat(blank));
-    let text = physical(&mut planner)?;
+    let text = physical(&mut planner, names_columns)?;
     let mut out = sql[..blank].to_vec();
     for piece in text {
         match piece {
@@ -86,7 +84,7 @@ pub(super) fn create_view<'a>(
 }
 
 /// The text of the view's query with physical columns and, behind all others, companions.
-fn physical(planner: &mut Planner) -> Planned<Vec<Piece>> {
+fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
     let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_string());
     let Statement::Query(query) = parse(&planner.parse_text)? else {
         return refuse(&errors::NOT_UNDERSTOOD, "a view");
@@ -98,12 +96,24 @@ fn physical(planner: &mut Planner) -> Planned<Vec<Piece>> {
         GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
         GroupByExpr::All(_) => true,
     };
-    if select.distinct.is_some() || grouped || select.having.is_some() {
-        return Err(refused("DISTINCT, GROUP BY or HAVING"));
-    }
+    let grouped = select.distinct.is_some() || grouped || select.having.is_some();
     let given = planner.query(&query, None, Mode::Top)?;
     if given.finish.is_some() || !planner.computed.is_empty() {
         return Err(refused("what the server cannot do alone"));
+    }
+    let is_shown = given
+        .items
+        .iter()
+        .any(|item| item.open.is_some() || matches!(item.described, Described::Aggregate { .. }));
+    if grouped && is_shown {
+        return Err(refused(
+            "DISTINCT, GROUP BY or HAVING with a protected column in the result",
+        ));
+    }
+    if names_columns && is_shown {
+        let about =
+            "a list of column names with a protected column in the result; name them in the SELECT";
+        return Err(refused(about));
     }
     let mut columns: Vec<ColumnUse> = Vec::new();
     for item in &given.items {
@@ -142,7 +152,9 @@ fn physical(planner: &mut Planner) -> Planned<Vec<Piece>> {
         return Err(refused("two columns of one name"));
     }
     let Some(first) = columns.first() else {
-        check_defaults(&planner.near, &columns)?;
+        if !grouped {
+            check_defaults(&planner.near, &columns)?;
+        }
         return planner.assemble();
     };
     if columns

@@ -1,6 +1,6 @@
 //! Statements told apart by their first words.
 
-use crate::lex::{Token, TokenKind};
+use crate::lex::{LexMode, Token, TokenKind};
 
 pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
     tokens
@@ -32,11 +32,43 @@ pub(super) fn keeps_diagnostics(words: &[&str]) -> bool {
     KINDS.iter().any(|w| word_is(words, 1, w))
 }
 
+/// Statements that are prepared by their names, in SQL.
+pub(super) fn is_by_name(words: &[&str]) -> bool {
+    let is = |at, w| word_is(words, at, w);
+    is(0, "prepare")
+        || is(0, "execute")
+        || (is(1, "prepare") && (is(0, "deallocate") || is(0, "drop")))
+}
+
+/// Whether one of them begins in a comment that servers execute: its text is a string, which nobody would read.
+pub(super) fn by_name_in_comment(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let first = tokens.first().filter(|t| t.kind == TokenKind::Executable);
+    first.is_some_and(|t| {
+        let (body, version) = super::near::executable(t.text(sql));
+        let inner = &body[version..];
+        // a text that does not end as it began is not read either
+        crate::lex::tokens(inner, mode).map_or(true, |all| {
+            let words = first_words(inner, &all, 1);
+            ["prepare", "execute", "deallocate"]
+                .iter()
+                .any(|w| word_is(&words, 0, w))
+        })
+    })
+}
+
 /// Whether the statement may change what a name means.
 pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> bool {
     let words = first_words(sql, tokens, 1);
     [
-        "create", "alter", "drop", "rename", "truncate", "call", "execute",
+        "create",
+        "alter",
+        "drop",
+        "rename",
+        "truncate",
+        "call",
+        "execute",
+        "prepare",
+        "deallocate",
     ]
     .iter()
     .any(|w| word_is(&words, 0, w))

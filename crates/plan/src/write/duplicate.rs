@@ -12,7 +12,7 @@ use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 
 impl Planner<'_> {
-    pub(super) fn on_duplicate(
+    pub(crate) fn on_duplicate(
         &mut self,
         list: &[Assignment],
         scope: &Scope,

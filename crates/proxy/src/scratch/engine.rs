@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use onionskin_plan::errors;
 use onionskin_value::Family;
@@ -10,7 +11,7 @@ use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, Command, ErrPacket, HandshakeResponse41, InitialHandshake,
 };
 use onionskin_wire::{
-    Capabilities, Connection, MariaDbCapabilities, Transport, WireError, WireResult,
+    Capabilities, Connection, MariaDbCapabilities, Step, Transport, WireError, WireResult,
 };
 
 use super::settings::Settings;
@@ -64,6 +65,10 @@ pub(crate) struct Engine {
     pub system_time_zone: String,
     /// What a statement may take where the client's session does not say.
     pub seconds: u64,
+    config: ScratchConfig,
+    family: Family,
+    /// The session's number at the engine.
+    id: u32,
     /// The present statement's time is bounded by that.
     bounded: bool,
     /// See [`loading`].
@@ -108,7 +113,7 @@ impl Engine {
         let stream = UnixStream::connect(&config.socket)
             .map_err(|e| gone(format!("{} ({e})", config.socket.display())))?;
         let connection = Connection::new(Transport::Unix(stream));
-        let (connection, capabilities) = login(connection, &config.user, family, capabilities)?;
+        let (connection, capabilities, id) = login(connection, &config.user, family, capabilities)?;
         let mut engine = Engine {
             server: Server::new(connection, capabilities),
             pending: 0,
@@ -118,6 +123,9 @@ impl Engine {
             variables: Vec::new(),
             system_time_zone: String::new(),
             seconds: config.seconds,
+            config: config.clone(),
+            family,
+            id,
             bounded: false,
             loading: loading(family),
         };
@@ -174,6 +182,50 @@ impl Engine {
             Failure::Server { code, .. } if FULL.contains(&code) => full(),
             other => other,
         }
+    }
+
+    /// Waits for the answer to a statement that changes rows. MySQL bounds the time of queries only: there the bound is on the wait, and
+    /// behind it the session at the engine is ended.
+    pub(super) fn wait(&mut self) -> Outcome<Step> {
+        if self.family == Family::MariaDb || self.seconds == 0 {
+            return self.server.step().map_err(ours);
+        }
+        let limit = |limit| {
+            let transport = self.server.connection.transport();
+            transport
+                .set_read_timeout(limit)
+                .map_err(|e| gone(e.to_string()))
+        };
+        limit(Some(Duration::from_secs(self.seconds)))?;
+        let step = self.server.step();
+        let transport = self.server.connection.transport();
+        let reset = transport.set_read_timeout(None);
+        match step {
+            Err(Failure::Backend(error)) if error.is_timeout() => {
+                // whether or not that succeeds, the session is not used again
+                let _ = self.end();
+                Err(Failure::refused(
+                    &errors::SCRATCH_BOUND,
+                    "`scratch_seconds`",
+                ))
+            }
+            step => reset
+                .map_err(|e| gone(e.to_string()))
+                .and_then(|()| step.map_err(ours)),
+        }
+    }
+
+    /// Ends the session's statement from another session.
+    fn end(&self) -> Outcome<()> {
+        let stream = UnixStream::connect(&self.config.socket).map_err(|e| gone(e.to_string()))?;
+        let connection = Connection::new(Transport::Unix(stream));
+        let capabilities = self.server.capabilities;
+        let (connection, capabilities, _) =
+            login(connection, &self.config.user, self.family, capabilities)?;
+        let mut server = Server::new(connection, capabilities);
+        server.put_query(format!("KILL {}", self.id).as_bytes())?;
+        server.flush()?;
+        server.read_ok().map(|_| ())
     }
 
     /// Sends a statement without rows; its answer is read later.
@@ -262,13 +314,13 @@ impl Engine {
     }
 }
 
-/// Logs in with an account that has no password.
+/// Logs in with an account that has no password. Returns the session's number as well.
 fn login(
     mut connection: Connection,
     user: &str,
     family: Family,
     session: Capabilities,
-) -> Outcome<(Connection, Capabilities)> {
+) -> Outcome<(Connection, Capabilities, u32)> {
     let broken = |e: WireError| gone(e.to_string());
     let greeting = connection.read_payload().map_err(broken)?.to_vec();
     if !InitialHandshake::is_handshake(&greeting) {
@@ -302,7 +354,7 @@ fn login(
     loop {
         let packet = connection.read_payload().map_err(broken)?.to_vec();
         match packet.first() {
-            Some(0x00) => return Ok((connection, capabilities)),
+            Some(0x00) => return Ok((connection, capabilities, greeting.connection_id)),
             Some(&AuthSwitchRequest::HEADER) => {
                 send(&mut connection, &[]).map_err(broken)?;
             }

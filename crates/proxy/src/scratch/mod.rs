@@ -31,6 +31,8 @@ use onionskin_plan::{
 use onionskin_wire::Step;
 use onionskin_wire::messages::{Command, Param};
 
+pub(crate) use self::settings::one_row;
+
 use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;
@@ -345,7 +347,7 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 unread -= 1;
-                let keys = self.read_table(engine, prepared, read, &mut brought)?;
+                let keys = self.read_table(engine, prepared, read, 0, &mut brought)?;
                 if let Some(change) = &mut change {
                     change.keys.push(keys);
                 }
@@ -411,12 +413,14 @@ impl Session {
         Ok(sql)
     }
 
-    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written.
+    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written; they are numbered from
+    /// `first` on.
     fn read_table(
         &mut self,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
+        first: usize,
         brought: &mut Brought,
     ) -> Outcome<Vec<Vec<u8>>> {
         let shared = Arc::clone(&self.shared);
@@ -465,7 +469,7 @@ impl Session {
                         key_literal(cell, *kind, charset, &mut condition)
                     })?;
                     if !read.key.is_empty() {
-                        loader.number(keys.len());
+                        loader.number(first + keys.len());
                         size += condition.len() + 32;
                         keys.push(condition);
                         if size > KEYS {

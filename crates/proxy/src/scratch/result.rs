@@ -68,7 +68,7 @@ impl Engine {
             }
         };
         self.server.begin(command).map_err(ours)?;
-        let done = match self.server.step().map_err(ours)? {
+        let done = match self.wait()? {
             Step::Ok { .. } => {
                 let ok = OkPacket::decode(self.server.payload(), self.server.capabilities);
                 let ok = ok.map_err(|e| ours(Failure::Backend(e)))?;

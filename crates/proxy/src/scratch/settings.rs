@@ -172,7 +172,7 @@ fn is_strict(sql_mode: &[u8]) -> bool {
 }
 
 /// A result of one row: its definitions and its cells.
-pub(super) fn one_row(server: &mut Server) -> Outcome<(Vec<Vec<u8>>, Cells)> {
+pub(crate) fn one_row(server: &mut Server) -> Outcome<(Vec<Vec<u8>>, Cells)> {
     let mut definitions = Vec::new();
     let mut cells = Vec::new();
     server.begin(Command::Query)?;

@@ -70,11 +70,7 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
             text.push_str(&default);
         }
         if column.on_update {
-            let fsp = column.sql_type.map_or(0, |t| match t.kind {
-                Kind::DateTime { fsp } | Kind::Timestamp { fsp } => fsp,
-                _ => 0,
-            });
-            text.push_str(&format!(" ON UPDATE CURRENT_TIMESTAMP({fsp})"));
+            text.push_str(&format!(" ON UPDATE CURRENT_TIMESTAMP({})", fsp(column)));
         }
         if column.invisible {
             text.push_str(" INVISIBLE");
@@ -106,6 +102,88 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         full_name(read),
         parts.join(", ")
     )
+}
+
+/// A unique key of a table: its name, and its columns as their places among the table's.
+pub(super) struct UniqueKey {
+    pub name: String,
+    pub columns: Vec<usize>,
+}
+
+/// The temporary table of rows that new ones meet: with the unique keys of the table, in their order, by which a server tells which
+/// of several rows is met. No number is generated in it: a row that asks for one has 0.
+pub(super) fn definition_of_met(
+    read: &ScratchRead,
+    keys: &[UniqueKey],
+    unknown: &[usize],
+    family: Family,
+) -> Outcome<String> {
+    let mut parts = Vec::new();
+    for c in &read.columns {
+        let column = &read.table.columns[c.index];
+        let mut text = format!("{} {}", quoted(&column.name), column_type(column, family));
+        let null = column.nullable || unknown.contains(&c.index);
+        text.push_str(if null { " NULL" } else { " NOT NULL" });
+        let known = !unknown.contains(&c.index);
+        let default = default(column, family, true).filter(|_| known);
+        if column.auto_increment {
+            text.push_str(" DEFAULT 0");
+        } else if let Some(default) = default {
+            text.push_str(" DEFAULT ");
+            text.push_str(&default);
+        }
+        if column.on_update {
+            text.push_str(&format!(" ON UPDATE CURRENT_TIMESTAMP({})", fsp(column)));
+        }
+        parts.push(text);
+    }
+    let mut longest = 0;
+    for key in keys {
+        let mut bytes = 0;
+        let mut names = Vec::new();
+        for &index in &key.columns {
+            let column = &read.table.columns[index];
+            let unfit = || {
+                let about = format!("{}.{} as a part of a key", read.table.name, column.name);
+                Failure::refused(&errors::SCRATCH_TYPE, about)
+            };
+            if !read.columns.iter().any(|c| c.index == index) {
+                return Err(unfit());
+            }
+            if !fits_key(&[column], KEY) && family == Family::MySql {
+                return Err(unfit());
+            }
+            bytes += column.sql_type.map_or(KEY, |ty| ty.payload_max() + 3);
+            names.push(quoted(&column.name));
+        }
+        longest = longest.max(bytes);
+        let names = names.join(", ");
+        parts.push(match key.name.as_str() {
+            "PRIMARY" => format!("PRIMARY KEY ({names})"),
+            name => format!("UNIQUE KEY {} ({names})", quoted(name)),
+        });
+    }
+    parts.push(format!("{ROW} INT UNSIGNED NULL"));
+    parts.push(format!(
+        "{CHANGED} TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6)"
+    ));
+    let engine = match family {
+        Family::MariaDb if longest <= SHORT_KEY => "ENGINE=MyISAM",
+        _ => "ENGINE=InnoDB",
+    };
+    Ok(format!(
+        "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT CHARSET=utf8mb4",
+        full_name(read),
+        parts.join(", ")
+    ))
+}
+
+/// Digits of a column's fraction of a second.
+fn fsp(column: &Column) -> u8 {
+    column.sql_type.map_or(0, |t| match t.kind {
+        Kind::DateTime { fsp } | Kind::Timestamp { fsp } => fsp,
+        _ => 0,
+    })
 }
 
 /// Whether plain columns are read: whether they are those of the snapshot is asked behind the read. A temporary table of the

@@ -38,7 +38,7 @@ use crate::scratch::Engine;
 use crate::state::State;
 use crate::upsert::UniqueKeys;
 
-pub(crate) use query::does_not_open;
+pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
 pub(crate) use texts::logical_text;
 pub(crate) use values::{is_ignore, is_lenient, runs_once};
@@ -357,7 +357,7 @@ impl Planned {
     }
 
     /// Everything but an insert of one row takes NULL for a NOT NULL column leniently.
-    fn is_lenient(&self) -> bool {
+    pub fn is_lenient(&self) -> bool {
         is_lenient(&self.template.key, self.template.rows.map(|r| r.count))
     }
 

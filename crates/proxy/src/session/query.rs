@@ -189,6 +189,9 @@ impl Session {
     /// Plans and runs one statement; `whole` says that it is the client's packet.
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         let mut prepared = self.plan(sql)?;
+        if let Action::ByName(statement) = &prepared.plan.action {
+            return self.by_name(statement, sql, whole);
+        }
         if let Action::Refuse(refusal) = &prepared.plan.action
             && refusal.entry == &errors::EXECUTABLE_COMMENT
             && let Some(inner) = unwrapped(sql)
@@ -281,6 +284,7 @@ impl Session {
                 }
             }
             Action::Refuse(refusal) => Err(refusal.clone().into()),
+            Action::ByName(statement) => self.by_name(statement, &planned.sql, whole),
             Action::Server { text, result } => {
                 if let Some(upsert) = &prepared.plan.upsert {
                     let rows = planned.template.rows.map_or(1, |r| r.count);
@@ -322,13 +326,13 @@ impl Session {
                 self.copy_table(copied, prepared)?;
                 self.after_relay(prepared)
             }
-            Action::Show { what, text, table } => self.show(planned, what, text, table),
+            Action::Show { what, text, table } => self.show(planned, what, text, table, false),
         }
     }
 }
 
 /// Whether a statement begins or ends `LOCK TABLES`.
-pub(super) fn locks_tables(key: &[u8]) -> Option<bool> {
+pub(crate) fn locks_tables(key: &[u8]) -> Option<bool> {
     let begins = |word: &[u8]| {
         key.get(..word.len())
             .is_some_and(|k| k.eq_ignore_ascii_case(word))

@@ -39,7 +39,7 @@ impl Session {
         self.after_relay(prepared)
     }
 
-    pub(super) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
+    pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
         if prepared.plan.defines {
             self.unique_keys = UniqueKeys::default();
             self.shared.accounts.forget(&prepared.plan.names);

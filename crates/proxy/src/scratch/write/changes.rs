@@ -9,7 +9,7 @@ use onionskin_wire::rows::TextRow;
 
 use super::super::engine::{Engine, ours};
 use super::super::tables::{CHANGED, ROW, full_name, quoted};
-use super::values::payload;
+use super::values::{payload, put_plain};
 use super::{Change, put_name_of};
 use crate::bind::{Binder, Filled, Values, put_hex};
 use crate::catalog::Prepared;
@@ -198,8 +198,7 @@ impl Session {
                 match cell {
                     None => sql.extend_from_slice(b"NULL"),
                     Some(cell) => {
-                        let carried = column.carried;
-                        super::super::tables::put_carried(carried, &used, cell, &mut sql)?;
+                        put_plain(&used, column.carried, cell, &self.state, &mut sql)?;
                     }
                 }
                 continue;
@@ -305,7 +304,7 @@ impl Session {
     }
 }
 
-fn put_filled(
+pub(super) fn put_filled(
     binder: &mut Binder,
     column: usize,
     purpose: Purpose,
@@ -324,7 +323,7 @@ fn put_filled(
     Ok(())
 }
 
-fn row_number(cell: Option<&[u8]>) -> Option<usize> {
+pub(super) fn row_number(cell: Option<&[u8]>) -> Option<usize> {
     std::str::from_utf8(cell?).ok()?.parse().ok()
 }
 

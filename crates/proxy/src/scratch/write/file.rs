@@ -148,8 +148,13 @@ impl Session {
         Ok((name, text))
     }
 
-    /// Runs the statement there, and brings the client's file to it.
+    /// Runs the statement there, and brings the client's file to it. The client's packets are read to the end of the file, whatever
+    /// becomes of the engine: the next would be taken for a command.
     fn hand_on(&mut self, engine: &mut Engine, text: &[u8], file: &[u8]) -> Outcome<Done> {
+        let (rows, memory) = {
+            let config = self.bounds()?;
+            (config.rows, config.memory)
+        };
         engine.server.put_query(text).map_err(ours)?;
         engine.settle()?;
         engine.server.begin(Command::Query).map_err(ours)?;
@@ -159,23 +164,34 @@ impl Session {
             request.extend_from_slice(file);
             self.write(&request)?;
             self.flush()?;
+            let (mut handed, mut bytes) = (Ok(()), 0);
             loop {
                 let payload = self.client.read_payload().map_err(Failure::Client)?;
                 let end = payload.is_empty();
-                let to = &mut engine.server.connection;
-                to.write_payload(payload)
-                    .map_err(|e| ours(Failure::Backend(e)))?;
+                bytes += payload.len() as u64;
+                if handed.is_ok() && bytes > memory {
+                    handed = Err(Failure::refused(&errors::SCRATCH_BOUND, "the file"));
+                }
+                if handed.is_ok() {
+                    let to = &mut engine.server.connection;
+                    let written = to.write_payload(payload);
+                    handed = written.map_err(|e| ours(Failure::Backend(e)));
+                }
                 if end {
                     break;
                 }
             }
+            handed?;
             engine.server.flush().map_err(ours)?;
-            step = engine.server.step().map_err(ours)?;
+            step = engine.wait()?;
         }
         match step {
             Step::Ok { .. } => {
                 let ok = OkPacket::decode(engine.server.payload(), engine.server.capabilities);
                 let ok = ok.map_err(|e| ours(Failure::Backend(e)))?;
+                if ok.affected_rows > rows {
+                    return Err(Failure::refused(&errors::SCRATCH_BOUND, "the file"));
+                }
                 Ok(Done {
                     warnings: ok.warnings,
                     ..Done::default()

@@ -9,11 +9,13 @@
 //! | `changes` | rows that an `UPDATE` has changed, or a `DELETE` has taken away |
 //! | `file` | the file of `LOAD DATA LOCAL`, on its way through the engine |
 //! | `rows` | rows of `INSERT … SELECT`, which become an `INSERT … VALUES` |
+//! | `upsert` | rows that are there already and get values computed from both |
 //! | `values` | cells of temporary tables, as payloads and as literals |
 
 mod changes;
 mod file;
 mod rows;
+mod upsert;
 mod values;
 
 use onionskin_plan::{Effect, ScratchWrite, errors};
@@ -29,6 +31,11 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::row_update::changed_rows;
 use crate::session::Session;
+
+/// A deadlock.
+const DEADLOCK: u16 = 1213;
+/// How often a statement that is a transaction of its own is run again after one.
+const RETRIES: usize = 10;
 
 /// What begins before the rows of a statement are read, and ends when all is written.
 pub(super) struct Change {
@@ -89,14 +96,26 @@ impl Session {
             let about = "a change by the scratch engine under LOCK TABLES";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
-        let mut change = Change::new(self);
-        let finished = self.with_engine(&write.scratch, |session, engine| {
-            let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
-            match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
-                Ok(finished) => Ok(finished),
-                Err(failure) => Err(session.take_back(failure, &change)?),
+        let mut tries = 0;
+        let finished = loop {
+            let mut change = Change::new(self);
+            let done = self.with_engine(&write.scratch, |session, engine| {
+                let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
+                match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
+                    Ok(finished) => Ok(finished),
+                    Err(failure) => Err(session.take_back(failure, &change)?),
+                }
+            });
+            match done {
+                // rows that are looked for and then written meet in ways in which one statement of the server's does not
+                Err(Failure::Server { code: DEADLOCK, .. })
+                    if write.upserts() && change.frame == Frame::Transaction && tries < RETRIES =>
+                {
+                    tries += 1;
+                }
+                done => break done?,
             }
-        })?;
+        };
         self.diagnostics = finished.diagnostics;
         // the server's are those of the reads
         self.diagnostics.hides_servers = true;

@@ -19,7 +19,7 @@ use super::super::tables::{column_type, default, quoted};
 use super::super::{Bound, renamed_part};
 use super::values::put_literal;
 use super::{Change, Finished, names_of, run_there};
-use crate::bind::Values;
+use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
@@ -35,16 +35,16 @@ const ROWS: usize = 500;
 
 /// What the statements that insert the rows have done so far.
 #[derive(Default)]
-struct Inserted {
-    records: u64,
-    affected: u64,
-    duplicates: u64,
+pub(super) struct Inserted {
+    pub records: u64,
+    pub affected: u64,
+    pub duplicates: u64,
     /// The first number that AUTO_INCREMENT gave, and how many statements had one.
-    first_id: u64,
-    of_ids: usize,
-    last_id: u64,
+    pub first_id: u64,
+    pub of_ids: usize,
+    pub last_id: u64,
     /// The statement is a prepared one: MySQL has warned of its words when it was prepared.
-    prepared: bool,
+    pub prepared: bool,
 }
 
 impl Session {
@@ -59,6 +59,9 @@ impl Session {
         bound: Option<Bound>,
         change: &mut Change,
     ) -> Outcome<Finished> {
+        if let Some(met) = &new.met {
+            return self.upsert(engine, prepared, write, (new, met), values, bound, change);
+        }
         let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
         let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
         let sql = values.sql;
@@ -106,7 +109,11 @@ impl Session {
     }
 
     /// A part of the statement's text, parameters as literals.
-    fn with_literals(&self, values: Values, part: std::ops::Range<usize>) -> Outcome<Vec<u8>> {
+    pub(super) fn with_literals(
+        &self,
+        values: Values,
+        part: std::ops::Range<usize>,
+    ) -> Outcome<Vec<u8>> {
         let mut out = Vec::new();
         let mut at = part.start;
         for (index, literal) in values.literals.iter().enumerate() {
@@ -257,7 +264,7 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql)?;
+        let (done, prepared) = self.run_quietly(sql, b"")?;
         let ours = std::mem::take(&mut self.diagnostics.warnings);
         if done.warnings > 0 {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
@@ -304,8 +311,12 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's.
-    fn run_quietly(&mut self, sql: &[u8]) -> Outcome<(Done, Arc<Prepared>)> {
+    /// Plans and runs a statement without rows that is a part of the client's. The server gets `behind` after it, as it is.
+    pub(super) fn run_quietly(
+        &mut self,
+        sql: &[u8],
+        behind: &[u8],
+    ) -> Outcome<(Done, Arc<Prepared>)> {
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
         let outer = std::mem::take(&mut self.template);
@@ -322,7 +333,17 @@ impl Session {
         };
         let prepared = &planned.prepared;
         match &prepared.plan.action {
-            Action::Relay => self.server.put_query(sql)?,
+            Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
+            Action::Server { text, result: None } if !behind.is_empty() => {
+                let mut bound = Vec::new();
+                let values = planned.values();
+                let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+                binder.lenient_nulls = planned.is_lenient();
+                binder.text(text, 1, &mut bound)?;
+                self.diagnostics.warnings = binder.warnings;
+                bound.extend_from_slice(behind);
+                self.server.put_query(&bound)?;
+            }
             Action::Server { text, result: None } => {
                 if let Some(upsert) = &prepared.plan.upsert {
                     let rows = planned.template.rows.map_or(1, |r| r.count);
@@ -344,7 +365,7 @@ impl Session {
 }
 
 /// MySQL warns of VALUES() in ON DUPLICATE KEY UPDATE, as of what will go.
-fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
+pub(super) fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
     row.get(1).and_then(Option::as_deref) == Some(b"1287")
 }
 
@@ -390,7 +411,10 @@ fn definition(new: &NewRows, family: Family) -> String {
             false => "NOT NULL",
         };
         // lines of a file may have too few fields
-        let default = new.load.and_then(|_| default(column, family, true));
+        let has_defaults = new.load.is_some() || new.met.is_some();
+        let default = has_defaults
+            .then(|| default(column, family, true))
+            .flatten();
         let default = default.map_or(String::new(), |d| format!(" DEFAULT {d}"));
         parts.push(format!(
             "{} {} {null}{default}",

@@ -97,7 +97,7 @@ pub(super) fn put_literal(
     out: &mut Vec<u8>,
 ) -> Outcome<()> {
     if used.column().protection.is_none() {
-        return put_carried(carried, used, cell, out);
+        return put_plain(used, carried, cell, state, out);
     }
     let ty = type_of(used)?;
     match ty.kind {
@@ -111,6 +111,30 @@ pub(super) fn put_literal(
         Kind::Timestamp { .. } => put_moment(used, carried, cell, state, out),
         _ => put_carried(carried, used, cell, out),
     }
+}
+
+/// Appends a plain column's value for the server. A TIMESTAMP passes through the session's time zone.
+pub(super) fn put_plain(
+    used: &ColumnUse,
+    carried: Carried,
+    cell: &[u8],
+    state: &State,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    if carried == Carried::Epoch {
+        let whole = cell.split(|b| *b == b'.').next().unwrap_or_default();
+        let seconds = std::str::from_utf8(whole).ok().and_then(|t| t.parse().ok());
+        // 0 stands for the zero date
+        if seconds != Some(0) && !seconds.is_some_and(|s: i64| state.time_zone.is_plain_at(s)) {
+            return Err(repeated(used));
+        }
+    }
+    put_carried(carried, used, cell, out)
+}
+
+fn repeated(used: &ColumnUse) -> Failure {
+    let about = format!("{}, a time that the clock repeats", used.path());
+    Failure::refused(&errors::TIME_ZONE, about)
 }
 
 /// A TIMESTAMP, which came in UTC, in the session's time zone. In the hour that a clock repeats, no literal says which is meant.
@@ -133,8 +157,7 @@ fn put_moment(
         .map_err(|_| Failure::refused(&errors::TIME_ZONE, used.path()))?;
     let again = stored(used, carried, &text, state.family, &state.time_zone);
     if again.ok().as_ref() != Some(&moment) {
-        let about = format!("{}, a time that the clock repeats", used.path());
-        return Err(Failure::refused(&errors::TIME_ZONE, about));
+        return Err(repeated(used));
     }
     put_carried(carried, used, &text, out)
 }

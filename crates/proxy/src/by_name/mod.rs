@@ -1,0 +1,629 @@
+//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`, `DEALLOCATE PREPARE s`, and
+//! MariaDB's `EXECUTE IMMEDIATE`.
+//!
+//! A text that touches nothing protected is prepared at the server, as it is; the proxy remembers it all the same, because a
+//! migration, or another session, can put a protected table in the place of one of its tables. Any other text stays in the
+//! proxy: the server sees its physical form once, to tell what is wrong with it, and at every execution the statement that it is, with the
+//! variables' values in the places of the `?`. So an execution goes the way of any statement, through all tiers.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the statements, and what the session has prepared |
+//! | `values` | the values of user variables, as literals |
+//!
+//! What a text means is what it meant when it was prepared: the database of that time counts, and where the session reads texts otherwise by
+//! now (`sql_mode`, character sets) the statement has to be prepared again. Routines of the server's that prepare statements are its own
+//! affair: they know physical names only.
+
+mod values;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onionskin_plan::by_name::{is_by_name, parameters};
+use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
+use onionskin_plan::{Refusal, errors};
+use onionskin_value::{Charset, Family};
+use onionskin_wire::WireError;
+use onionskin_wire::messages::Command;
+
+use crate::catalog::Prepared;
+use crate::diagnostics::asks;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Done;
+use crate::prepared::Statement;
+use crate::session::{Session, locks_tables, logical_text, runs_once};
+
+/// Statements that a session may have: the servers' `max_prepared_stmt_count`.
+const MOST: usize = 16_382;
+/// Bytes of their texts, together.
+const TEXTS: usize = 64 << 20;
+
+/// The session's statements, by their names in lower case.
+#[derive(Default)]
+pub(crate) struct Named {
+    entries: HashMap<String, Entry>,
+    bytes: usize,
+}
+
+/// A prepared text.
+#[derive(Clone)]
+struct Entry {
+    text: Arc<[u8]>,
+    setting: Setting,
+    parameters: usize,
+    /// It asks about the statement before it.
+    asks: bool,
+    place: Place,
+}
+
+/// Where a text is prepared.
+#[derive(Clone)]
+enum Place {
+    /// At the server. Nothing protected was near.
+    Server(Arc<Prepared>),
+    /// Here.
+    Proxy,
+    /// Nowhere: its preparation was refused.
+    Nowhere,
+}
+
+/// What the meaning of a text depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    database: Option<String>,
+    reading: (LexMode, Option<Charset>, Option<Charset>),
+}
+
+impl Named {
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
+    fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(&name.to_lowercase())
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Entry> {
+        let removed = self.entries.remove(&name.to_lowercase());
+        self.bytes -= removed.as_ref().map_or(0, |e| e.text.len());
+        removed
+    }
+
+    /// Whether another text of this length may be kept.
+    fn has_room(&self, length: usize) -> Outcome<()> {
+        if self.entries.len() >= MOST {
+            return Err(Failure::Server {
+                code: 1461,
+                state: *b"42000",
+                message: format!("Can't create more than max_prepared_stmt_count statements (current value: {MOST})").into_bytes(),
+            });
+        }
+        if self.bytes + length > TEXTS {
+            return Err(Failure::refused(
+                &errors::MEMORY,
+                "texts of prepared statements",
+            ));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, name: &str, entry: Entry) {
+        self.remove(name);
+        self.bytes += entry.text.len();
+        self.entries.insert(name.to_lowercase(), entry);
+    }
+}
+
+impl Session {
+    /// Does one of these statements; `whole` says that it is the client's packet.
+    pub(crate) fn by_name(&mut self, statement: &ByName, sql: &[u8], whole: bool) -> Outcome<()> {
+        self.statements.wrote = false;
+        self.statements.interfered = false;
+        match statement {
+            ByName::Prepare { name, text } => self.prepare_by_name(name, text, sql, whole),
+            ByName::Execute { name, using } => {
+                self.execute_by_name(name, using.as_deref(), sql, whole)
+            }
+            ByName::Immediate { text, using } => {
+                self.execute_immediate(text, using.as_deref(), sql, whole)
+            }
+            ByName::Deallocate { name } => match self.statements.named.remove(name) {
+                Some(entry) if matches!(entry.place, Place::Proxy) => {
+                    self.write_done(&Done::default())
+                }
+                Some(entry) if matches!(entry.place, Place::Nowhere) => {
+                    Err(unknown(name, "DEALLOCATE PREPARE"))
+                }
+                _ => self.relay_by_name(sql, whole, &[]),
+            },
+        }
+    }
+
+    /// Whether a statement executes one that asks about the statement before it.
+    pub(crate) fn asks_by_name(&self, sql: &[u8]) -> bool {
+        let is_execution = sql
+            .trim_ascii_start()
+            .get(..7)
+            .is_some_and(|w| w.eq_ignore_ascii_case(b"execute"));
+        is_execution && !self.statements.named.entries.is_empty() && {
+            let words = sql
+                .split(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80))
+                .filter(|w| !w.is_empty());
+            let name = words.skip(1).take(1).map(String::from_utf8_lossy).next();
+            name.and_then(|name| self.statements.named.get(&name).map(|e| e.asks))
+                .unwrap_or(false)
+        }
+    }
+
+    fn relay_by_name(
+        &mut self,
+        sql: &[u8],
+        whole: bool,
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        if whole {
+            let payload = self.client.last_payload();
+            self.server.put_command(payload)?;
+        } else {
+            self.server.put_query(sql)?;
+        }
+        self.server.flush()?;
+        self.relay_answer(Command::Query, names)
+    }
+
+    fn setting_now(&self) -> Setting {
+        Setting {
+            database: self.state.database.clone(),
+            reading: (
+                self.space.settings.lex,
+                self.state.client_charset,
+                self.state.connection_charset,
+            ),
+        }
+    }
+
+    fn prepare_by_name(
+        &mut self,
+        name: &str,
+        source: &StatementText,
+        sql: &[u8],
+        whole: bool,
+    ) -> Outcome<()> {
+        let before = self.statements.named.remove(name);
+        // until it is known what becomes of it; the servers forget the old statement in any case
+        let mut entry = Entry {
+            text: Arc::from([].as_slice()),
+            setting: self.setting_now(),
+            parameters: 0,
+            asks: false,
+            place: Place::Nowhere,
+        };
+        self.statements.named.has_room(0)?;
+        self.statements.named.put(name, entry.clone());
+        let Some(text) = self.text_of(source)? else {
+            // no text: the server says so
+            self.statements.named.remove(name);
+            return self.relay_by_name(sql, whole, &[]);
+        };
+        let (prepared, template) = self.planned_text(&text)?;
+        entry.parameters = parameters_of(&template);
+        entry.asks = asks(&template.key);
+        entry.text = Arc::from(text.as_slice());
+        self.statements.named.has_room(text.len())?;
+        if matches!(prepared.plan.action, Action::Relay) {
+            self.statements.named.remove(name);
+            self.check_temporary(&text, &prepared)?;
+            self.relay_by_name(sql, whole, &[])?;
+            entry.place = Place::Server(prepared);
+            self.statements.named.put(name, entry);
+            return Ok(());
+        }
+        if !name.is_ascii() {
+            return Err(Failure::refused(&errors::DYNAMIC, "the statement's name"));
+        }
+        if !matches!(before.map(|e| e.place), Some(Place::Proxy)) {
+            self.forget_at_server(name)?;
+        }
+        if entry.parameters > 0 {
+            parameters(&text, self.space.settings.lex)?;
+        }
+        self.checked_text(&text, &template, prepared)?;
+        entry.place = Place::Proxy;
+        self.statements.named.put(name, entry);
+        let info = b"Statement prepared".to_vec();
+        self.diagnostics.hides_servers = true;
+        self.write_done(&Done {
+            info,
+            ..Done::default()
+        })
+    }
+
+    /// The statement's text; `None` where the variable holds nothing that could be one.
+    fn text_of(&mut self, source: &StatementText) -> Outcome<Option<Vec<u8>>> {
+        match source {
+            StatementText::Literal(text) => Ok(Some(text.clone())),
+            StatementText::Variable(name) => self.text_in_variable(name),
+            StatementText::Unclear => Err(Failure::refused(
+                &errors::DYNAMIC,
+                "a statement text that is an expression",
+            )),
+        }
+    }
+
+    /// The plan of a text, and its shape.
+    fn planned_text(&mut self, text: &[u8]) -> Outcome<(Arc<Prepared>, Template)> {
+        let mode = self.space.settings.lex;
+        let mut template = Template::default();
+        if template.read_unfolded(text, mode).is_err() {
+            return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
+        }
+        if template.multiple {
+            return Err(Failure::Server {
+                code: 1064,
+                state: *b"42000",
+                message: b"You have an error in your SQL syntax near ';'".to_vec(),
+            });
+        }
+        if is_by_name(text, mode) {
+            return Err(cannot_be_prepared());
+        }
+        std::mem::swap(&mut self.template, &mut template);
+        let planned = match self.reads_names() {
+            true => self.plan(text),
+            false => Err(Failure::refused(&errors::CHARACTER_SET, "a statement text")),
+        };
+        std::mem::swap(&mut self.template, &mut template);
+        let prepared = planned?;
+        match &prepared.plan.action {
+            Action::Refuse(refusal) => Err(refusal.clone().into()),
+            Action::ScratchWrite(write) if write.loads() => Err(cannot_be_prepared()),
+            _ => Ok((prepared, template)),
+        }
+    }
+
+    /// Has the server look at the physical text, and says what it finds wrong with it.
+    fn checked_text(
+        &mut self,
+        text: &[u8],
+        template: &Template,
+        mut prepared: Arc<Prepared>,
+    ) -> Outcome<()> {
+        for attempt in 0..2 {
+            let pieces = match &prepared.plan.action {
+                Action::Server { text, .. } => text,
+                Action::Finish(finish) => &finish.text,
+                Action::Scratch(scratch) => {
+                    return self.scratch_definitions(scratch, text).map(|_| ());
+                }
+                _ => return Ok(()),
+            };
+            let setting = self.setting();
+            let statement = Statement::new(text.to_vec(), template, &prepared, 0, setting);
+            match self.prepare_at_server(&statement, pieces, false) {
+                Ok((id, ..)) => return self.close_at_server(id),
+                Err(Failure::Server {
+                    code,
+                    state,
+                    message,
+                }) => {
+                    self.server.drain()?;
+                    let names = prepared.plan.names.clone();
+                    let may_be_stale = attempt == 0 && matches!(code, 1054 | 1136 | 1364 | 1146);
+                    if !may_be_stale || !self.look_up(&names)? {
+                        self.statements.interfered = may_be_stale;
+                        let message = logical_text(&message, &prepared);
+                        return Err(Failure::Server {
+                            code,
+                            state,
+                            message,
+                        });
+                    }
+                    prepared = self.planned_text(text)?.0;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has another statement of this name, perhaps.
+    fn forget_at_server(&mut self, name: &str) -> Outcome<()> {
+        let sql = format!("DEALLOCATE PREPARE `{}`", name.replace('`', "``"));
+        self.server.put_query(sql.as_bytes())?;
+        self.server.flush()?;
+        match self.server.read_ok() {
+            Ok(_) => Ok(()),
+            // there is none
+            Err(Failure::Server { code: 1243, .. }) => self.server.drain(),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn execute_by_name(
+        &mut self,
+        name: &str,
+        using: Option<&[Argument]>,
+        sql: &[u8],
+        whole: bool,
+    ) -> Outcome<()> {
+        let Some(entry) = self.statements.named.get(name).cloned() else {
+            return self.relay_by_name(sql, whole, &[]);
+        };
+        let prepared = match &entry.place {
+            Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
+            Place::Nowhere => return Err(unknown(name, "EXECUTE")),
+            Place::Server(prepared) => self.current(&entry, prepared)?,
+        };
+        if let Some(prepared) = prepared {
+            let done = self.execute_at_server(&entry.text, &prepared, sql, whole);
+            if !self.has_become_protected(&done, &prepared)? {
+                if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
+                    entry.place = Place::Server(prepared);
+                }
+                return done;
+            }
+        }
+        // what was prepared at the server stays here from now on
+        self.forget_at_server(name)?;
+        let kept = self.statements.named.entries.get_mut(&name.to_lowercase());
+        if let Some(kept) = kept {
+            kept.place = Place::Proxy;
+        }
+        self.execute_here(&entry, using, "EXECUTE")
+    }
+
+    /// The plan of a text that is prepared at the server, as of now; `None` if something protected is near by now.
+    fn current(
+        &mut self,
+        entry: &Entry,
+        prepared: &Arc<Prepared>,
+    ) -> Outcome<Option<Arc<Prepared>>> {
+        if self.names_temporary(&prepared.plan.names) {
+            return Ok(None);
+        }
+        let generation = self.account.generation();
+        if prepared.generation == generation && !self.account.recheck_due(prepared) {
+            return Ok(Some(Arc::clone(prepared)));
+        }
+        let names = prepared.plan.names.clone();
+        self.look_up(&names)?;
+        if prepared.generation == self.account.generation() {
+            return Ok(Some(Arc::clone(prepared)));
+        }
+        if entry.setting.reading != self.setting_now().reading {
+            return Err(prepare_again());
+        }
+        let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&entry.text));
+        let (prepared, _) = planned?;
+        Ok(matches!(prepared.plan.action, Action::Relay).then_some(prepared))
+    }
+
+    /// Plans as if the session were in another database.
+    fn in_database_of<T>(
+        &mut self,
+        setting: &Setting,
+        work: impl FnOnce(&mut Self) -> Outcome<T>,
+    ) -> Outcome<T> {
+        if self.state.database == setting.database {
+            return work(self);
+        }
+        let tier3 = self.shared.use_scratch();
+        let space = Arc::clone(&self.space);
+        let database = self.state.database.clone();
+        self.state.database.clone_from(&setting.database);
+        let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
+        self.space = self.account.space(key, settings);
+        let done = work(self);
+        self.state.database = database;
+        self.space = space;
+        done
+    }
+
+    fn execute_at_server(
+        &mut self,
+        text: &[u8],
+        prepared: &Arc<Prepared>,
+        sql: &[u8],
+        whole: bool,
+    ) -> Outcome<()> {
+        let names: &[(String, String)] = match runs_once(text) {
+            true => &[],
+            false => &prepared.plan.names,
+        };
+        self.relay_by_name(sql, whole, names)?;
+        let mut template = Template::default();
+        if template
+            .read_unfolded(text, self.space.settings.lex)
+            .is_ok()
+        {
+            self.locked_tables = locks_tables(&template.key).unwrap_or(self.locked_tables);
+        }
+        self.after_relay(prepared)
+    }
+
+    /// After an execution at the server: whether it failed because one of its tables has become a protected one.
+    fn has_become_protected(&mut self, done: &Outcome<()>, prepared: &Prepared) -> Outcome<bool> {
+        let again = self.failed_stale(prepared, done)?;
+        // it has looked at tables meanwhile
+        self.statements.interfered = match done {
+            Err(Failure::Server { code, .. }) => {
+                matches!(code, 1054 | 1072 | 1091 | 1136 | 1146 | 1364 | 3819 | 4025)
+            }
+            done => done.is_err(),
+        };
+        Ok(again)
+    }
+
+    fn execute_immediate(
+        &mut self,
+        source: &StatementText,
+        using: Option<&[Argument]>,
+        sql: &[u8],
+        whole: bool,
+    ) -> Outcome<()> {
+        let Some(text) = self.text_of(source)? else {
+            return self.relay_by_name(sql, whole, &[]);
+        };
+        let (prepared, template) = self.planned_text(&text)?;
+        if matches!(prepared.plan.action, Action::Relay) {
+            self.check_temporary(&text, &prepared)?;
+            let done = self.execute_at_server(&text, &prepared, sql, whole);
+            if !self.has_become_protected(&done, &prepared)? {
+                return done;
+            }
+        } else if self.state.family == Family::MySql {
+            return Err(syntax_error("IMMEDIATE"));
+        }
+        let entry = Entry {
+            text: Arc::from(text.as_slice()),
+            setting: self.setting_now(),
+            parameters: parameters_of(&template),
+            asks: asks(&template.key),
+            place: Place::Proxy,
+        };
+        self.execute_here(&entry, using, "EXECUTE")
+    }
+
+    /// Executes a text that the proxy keeps.
+    fn execute_here(
+        &mut self,
+        entry: &Entry,
+        using: Option<&[Argument]>,
+        verb: &str,
+    ) -> Outcome<()> {
+        let Some(using) = using else {
+            let about = "an expression behind USING; put its value into a variable";
+            return Err(Failure::refused(&errors::DYNAMIC, about));
+        };
+        let literals = using.iter().any(|a| matches!(a, Argument::Literal(_)));
+        if literals && self.state.family == Family::MySql {
+            return Err(syntax_error("USING"));
+        }
+        if using.len() != entry.parameters {
+            return Err(Failure::Server {
+                code: 1210,
+                state: *b"HY000",
+                message: format!("Incorrect arguments to {verb}").into_bytes(),
+            });
+        }
+        if entry.setting.reading != self.setting_now().reading {
+            return Err(prepare_again());
+        }
+        let mut text = entry.text.to_vec();
+        if !using.is_empty() {
+            let places = parameters(&text, self.space.settings.lex)?;
+            text = self.with_values(&text, &places, using)?;
+        }
+        let elsewhere = match (&entry.setting.database, &self.state.database) {
+            // its names are qualified
+            (None, _) => None,
+            (Some(then), now) if Some(then) == now.as_ref() => None,
+            (Some(then), Some(now)) => Some((then.clone(), now.clone())),
+            // nothing leads back to no database
+            (Some(_), None) => return Err(prepare_again()),
+        };
+        match elsewhere {
+            None => self.run_text(&text),
+            Some((then, now)) => {
+                if names_database(&text, self.space.settings.lex) {
+                    return Err(prepare_again());
+                }
+                self.use_database(&then)?;
+                let done = self.run_text(&text);
+                if done.as_ref().is_err_and(Failure::is_fatal) {
+                    return done;
+                }
+                // the client has its answer: without the way back the session cannot go on
+                let lost = |_| Failure::Client(WireError::Closed);
+                self.server.drain().map_err(lost)?;
+                self.keep_diagnostics(done.is_err()).map_err(lost)?;
+                self.use_database(&now).map_err(lost)?;
+                done
+            }
+        }
+    }
+
+    fn run_text(&mut self, text: &[u8]) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        self.template
+            .read(text, mode)
+            .map_err(|_| Failure::refused(&errors::DYNAMIC, "a statement text"))?;
+        self.statement(text, false)
+    }
+
+    fn use_database(&mut self, name: &str) -> Outcome<()> {
+        let mut command = vec![Command::InitDb.to_byte()];
+        command.extend_from_slice(name.as_bytes());
+        self.server.put_command(&command)?;
+        self.server.flush()?;
+        self.server.read_ok()?;
+        self.after_command();
+        Ok(())
+    }
+
+    /// What the client may ask about the statement before the proxy runs one of its own.
+    fn keep_diagnostics(&mut self, failed: bool) -> Outcome<()> {
+        use onionskin_wire::messages::OkPacket;
+        if failed {
+            self.statements.interfered = true;
+            return Ok(());
+        }
+        if self.diagnostics.row_count.is_none()
+            && let Ok(ok) = OkPacket::decode(self.server.payload(), self.server.capabilities)
+        {
+            self.diagnostics.row_count = i64::try_from(ok.affected_rows).ok();
+            let count = ok.warnings;
+            if count > 0 {
+                let shown = self.server.rows(b"SHOW WARNINGS")?;
+                self.diagnostics.keep(&shown, count);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text asks for the current database, which is another one while it runs than the session's.
+fn names_database(text: &[u8], mode: LexMode) -> bool {
+    onionskin_plan::lex::tokens(text, mode).is_ok_and(|all| {
+        ["database", "schema"]
+            .iter()
+            .any(|w| all.iter().any(|t| t.is_word(text, w)))
+    })
+}
+
+fn parameters_of(template: &Template) -> usize {
+    let is_parameter = |l: &&onionskin_plan::Literal| l.kind == LiteralKind::Parameter;
+    template.literals.iter().filter(is_parameter).count()
+}
+
+fn unknown(name: &str, verb: &str) -> Failure {
+    Failure::Server {
+        code: 1243,
+        state: *b"HY000",
+        message: format!("Unknown prepared statement handler ({name}) given to {verb}")
+            .into_bytes(),
+    }
+}
+
+pub(crate) fn cannot_be_prepared() -> Failure {
+    Failure::Server {
+        code: 1295,
+        state: *b"HY000",
+        message: b"This command is not supported in the prepared statement protocol yet".to_vec(),
+    }
+}
+
+fn syntax_error(near: &str) -> Failure {
+    Failure::Server {
+        code: 1064,
+        state: *b"42000",
+        message: format!("You have an error in your SQL syntax near '{near}'").into_bytes(),
+    }
+}
+
+fn prepare_again() -> Failure {
+    let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
+    Refusal::new(&errors::DYNAMIC, about).into()
+}

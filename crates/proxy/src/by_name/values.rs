@@ -1,0 +1,257 @@
+//! The values of user variables, as literals in the places of parameters.
+//!
+//! The server knows them: whoever sets a variable has sent it the value. They are read from it with their types, and written down so that
+//! the literal means what the parameter would have meant. What has no such literal is refused.
+
+use onionskin_plan::Argument;
+use onionskin_plan::by_name::{Around, Parameter};
+use onionskin_plan::errors;
+use onionskin_value::Charset;
+use onionskin_wire::messages::ColumnDefinition;
+use onionskin_wire::{ColumnFlags, ColumnType};
+
+use crate::bind::unhex;
+use crate::error::{Failure, Outcome};
+use crate::scratch::one_row;
+use crate::session::Session;
+
+/// The character sets in which ASCII is one byte a character, and nothing else has such bytes.
+const WIDE: [&str; 6] = ["ucs2", "utf16", "utf16le", "utf32", "swe7", "filename"];
+
+/// A user variable, as the server has it.
+struct Variable {
+    /// As numbers are shown.
+    shown: Option<Vec<u8>>,
+    /// The bytes of a text.
+    bytes: Vec<u8>,
+    kind: ColumnType,
+    unsigned: bool,
+    collation: String,
+}
+
+impl Session {
+    /// The text in a variable, in the client's character set; `None` if it holds none.
+    pub(super) fn text_in_variable(&mut self, name: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        let (variables, _) = self.read_variables(&[name])?;
+        let Some(variable) = variables.into_iter().next() else {
+            return Ok(None);
+        };
+        if variable.shown.is_none() || is_number(variable.kind) {
+            return Ok(None);
+        }
+        let own = self.state.client_charset;
+        let charset = Charset::from_name(charset_of(&variable.collation));
+        // servers make it the connection's, and read it as the client's
+        let same = own.is_some() && charset == own && self.state.connection_charset == own;
+        let plain = variable.bytes.is_ascii() && !is_wide(&variable.collation);
+        if same || plain {
+            return Ok(Some(variable.bytes));
+        }
+        let about = "a statement text in another character set than the client's";
+        Err(Failure::refused(&errors::DYNAMIC, about))
+    }
+
+    /// The text with values in the places of its parameters.
+    pub(super) fn with_values(
+        &mut self,
+        text: &[u8],
+        places: &[Parameter],
+        using: &[Argument],
+    ) -> Outcome<Vec<u8>> {
+        if places.len() != using.len() {
+            return Err(Failure::refused(&errors::INTERNAL, "parameters"));
+        }
+        let names: Vec<&[u8]> = using
+            .iter()
+            .filter_map(|a| match a {
+                Argument::Variable(name) => Some(name.as_slice()),
+                Argument::Literal(_) => None,
+            })
+            .collect();
+        let (variables, collation) = match names.is_empty() {
+            true => (Vec::new(), String::new()),
+            false => self.read_variables(&names)?,
+        };
+        let mut variables = variables.iter();
+        let mut out = Vec::with_capacity(text.len() + 32 * places.len());
+        let mut at = 0;
+        for (place, argument) in places.iter().zip(using) {
+            out.extend_from_slice(text.get(at..place.start).unwrap_or_default());
+            // a sign is not to meet another one
+            out.push(b' ');
+            match argument {
+                Argument::Literal(literal) => {
+                    if place.around == Around::Limit && !counts(literal) {
+                        return Err(unfit("LIMIT"));
+                    }
+                    out.extend_from_slice(literal);
+                }
+                Argument::Variable(_) => {
+                    let variable = variables
+                        .next()
+                        .ok_or_else(|| Failure::refused(&errors::INTERNAL, "parameters"))?;
+                    self.put_variable(variable, place.around, &collation, &mut out)?;
+                }
+            }
+            out.push(b' ');
+            at = place.end;
+        }
+        out.extend_from_slice(text.get(at..).unwrap_or_default());
+        Ok(out)
+    }
+
+    /// Reads variables, and the connection's collation.
+    fn read_variables(&mut self, names: &[&[u8]]) -> Outcome<(Vec<Variable>, String)> {
+        let bad = || Failure::refused(&errors::INTERNAL, "user variables");
+        let mut sql = b"SELECT @@collation_connection".to_vec();
+        for name in names {
+            for (before, behind) in [("", ""), ("HEX(", ")"), ("COLLATION(", ")")] {
+                sql.extend_from_slice(b", ");
+                sql.extend_from_slice(before.as_bytes());
+                sql.extend_from_slice(name);
+                sql.extend_from_slice(behind.as_bytes());
+            }
+        }
+        // with a sql_select_limit of 0, too
+        sql.extend_from_slice(b" LIMIT 1");
+        self.server.put_query(&sql)?;
+        self.server.flush()?;
+        let (definitions, cells) = one_row(&mut self.server)?;
+        if cells.len() != 1 + 3 * names.len() || definitions.len() != cells.len() {
+            return Err(bad());
+        }
+        let word = |cell: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned()
+        };
+        let mut variables = Vec::with_capacity(names.len());
+        for (definitions, cells) in definitions[1..].chunks(3).zip(cells[1..].chunks(3)) {
+            let definition = ColumnDefinition::decode(&definitions[0]).map_err(Failure::Backend)?;
+            let hex = cells[1].as_deref().unwrap_or_default();
+            let is_text = !is_number(definition.column_type);
+            variables.push(Variable {
+                shown: cells[0].clone(),
+                bytes: match is_text {
+                    true => unhex(hex).ok_or_else(bad)?,
+                    false => Vec::new(),
+                },
+                kind: definition.column_type,
+                unsigned: definition.flags.contains(ColumnFlags::UNSIGNED),
+                collation: word(&cells[2]),
+            });
+        }
+        Ok((variables, word(&cells[0])))
+    }
+
+    fn put_variable(
+        &self,
+        variable: &Variable,
+        around: Around,
+        connection: &str,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let Some(shown) = &variable.shown else {
+            if around == Around::Limit {
+                return Err(unfit("LIMIT"));
+            }
+            out.extend_from_slice(b"NULL");
+            return Ok(());
+        };
+        if around == Around::Limit {
+            if variable.kind != ColumnType::LONGLONG || !counts(shown) {
+                return Err(unfit("LIMIT"));
+            }
+            out.extend_from_slice(shown);
+            return Ok(());
+        }
+        let compared = around == Around::Compared;
+        match variable.kind {
+            ColumnType::LONGLONG | ColumnType::NEWDECIMAL | ColumnType::DOUBLE => {
+                let digits = |b: &u8| b.is_ascii_digit() || b"+-.e".contains(b);
+                if shown.is_empty() || !shown.iter().all(digits) {
+                    return Err(unfit("a number"));
+                }
+                // a literal beyond the signed ones is unsigned, too
+                let number = std::str::from_utf8(shown).ok().and_then(|t| t.parse().ok());
+                let is_large = number.is_some_and(|n: u64| i64::try_from(n).is_err());
+                if variable.unsigned && !compared && !is_large {
+                    return Err(unfit("an unsigned number in an expression"));
+                }
+                out.extend_from_slice(shown);
+                match variable.kind {
+                    ColumnType::NEWDECIMAL if !shown.contains(&b'.') => out.push(b'.'),
+                    ColumnType::DOUBLE if !shown.contains(&b'e') => out.extend_from_slice(b"e0"),
+                    _ => {}
+                }
+                Ok(())
+            }
+            _ => self.put_string(variable, compared, connection, out),
+        }
+    }
+
+    fn put_string(
+        &self,
+        variable: &Variable,
+        compared: bool,
+        connection: &str,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let charset = charset_of(&variable.collation);
+        let own = self.state.client_charset;
+        let known = Charset::from_name(charset);
+        let is_plain = known != Some(Charset::Binary)
+            && (variable.bytes.is_ascii() && !is_wide(&variable.collation)
+                || (known.is_some() && known == own));
+        if !compared && (!is_plain || variable.collation != connection) {
+            return Err(unfit("a text of another collation in an expression"));
+        }
+        if is_plain {
+            out.push(b'\'');
+            for &byte in &variable.bytes {
+                match byte {
+                    b'\'' => out.extend_from_slice(b"''"),
+                    b'\\' if !self.space.settings.lex.no_backslash_escapes => {
+                        out.extend_from_slice(b"\\\\");
+                    }
+                    _ => out.push(byte),
+                }
+            }
+            out.push(b'\'');
+            return Ok(());
+        }
+        let Some(known) = known else {
+            return Err(unfit("a text in this character set"));
+        };
+        out.push(b'_');
+        out.extend_from_slice(known.name().as_bytes());
+        out.extend_from_slice(b" x'");
+        for byte in &variable.bytes {
+            out.extend_from_slice(format!("{byte:02x}").as_bytes());
+        }
+        out.push(b'\'');
+        Ok(())
+    }
+}
+
+fn is_number(kind: ColumnType) -> bool {
+    matches!(
+        kind,
+        ColumnType::LONGLONG | ColumnType::NEWDECIMAL | ColumnType::DOUBLE
+    )
+}
+
+/// Whether this can stand behind LIMIT.
+fn counts(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+fn charset_of(collation: &str) -> &str {
+    collation.split('_').next().unwrap_or_default()
+}
+
+fn is_wide(collation: &str) -> bool {
+    WIDE.contains(&charset_of(collation))
+}
+
+fn unfit(about: &str) -> Failure {
+    Failure::refused(&errors::DYNAMIC, format!("a value behind USING ({about})"))
+}

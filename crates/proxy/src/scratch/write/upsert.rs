@@ -1,0 +1,848 @@
+//! `INSERT … ON DUPLICATE KEY UPDATE` with expressions over protected columns, row by row.
+//!
+//! A row's unique keys name the rows of the table that it may meet. They are looked for without a lock first: a lock on a key that is
+//! not there yet would be one on its neighbourhood, and two sessions with new keys would wait for each other. What is found is read
+//! again under a lock and brought to the engine, which runs the client's clause for this row and those. The server then gets the row
+//! with constants behind ON DUPLICATE KEY UPDATE, each of them on the condition that the row is the one that was read; if another was
+//! met, or a trigger has changed what the clause reads, nothing changes, and the statement is taken back.
+//!
+//! A key that another session inserts between search and row shows itself by the server's error, and the search begins again.
+
+use std::sync::Arc;
+
+use onionskin_plan::{
+    ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchRead, ScratchWrite, Slot,
+    Source, WrittenColumn, errors, lex,
+};
+use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
+use onionskin_value::Warning;
+
+use super::super::engine::{Engine, ours};
+use super::super::settings::Settings;
+use super::super::tables::{CHANGED, ROW, UniqueKey, definition_of_met, full_name, quoted};
+use super::super::{Bound, Brought, renamed_part};
+use super::changes::{put_filled, row_number};
+use super::rows::{Inserted, begin_new, drop_new, is_about_values, names, table_of_new};
+use super::values::{payload, put_literal, put_plain};
+use super::{Change, Finished, names_of, put_name_of, run_there};
+use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::catalog::Prepared;
+use crate::diagnostics::Diagnostics;
+use crate::error::{Failure, Outcome};
+use crate::exchange::{Done, Rows};
+use crate::row_update::physical_columns;
+use crate::session::{Session, logical_text};
+
+/// A key that is there already.
+const DUPLICATE: u16 = 1062;
+/// A column without a value and without a default, of which the server warns as well.
+const NO_DEFAULT: u16 = 1364;
+/// Words that will go: `VALUES()` on MySQL.
+const DEPRECATED: u16 = 1287;
+
+/// The statement, and what is known of its table.
+struct Upsert<'s> {
+    prepared: &'s Prepared,
+    new: &'s NewRows,
+    met: &'s MetRows,
+    settings: Settings,
+    /// The clause, parameters as literals.
+    clause: Vec<u8>,
+    keys: Vec<Key>,
+    /// The statement has more than one row, or may have.
+    many: bool,
+    is_prepared: bool,
+}
+
+/// A unique key: columns of the table, each with its place, its name on the server and what that holds.
+struct Key {
+    name: String,
+    parts: Vec<(usize, String, Option<Purpose>)>,
+}
+
+/// A new row: its place in the statement, its cells as the engine has them and as literals.
+struct Row {
+    number: u64,
+    cells: Vec<Option<Vec<u8>>>,
+    literals: Vec<Vec<u8>>,
+    /// The server gives it a number.
+    generates: bool,
+}
+
+impl Session {
+    #[allow(clippy::too_many_arguments)] // a statement and what it is run with
+    pub(super) fn upsert(
+        &mut self,
+        engine: &mut Engine,
+        prepared: &Prepared,
+        write: &ScratchWrite,
+        (new, met): (&NewRows, &MetRows),
+        values: Values,
+        bound: Option<Bound>,
+        change: &mut Change,
+    ) -> Outcome<Finished> {
+        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let (source, clause, many, count) = self.sources(write, new, met, values)?;
+        let mut text = format!("INSERT INTO {} ({}) ", table_of_new(new), names(new)).into_bytes();
+        text.extend_from_slice(&source);
+        let is_prepared = bound.is_some();
+        let bound = bound.map(|bound| Bound {
+            params: bound.params.get(..count).unwrap_or(bound.params),
+            long: bound.long.get(..count).unwrap_or(bound.long),
+        });
+        begin_new(engine, new, self.state.family)?;
+        engine.share(&settings)?;
+        let ran = run_there(engine, &text, bound, &names_of(write));
+        let finished = ran.and_then(|(_, diagnostics)| {
+            let upsert = Upsert {
+                prepared,
+                new,
+                met,
+                settings,
+                clause,
+                keys: self.keys_of(&met.read)?,
+                many,
+                is_prepared,
+            };
+            engine.load_again()?;
+            // the query may have read the table itself
+            let mut tables: Vec<String> = write.scratch.reads.iter().map(full_name).collect();
+            tables.push(full_name(&met.read));
+            tables.sort();
+            tables.dedup();
+            let gone = format!("DROP TEMPORARY TABLE IF EXISTS {}", tables.join(", "));
+            engine.put(gone.as_bytes())?;
+            self.upsert_rows(engine, &upsert, diagnostics)
+        });
+        engine.put(drop_new(new).as_bytes())?;
+        let gone = format!("DROP TEMPORARY TABLE IF EXISTS {}", full_name(&met.read));
+        engine.put(gone.as_bytes())?;
+        finished
+    }
+
+    /// The text that the new rows come from, the clause, whether there may be several rows, and how many parameters stand before the
+    /// clause.
+    #[allow(clippy::type_complexity)] // four parts of one text
+    fn sources(
+        &self,
+        write: &ScratchWrite,
+        new: &NewRows,
+        met: &MetRows,
+        values: Values,
+    ) -> Outcome<(Vec<u8>, Vec<u8>, bool, usize)> {
+        let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+        let sql = values.sql;
+        let tokens = lex::tokens(sql, self.state.lex_mode()).map_err(|_| bad())?;
+        let end = tokens.iter().rposition(|t| !t.is(b';')).ok_or_else(bad)? + 1;
+        // places behind folded rows are counted from the end
+        let clause = met.clause(end);
+        let bytes = |from: usize, to: usize| -> Outcome<std::ops::Range<usize>> {
+            match tokens.get(from..to) {
+                Some([first, .., last]) => Ok(first.start..last.end),
+                Some([one]) => Ok(one.start..one.end),
+                _ => Err(bad()),
+            }
+        };
+        let place = bytes(clause.start, clause.end)?;
+        let (source, many) = match &met.values {
+            None => {
+                let query = bytes(new.query.0, clause.start)?;
+                (renamed_part(sql, &tokens, &write.scratch, query)?, true)
+            }
+            Some(NewValues::Rows(first)) => {
+                let mut depth = 0usize;
+                let mut rows = 0;
+                for token in tokens.get(*first..clause.start).ok_or_else(bad)? {
+                    if token.is(b'(') {
+                        rows += usize::from(depth == 0);
+                        depth += 1;
+                    } else if token.is(b')') {
+                        depth = depth.saturating_sub(1);
+                    }
+                }
+                (sql[bytes(*first, clause.start)?].to_vec(), rows > 1)
+            }
+            Some(NewValues::Set(places)) => {
+                let mut text = b"VALUES (".to_vec();
+                for (n, (from, to)) in places.iter().enumerate() {
+                    if n > 0 {
+                        text.extend_from_slice(b", ");
+                    }
+                    text.extend_from_slice(&sql[bytes(*from, *to)?]);
+                }
+                text.push(b')');
+                (text, false)
+            }
+        };
+        let before = |l: &&onionskin_plan::Literal| {
+            l.kind == LiteralKind::Parameter && l.start < place.start
+        };
+        let count = values.literals.iter().filter(before).count();
+        let clause = self.with_literals(values, place)?;
+        Ok((source, clause, many, count))
+    }
+
+    /// The table's unique keys, in the order in which the server looks at them.
+    fn keys_of(&mut self, read: &ScratchRead) -> Outcome<Vec<Key>> {
+        let table = &read.table;
+        let unclear = |what: &str| {
+            let about = format!("{what} of {}.{}", table.database, table.name);
+            Failure::refused(&errors::NOT_UNDERSTOOD, about)
+        };
+        let rows = self
+            .server
+            .rows(format!("SHOW INDEX FROM {}", read.source).as_bytes())?;
+        let mut keys: Vec<Key> = Vec::new();
+        for row in &rows {
+            let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+            let text = |n: usize| cell(n).map(|c| String::from_utf8_lossy(c).into_owned());
+            if cell(1) != Some(b"0") {
+                continue;
+            }
+            let (Some(name), Some(column)) = (text(2), text(4)) else {
+                return Err(unclear("a unique key over an expression"));
+            };
+            if cell(7).is_some() {
+                return Err(unclear("a unique key over the beginnings of values"));
+            }
+            let part = table.columns.iter().enumerate().find_map(|(index, c)| {
+                let used = ColumnUse {
+                    table: Arc::clone(table),
+                    index,
+                };
+                if c.protection.is_none() {
+                    return c
+                        .name
+                        .eq_ignore_ascii_case(&column)
+                        .then_some((index, None));
+                }
+                physical_columns(&used)
+                    .find(|(n, _)| n.eq_ignore_ascii_case(&column))
+                    .map(|(_, purpose)| (index, Some(purpose)))
+            });
+            let Some((index, purpose)) = part else {
+                return Err(unclear("a unique key"));
+            };
+            let part = (index, column, purpose);
+            match keys.last_mut().filter(|k| k.name == name) {
+                Some(key) => key.parts.push(part),
+                None => keys.push(Key {
+                    name,
+                    parts: vec![part],
+                }),
+            }
+        }
+        Ok(keys)
+    }
+
+    fn upsert_rows(
+        &mut self,
+        engine: &mut Engine,
+        upsert: &Upsert,
+        mut diagnostics: Diagnostics,
+    ) -> Outcome<Finished> {
+        let met = upsert.met;
+        let unique: Vec<UniqueKey> = upsert.keys.iter().map(Key::on_engine).collect();
+        let definition = definition_of_met(&met.read, &unique, &met.unknown, self.state.family)?;
+        engine.put(definition.as_bytes())?;
+        let texts: Vec<&str> = upsert.new.columns.iter().map(|c| c.text.as_str()).collect();
+        let mut inserted = Inserted {
+            prepared: upsert.is_prepared,
+            ..Inserted::default()
+        };
+        let (mut brought, mut last) = (Brought::default(), String::from("0"));
+        loop {
+            engine.load_again()?;
+            let query = format!(
+                "SELECT `onionskin$key`, {} FROM {} WHERE `onionskin$key` > {last} ORDER BY `onionskin$key` LIMIT 1",
+                texts.join(", "),
+                table_of_new(upsert.new)
+            );
+            let Some(mut cells) = ask(engine, &query)?.pop() else {
+                break;
+            };
+            let number = inserted.records + 1;
+            match cells.first() {
+                Some(Some(key)) if key.iter().all(u8::is_ascii_digit) => {
+                    last = String::from_utf8_lossy(key).into_owned();
+                }
+                _ => return Err(broken()),
+            }
+            cells.remove(0);
+            let row = self.row_of(upsert, number, cells)?;
+            let row_done = self.upsert_row(engine, upsert, &row, &mut brought, &mut diagnostics);
+            let (done, changes) = row_done.map_err(|failure| at_row(failure, number))?;
+            inserted.records += 1;
+            inserted.affected += done.affected_rows;
+            inserted.duplicates += u64::from(changes.is_some() && done.affected_rows == 2);
+            if changes.is_none() && row.generates && done.last_insert_id > 0 {
+                if inserted.of_ids == 0 {
+                    inserted.first_id = done.last_insert_id;
+                }
+                inserted.of_ids += 1;
+            }
+            inserted.last_id = done.last_insert_id;
+        }
+        let from_query = met.values.is_none();
+        let id = match inserted.of_ids {
+            // servers forget the last row's own number where a query's rows may be updated instead
+            0 if from_query && met.told.is_none() => 0,
+            0 => inserted.last_id,
+            _ => inserted.first_id,
+        };
+        if inserted.of_ids > 0 && inserted.records > 1 {
+            // to the server, the last of several statements counts
+            let sql = format!("SET last_insert_id = {id}");
+            self.server.put_query(sql.as_bytes())?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        let Inserted {
+            records,
+            duplicates,
+            ..
+        } = inserted;
+        let info = match upsert.many {
+            true => format!("Records: {records}  Duplicates: {duplicates}  Warnings: 0"),
+            false => String::new(),
+        };
+        Ok(Finished {
+            done: Done {
+                affected_rows: inserted.affected,
+                last_insert_id: id,
+                warnings: 0,
+                info: info.into_bytes(),
+            },
+            diagnostics,
+        })
+    }
+
+    fn row_of(&self, upsert: &Upsert, number: u64, cells: Vec<Option<Vec<u8>>>) -> Outcome<Row> {
+        let table = &upsert.new.table;
+        let counts = |c: &WrittenColumn| table.columns[c.index].auto_increment;
+        let columns = &upsert.new.columns;
+        let mut generates =
+            table.columns.iter().any(|c| c.auto_increment) && !columns.iter().any(counts);
+        let mut literals = Vec::new();
+        for (cell, column) in cells.iter().zip(columns) {
+            let mut literal = Vec::new();
+            match cell {
+                None => literal.extend_from_slice(b"NULL"),
+                Some(cell) => {
+                    let used = ColumnUse {
+                        table: Arc::clone(table),
+                        index: column.index,
+                    };
+                    put_literal(&used, column.carried, cell, &self.state, &mut literal)?;
+                }
+            }
+            generates |= counts(column) && cell.as_ref().is_none_or(|c| c == b"0");
+            literals.push(literal);
+        }
+        Ok(Row {
+            number,
+            cells,
+            literals,
+            generates,
+        })
+    }
+
+    /// Inserts a row, or changes the one that it meets. Returns what the server says, and whether a row that was met changes; `None`
+    /// if there was none.
+    fn upsert_row(
+        &mut self,
+        engine: &mut Engine,
+        upsert: &Upsert,
+        row: &Row,
+        brought: &mut Brought,
+        diagnostics: &mut Diagnostics,
+    ) -> Outcome<(Done, Option<bool>)> {
+        let conditions = self.conditions(upsert, row)?;
+        let mut sought = Vec::new();
+        for condition in &conditions {
+            let mut sql = format!("SELECT 1 FROM {} WHERE ", upsert.met.read.source).into_bytes();
+            sql.extend_from_slice(condition);
+            sql.extend_from_slice(b" LIMIT 1");
+            if !self.server.rows(&sql)?.is_empty() {
+                sought.push(condition.as_slice());
+            }
+        }
+        let mut duplicate = None;
+        loop {
+            let keys = self.met_rows(engine, upsert, &sought, brought)?;
+            if keys.is_empty()
+                && let Some(failure) = duplicate
+            {
+                // of a row that cannot be seen, or of another table's, by a trigger
+                return Err(failure);
+            }
+            let numbers = self.numbers_of(engine, upsert, row, keys.len())?;
+            let (there, told) = self.on_engine(engine, upsert, row, keys.len())?;
+            let (tail, number) = match &there {
+                There::Inserted => match self.insert_row(upsert, row, None, b"", diagnostics) {
+                    Err(Failure::Server {
+                        code,
+                        state,
+                        message,
+                    }) if code == DUPLICATE && duplicate.is_none() && !conditions.is_empty() => {
+                        // another session was faster, or the transaction's snapshot is older
+                        duplicate = Some(Failure::Server {
+                            code,
+                            state,
+                            message,
+                        });
+                        sought = conditions.iter().map(Vec::as_slice).collect();
+                        continue;
+                    }
+                    done => {
+                        diagnostics.warnings.extend(told);
+                        return Ok((done?, None));
+                    }
+                },
+                There::Same => {
+                    let only = numbers.first().filter(|_| numbers.len() == 1);
+                    (self.assignments(upsert, row, None)?, only)
+                }
+                There::Changed(number, cells) => {
+                    let key = keys.get(*number).ok_or_else(broken)?;
+                    let tail = self.assignments(upsert, row, Some((key, cells)))?;
+                    (tail, numbers.get(*number))
+                }
+            };
+            let changes = matches!(there, There::Changed(..));
+            let number = number.map(Vec::as_slice).filter(|_| upsert.many);
+            let done = self.insert_row(upsert, row, number, &tail, diagnostics)?;
+            diagnostics.warnings.extend(told);
+            if changes && done.affected_rows != 2 {
+                let about = "a row that changes in another way than was computed: by a trigger, or meanwhile";
+                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            }
+            return Ok((done, Some(changes)));
+        }
+    }
+
+    /// For each unique key of which the row has all values, the condition that finds them.
+    fn conditions(&mut self, upsert: &Upsert, row: &Row) -> Outcome<Vec<Vec<u8>>> {
+        let family = self.state.family;
+        let table = &upsert.new.table;
+        let none = Values {
+            sql: &[],
+            literals: &[],
+            params: &[],
+            long_data: &[],
+        };
+        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
+        let mut conditions = Vec::new();
+        'keys: for key in &upsert.keys {
+            let mut sql = Vec::new();
+            for (index, name, purpose) in &key.parts {
+                let column = &table.columns[*index];
+                let used = ColumnUse {
+                    table: Arc::clone(table),
+                    index: *index,
+                };
+                if !sql.is_empty() {
+                    sql.extend_from_slice(b" AND ");
+                }
+                sql.extend_from_slice(quoted(name).as_bytes());
+                sql.extend_from_slice(b" = ");
+                let given = upsert.new.columns.iter().position(|c| c.index == *index);
+                if column.auto_increment && row.generates {
+                    continue 'keys;
+                }
+                let cell = given.map(|n| (&upsert.new.columns[n], row.cells.get(n)));
+                match (cell, purpose) {
+                    (Some((_, Some(None) | None)), _) => continue 'keys,
+                    (Some((column, Some(Some(cell)))), Some(purpose)) => {
+                        let value = payload(&used, column.carried, cell, family)?;
+                        let sealed = column.sealed.ok_or_else(broken)?;
+                        put_filled(&mut binder, sealed, *purpose, &value, &mut sql)?;
+                    }
+                    (Some((column, Some(Some(cell)))), None) => {
+                        put_plain(&used, column.carried, cell, &self.state, &mut sql)?;
+                    }
+                    // left out: the default
+                    (None, purpose) => {
+                        let has_literal = match &column.default {
+                            Some(ColumnDefault::Literal(DefaultLiteral::Value(_))) => true,
+                            Some(ColumnDefault::Server(text)) => !text.contains('('),
+                            _ => false,
+                        };
+                        if !has_literal {
+                            // it is NULL, or new every time, or an error
+                            continue 'keys;
+                        }
+                        let Some(purpose) = *purpose else {
+                            let text = format!("DEFAULT({})", quoted(name));
+                            sql.extend_from_slice(text.as_bytes());
+                            continue;
+                        };
+                        let mut reads = upsert.met.read.columns.iter().zip(&upsert.met.read.fetch);
+                        let fetched = reads.find(|(c, _)| c.index == *index);
+                        let sealed = fetched.and_then(|(_, item)| item.open).ok_or_else(broken)?;
+                        let slot = Slot {
+                            column: sealed.0,
+                            purpose,
+                            source: Source::Default,
+                        };
+                        match binder.fill(&slot, 0, 1)? {
+                            Filled::Null => continue 'keys,
+                            Filled::Bytes(bytes) => put_hex(bytes, &mut sql),
+                        }
+                    }
+                }
+            }
+            conditions.push(sql);
+        }
+        Ok(conditions)
+    }
+
+    /// Reads the rows under these conditions, locked, into the engine's table, which is emptied before. Returns what names them.
+    fn met_rows(
+        &mut self,
+        engine: &mut Engine,
+        upsert: &Upsert,
+        conditions: &[&[u8]],
+        brought: &mut Brought,
+    ) -> Outcome<Vec<Vec<u8>>> {
+        let read = &upsert.met.read;
+        engine.put(format!("DELETE FROM {}", full_name(read)).as_bytes())?;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for condition in conditions {
+            let mut sql = Vec::new();
+            let none = Values {
+                sql: &[],
+                literals: &[],
+                params: &[],
+                long_data: &[],
+            };
+            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
+            binder.text(&read.text, 1, &mut sql)?;
+            sql.extend_from_slice(b" WHERE ");
+            sql.extend_from_slice(condition);
+            for key in &keys {
+                // it is there already
+                sql.extend_from_slice(b" AND NOT (");
+                sql.extend_from_slice(key);
+                sql.push(b')');
+            }
+            sql.extend_from_slice(format!(" LIMIT 2{}", read.lock).as_bytes());
+            self.server.put_query(&sql)?;
+            self.server.flush()?;
+            let found = self.read_table(engine, upsert.prepared, read, keys.len(), brought)?;
+            keys.extend(found);
+        }
+        engine.settle()?;
+        Ok(keys)
+    }
+
+    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. A server whose row meets another gives the number
+    /// to the statement's next row; here the next row is a statement of its own, and a row that is known to meet another brings the
+    /// other's number.
+    fn numbers_of(
+        &mut self,
+        engine: &mut Engine,
+        upsert: &Upsert,
+        row: &Row,
+        met: usize,
+    ) -> Outcome<Vec<Vec<u8>>> {
+        let Some(counter) = upsert.counter().filter(|_| met > 0 && row.generates) else {
+            return Ok(Vec::new());
+        };
+        let name = quoted(&upsert.new.table.columns[counter].name);
+        let there = full_name(&upsert.met.read);
+        let query = format!("SELECT {name} FROM {there} ORDER BY {ROW}");
+        let mut numbers = Vec::new();
+        for row in ask(engine, &query)? {
+            let number = row.into_iter().next().flatten().ok_or_else(broken)?;
+            if number == b"0" {
+                // in the engine's table that stands for the number to come
+                let about = format!("a row with the number 0 in {name}");
+                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            }
+            numbers.push(number);
+        }
+        match numbers.len() == met {
+            true => Ok(numbers),
+            false => Err(broken()),
+        }
+    }
+
+    /// Runs the client's clause for one row and the `met` ones. Returns what became of it, and the warnings.
+    fn on_engine(
+        &mut self,
+        engine: &mut Engine,
+        upsert: &Upsert,
+        row: &Row,
+        met: usize,
+    ) -> Outcome<(There, Vec<Warning>)> {
+        let there = full_name(&upsert.met.read);
+        engine.share(&upsert.settings)?;
+        let mut sql = format!("INSERT INTO {there} ({}) VALUES (", names(upsert.new)).into_bytes();
+        for (n, (literal, column)) in row.literals.iter().zip(&upsert.new.columns).enumerate() {
+            if n > 0 {
+                sql.push(b',');
+            }
+            match upsert.new.table.columns[column.index].auto_increment && row.generates {
+                true => sql.push(b'0'),
+                false => sql.extend_from_slice(literal),
+            }
+        }
+        sql.extend_from_slice(b") ");
+        sql.extend_from_slice(&upsert.clause);
+        let (_, told) = run_there(engine, &sql, None, &[])?;
+        engine.load_again()?;
+        let mut query = format!("SELECT {ROW}");
+        for column in &upsert.met.columns {
+            query.push_str(", ");
+            query.push_str(&column.text);
+        }
+        query += &format!(" FROM {there} WHERE {CHANGED} IS NOT NULL OR {ROW} IS NULL");
+        let mut rows = ask(engine, &query)?;
+        let changed = match (rows.pop(), rows.is_empty(), met) {
+            (None, _, 1..) => There::Same,
+            (Some(mut cells), true, _) => {
+                match (row_number(cells.first().and_then(|c| c.as_deref())), met) {
+                    (Some(number), 1..) => {
+                        cells.remove(0);
+                        There::Changed(number, cells)
+                    }
+                    (None, 0) => There::Inserted,
+                    _ => return Err(broken()),
+                }
+            }
+            _ => return Err(broken()),
+        };
+        let warnings = told.warnings.into_iter().filter(|w| match w.code {
+            // the server says it
+            NO_DEFAULT => false,
+            // once a statement, and where it is prepared, then
+            DEPRECATED => row.number == 1 && !upsert.is_prepared,
+            _ => true,
+        });
+        let mut warnings: Vec<Warning> = warnings.collect();
+        warnings
+            .iter_mut()
+            .for_each(|w| w.message = of_row(&w.message, row.number));
+        Ok((changed, warnings))
+    }
+
+    /// What stands behind the row for the server, with the new cells of the row that `key` names. Without them nothing changes.
+    #[allow(clippy::type_complexity)] // a key and the cells of its row
+    fn assignments(
+        &mut self,
+        upsert: &Upsert,
+        row: &Row,
+        changed: Option<(&Vec<u8>, &Vec<Option<Vec<u8>>>)>,
+    ) -> Outcome<Vec<u8>> {
+        let table = &upsert.new.table;
+        let family = self.state.family;
+        let mut sql = b" ON DUPLICATE KEY UPDATE ".to_vec();
+        if let Some(told) = upsert.met.told {
+            let name = quoted(&table.columns[told].name);
+            sql.extend_from_slice(format!("{name} = LAST_INSERT_ID({name})").as_bytes());
+        }
+        let Some((key, cells)) = changed else {
+            if upsert.met.told.is_none() {
+                let mut sealed = table.protected_columns().filter_map(|(c, _)| c.enc_name());
+                let name = quoted(sealed.next().ok_or_else(broken)?);
+                sql.extend_from_slice(format!("{name} = {name}").as_bytes());
+            }
+            return Ok(sql);
+        };
+        let guard = self.guard(upsert, row, key)?;
+        let none = Values {
+            sql: &[],
+            literals: &[],
+            params: &[],
+            long_data: &[],
+        };
+        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
+        // those that the condition reads come last
+        let (mut others, mut of_key) = (Vec::new(), Vec::new());
+        for (column, cell) in upsert.met.columns.iter().zip(cells) {
+            let used = ColumnUse {
+                table: Arc::clone(table),
+                index: column.index,
+            };
+            let value = match (cell, column.sealed) {
+                (Some(cell), Some(_)) => Some(payload(&used, column.carried, cell, family)?),
+                _ => None,
+            };
+            let mut put = |name: &str, text: &[u8]| {
+                let name = quoted(name);
+                let mut part = format!("{name} = IF({guard}, ").into_bytes();
+                part.extend_from_slice(text);
+                part.extend_from_slice(format!(", {name})").as_bytes());
+                match upsert.met.read.key.contains(&name) {
+                    true => of_key.push(part),
+                    false => others.push(part),
+                }
+            };
+            let Some(sealed) = column.sealed else {
+                let mut text = Vec::new();
+                match cell {
+                    None => text.extend_from_slice(b"NULL"),
+                    Some(cell) => put_plain(&used, column.carried, cell, &self.state, &mut text)?,
+                }
+                put(&used.column().name, &text);
+                continue;
+            };
+            for (name, purpose) in physical_columns(&used) {
+                let mut text = Vec::new();
+                match &value {
+                    None => text.extend_from_slice(b"NULL"),
+                    Some(value) => put_filled(&mut binder, sealed, purpose, value, &mut text)?,
+                }
+                put(name, &text);
+            }
+        }
+        if of_key.len() > 1 {
+            let about = "several columns of the primary key in ON DUPLICATE KEY UPDATE";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        for (n, part) in others.iter().chain(&of_key).enumerate() {
+            if n > 0 || upsert.met.told.is_some() {
+                sql.extend_from_slice(b", ");
+            }
+            sql.extend_from_slice(part);
+        }
+        Ok(sql)
+    }
+
+    /// The condition that the server has met the very row, and that the clause has read the new row's values as they are.
+    fn guard(&self, upsert: &Upsert, row: &Row, key: &[u8]) -> Outcome<String> {
+        let mut guard = String::from_utf8(key.to_vec()).map_err(|_| broken())?;
+        for &index in &upsert.met.given {
+            let column = &upsert.new.table.columns[index];
+            let name = quoted(&column.name);
+            let given = upsert.new.columns.iter().position(|c| c.index == index);
+            let value = match given.map(|n| (&upsert.new.columns[n], row.cells.get(n))) {
+                None if column.default.is_none() => continue,
+                None => format!("DEFAULT({name})"),
+                Some((_, None | Some(None))) => "NULL".into(),
+                Some((c, Some(Some(cell)))) => {
+                    let used = ColumnUse {
+                        table: Arc::clone(&upsert.new.table),
+                        index,
+                    };
+                    let mut text = Vec::new();
+                    put_plain(&used, c.carried, cell, &self.state, &mut text)?;
+                    String::from_utf8(text).map_err(|_| broken())?
+                }
+            };
+            guard += &format!(" AND VALUES({name}) <=> {value}");
+        }
+        Ok(guard)
+    }
+
+    /// Sends the row, perhaps with a number, and what stands behind it.
+    fn insert_row(
+        &mut self,
+        upsert: &Upsert,
+        row: &Row,
+        number: Option<&[u8]>,
+        behind: &[u8],
+        diagnostics: &mut Diagnostics,
+    ) -> Outcome<Done> {
+        let mut sql = b"INSERT INTO ".to_vec();
+        put_name_of(&upsert.new.table, &mut sql);
+        let (mut columns, mut literals) = (names(upsert.new), row.literals.clone());
+        if let (Some(number), Some(counter)) = (number, upsert.counter()) {
+            match upsert.new.columns.iter().position(|c| c.index == counter) {
+                Some(at) => literals[at] = number.to_vec(),
+                None => {
+                    if !columns.is_empty() {
+                        columns.push_str(", ");
+                    }
+                    columns += &quoted(&upsert.new.table.columns[counter].name);
+                    literals.push(number.to_vec());
+                }
+            }
+        }
+        sql.extend_from_slice(format!(" ({columns}) VALUES (").as_bytes());
+        sql.extend_from_slice(&literals.join(&b','));
+        sql.push(b')');
+        let (done, prepared) = self.run_quietly(&sql, behind)?;
+        let mut ours = std::mem::take(&mut self.diagnostics.warnings);
+        ours.iter_mut()
+            .for_each(|w| w.message = of_row(&w.message, row.number));
+        if done.warnings > 0 {
+            let mut shown = self.server.rows(b"SHOW WARNINGS")?;
+            let before = shown.len();
+            // of VALUES() in the condition
+            shown.retain(|row| !is_about_values(row));
+            for line in &mut shown {
+                if let Some(Some(message)) = line.get_mut(2) {
+                    let text =
+                        String::from_utf8_lossy(&logical_text(message, &prepared)).into_owned();
+                    *message = of_row(&text, row.number).into_bytes();
+                }
+            }
+            let left_out = u16::try_from(before - shown.len()).unwrap_or(u16::MAX);
+            diagnostics.keep(&shown, done.warnings.saturating_sub(left_out));
+        }
+        diagnostics.warnings.extend(ours);
+        Ok(done)
+    }
+}
+
+/// What the engine has made of a row.
+enum There {
+    /// It has met none.
+    Inserted,
+    /// The row that it has met stays as it is.
+    Same,
+    /// The row with this number has changed: the assigned cells.
+    Changed(usize, Vec<Option<Vec<u8>>>),
+}
+
+impl Upsert<'_> {
+    /// The column that AUTO_INCREMENT numbers.
+    fn counter(&self) -> Option<usize> {
+        let columns = &self.new.table.columns;
+        columns.iter().position(|c| c.auto_increment)
+    }
+}
+
+impl Key {
+    fn on_engine(&self) -> UniqueKey {
+        UniqueKey {
+            name: self.name.clone(),
+            columns: self.parts.iter().map(|(index, ..)| *index).collect(),
+        }
+    }
+}
+
+fn broken() -> Failure {
+    Failure::refused(&errors::INTERNAL, "a row of the scratch engine")
+}
+
+/// What a query on the engine returns.
+fn ask(engine: &mut Engine, sql: &str) -> Outcome<Rows> {
+    engine.settle()?;
+    engine.server.rows(sql.as_bytes()).map_err(ours)
+}
+
+/// A message of one row, as of a row in the client's statement.
+fn of_row(message: &str, number: u64) -> String {
+    match message.strip_suffix(" at row 1") {
+        Some(head) => format!("{head} at row {number}"),
+        None => message.to_string(),
+    }
+}
+
+fn at_row(failure: Failure, number: u64) -> Failure {
+    match failure {
+        Failure::Server {
+            code,
+            state,
+            message,
+        } => Failure::Server {
+            code,
+            state,
+            message: of_row(&String::from_utf8_lossy(&message), number).into_bytes(),
+        },
+        other => other,
+    }
+}

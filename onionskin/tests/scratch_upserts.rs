@@ -1,0 +1,264 @@
+//! `ON DUPLICATE KEY UPDATE` with expressions over protected columns: rows, counts, numbers and warnings are as on a plain server.
+
+mod support;
+
+#[path = "scratch/findings.rs"]
+mod findings;
+#[path = "scratch/twins.rs"]
+mod twins;
+
+use ::mysql::Value;
+use findings::Findings;
+use support::*;
+use twins::{Twins, twins};
+
+on_both_servers!(
+    rows_are_met_as_on_a_plain_server,
+    settings_and_failures,
+    sessions_that_count_lose_nothing,
+    what_is_not_sound_is_refused,
+);
+
+const TABLES: &str = "
+CREATE TABLE tally (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL {eq}, k INT {range}, c VARCHAR(30) {}, n INT DEFAULT 3, \
+ at TIMESTAMP NULL {}, changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, UNIQUE KEY (name));
+CREATE TABLE two (a INT NOT NULL {eq}, b INT NOT NULL, c VARCHAR(300) COLLATE utf8mb4_bin NULL {eq}, d DECIMAL(10,2) {}, e INT, \
+ PRIMARY KEY (a, b), UNIQUE KEY uc (c), UNIQUE KEY ue (e));
+CREATE TABLE source (id INT PRIMARY KEY, word VARCHAR(20) {}, n INT)
+";
+
+const ROWS: &[&str] = &[
+    "SET timestamp = 1700000000",
+    "INSERT INTO tally VALUES (1, 'Anna', 5, 'a', 1, '2024-03-31 02:30:00', DEFAULT), (2, 'bert', NULL, NULL, NULL, NULL, DEFAULT), \
+     (3, 'Zoë', -7, 'zz', 9, '2001-09-09 01:46:40', DEFAULT)",
+    "INSERT INTO two VALUES (1, 1, 'x', 1.25, 10), (1, 2, 'y', 2.5, 20), (2, 1, NULL, 0, NULL), (3, 3, 'z', NULL, 30)",
+    "INSERT INTO source VALUES (1, 'ANNA', 10), (2, 'new', 20), (3, 'bert', NULL), (4, 'New', 7)",
+    "SET timestamp = 1700001000",
+];
+
+const CONTENTS: &[&str] = &[
+    "SELECT * FROM tally ORDER BY id",
+    "SELECT a, b, c, d, e FROM two ORDER BY a, b",
+];
+
+const STATEMENTS: &[&str] = &[
+    "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 1",
+    "INSERT INTO tally (name, k) VALUES ('Carl', 1) ON DUPLICATE KEY UPDATE k = k + 1",
+    "INSERT INTO tally (name, k, c) VALUES ('ANNA', 2, 'b'), ('dora', 3, 'd'), ('Dora', 4, 'e'), ('bert', 5, 'f') \
+     ON DUPLICATE KEY UPDATE c = CONCAT(IFNULL(c, '-'), VALUES(c)), k = VALUES(k) + IFNULL(k, 0), n = n + 1",
+    // nothing changes, or not everything
+    "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 0, c = CONCAT(c, '')",
+    "INSERT INTO tally (name, k) VALUES ('zoë', 1), ('bert', 2) ON DUPLICATE KEY UPDATE k = IF(k < 0, k, k * 10)",
+    "INSERT INTO tally (name, k) VALUES ('bert', 7) ON DUPLICATE KEY UPDATE c = IF(k IS NULL, 'none', 'some'), k = VALUES(k) + 1, n = VALUES(n) + 1",
+    // the new row by other means
+    "INSERT INTO tally SET name = CONCAT('an', 'na'), k = 4 ON DUPLICATE KEY UPDATE k = k - VALUES(k)",
+    "INSERT INTO tally (name, k, at) VALUES (LOWER('ZOË'), 1 + 1, NOW()) ON DUPLICATE KEY UPDATE at = at + INTERVAL 1 DAY, k = ABS(k)",
+    "INSERT INTO tally (name, c, n) VALUES ('anna', DEFAULT, DEFAULT) ON DUPLICATE KEY UPDATE c = UPPER(c), n = VALUES(n)",
+    "INSERT INTO tally VALUES (NULL, 'anna', 1, 'q', 2, NULL, DEFAULT), (0, 'neu', 1, 'q', 2, NULL, DEFAULT) ON DUPLICATE KEY UPDATE c = REVERSE(CONCAT(c, 'ab'))",
+    // given numbers
+    "INSERT INTO tally (id, name, k) VALUES (1, 'other', 9) ON DUPLICATE KEY UPDATE k = k + VALUES(k), name = CONCAT(name, '!')",
+    "INSERT INTO tally (id, name, k) VALUES (500, 'five', 9) ON DUPLICATE KEY UPDATE k = k + VALUES(k)",
+    "INSERT INTO tally (id, name, k) VALUES (3, 'bert', 9) ON DUPLICATE KEY UPDATE k = k + 100",
+    "INSERT INTO tally (name, k) VALUES ('bert', 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), k = k + 1",
+    "INSERT INTO tally (name, k) VALUES ('gina', 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), k = k + 1",
+    "INSERT INTO tally (name, k) VALUES ('hugo', 1), ('bert', 1), ('ida', 2) ON DUPLICATE KEY UPDATE k = k + VALUES(k)",
+    "INSERT INTO tally (name, k) VALUES ('bert', 1), ('jana', 1) ON DUPLICATE KEY UPDATE k = k + VALUES(k)",
+    // the key itself
+    "INSERT INTO tally (name, k) VALUES ('bert', 1) ON DUPLICATE KEY UPDATE name = CONCAT('R', name), id = id + 1000",
+    "INSERT INTO tally (name) VALUES ('anna!'), ('rbert'), ('rbert') ON DUPLICATE KEY UPDATE name = CONCAT(name, name)",
+    "INSERT INTO tally (name) VALUES ('zoë') ON DUPLICATE KEY UPDATE name = CONCAT('hu', 'go'), k = k + 1",
+    // several keys, several rows
+    "INSERT INTO two VALUES (1, 1, 'y', 5, 30) ON DUPLICATE KEY UPDATE d = d + VALUES(d)",
+    "INSERT INTO two VALUES (9, 9, 'y', 5, 30) ON DUPLICATE KEY UPDATE d = d + VALUES(d), c = CONCAT(c, c)",
+    "INSERT INTO two VALUES (9, 9, 'none', 5, 30) ON DUPLICATE KEY UPDATE d = IFNULL(d, 0) + VALUES(d), e = e + 1",
+    "INSERT INTO two (a, b, e) VALUES (7, 7, 20), (7, 7, NULL), (8, 8, 20) ON DUPLICATE KEY UPDATE d = e * 1.5, e = e + 1, a = a + 0",
+    "INSERT INTO two (a, b, c) VALUES (2, 1, NULL), (2, 1, NULL) ON DUPLICATE KEY UPDATE c = CONCAT(a, '/', b), d = a + b",
+    "INSERT INTO two (a, b, c) VALUES (1, 1, NULL) ON DUPLICATE KEY UPDATE a = a + 50, d = d * 2",
+    // conversions, warnings, errors
+    "INSERT INTO tally (name, k) VALUES ('anna!', 1) ON DUPLICATE KEY UPDATE k = 'five'",
+    "INSERT INTO tally (name, k) VALUES ('five', 1) ON DUPLICATE KEY UPDATE k = 'five', c = k + 1",
+    "INSERT INTO tally (id, name, k) VALUES (800, 'first', 1), (801, 'five', 1) ON DUPLICATE KEY UPDATE k = k * 1000000000 * 10",
+    "INSERT INTO tally (id, name, k) VALUES (800, 'first', 1), (801, 'five', 'x') ON DUPLICATE KEY UPDATE k = k + 1",
+    // behind an error, servers leave LAST_INSERT_ID() undefined
+    "INSERT INTO tally (id, name, k) VALUES (800, 'first', 1), (801, 'five', 2) ON DUPLICATE KEY UPDATE c = REPEAT(name, 20)",
+    "INSERT INTO tally (k) VALUES (1) ON DUPLICATE KEY UPDATE k = k + 1",
+    "INSERT INTO tally (name, k) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE k = k + 1",
+    "INSERT INTO tally (name, k) VALUES ('five', 1) ON DUPLICATE KEY UPDATE name = NULL, k = k + 1",
+    "INSERT INTO tally (name, k) VALUES ('five', 1) ON DUPLICATE KEY UPDATE k = k / 0 + 1, c = NULL",
+    "INSERT INTO tally (name) VALUES ('five') ON DUPLICATE KEY UPDATE k = nope + 1",
+    // rows of queries
+    "INSERT INTO tally (name, k, c) SELECT word, n, 'q' FROM source ORDER BY id ON DUPLICATE KEY UPDATE k = IFNULL(tally.k, 0) + VALUES(k), c = CONCAT(tally.c, VALUES(c))",
+    "INSERT INTO tally (name, k) SELECT s.name, s.k FROM tally AS s WHERE s.k > 0 ORDER BY s.id ON DUPLICATE KEY UPDATE k = tally.k + VALUES(k)",
+    "INSERT INTO tally (name, k) SELECT CONCAT('s', id), n FROM source ORDER BY id ON DUPLICATE KEY UPDATE k = tally.k * 2",
+    "INSERT INTO tally (name, k) SELECT CONCAT('s', id), n FROM source WHERE id > 100 ON DUPLICATE KEY UPDATE k = tally.k * 2",
+];
+
+/// The new row's alias, which MySQL has.
+const WITH_ALIAS: &[&str] = &[
+    "INSERT INTO tally (name, k, c) VALUES ('anna', 1, 'x') AS new ON DUPLICATE KEY UPDATE c = CONCAT(tally.c, new.c), k = new.k + tally.k",
+    "INSERT INTO tally (name, k, n) VALUES ('anna', 1, 5), ('olga', 2, 6), ('Olga', 3, 7) AS new ON DUPLICATE KEY UPDATE k = new.k * 2, n = new.n",
+    "INSERT INTO tally SET name = 'anna', k = 9 AS new ON DUPLICATE KEY UPDATE k = GREATEST(new.k, tally.k)",
+];
+
+fn stage(kind: Kind) -> Option<Twins> {
+    let mut twins = twins(kind, TABLES)?;
+    for row in ROWS {
+        twins.both_text(row);
+    }
+    Some(twins)
+}
+
+fn findings() -> Findings {
+    Findings {
+        tables: CONTENTS,
+        counted: &["tally"],
+        ..Findings::default()
+    }
+}
+
+fn rows_are_met_as_on_a_plain_server(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let mut findings = findings();
+    for sql in STATEMENTS {
+        findings.both_ways(&mut twins, sql, &[]);
+    }
+    if kind == Kind::MySql {
+        for sql in WITH_ALIAS {
+            findings.both_ways(&mut twins, sql, &[]);
+        }
+    }
+    findings.both_ways(
+        &mut twins,
+        "INSERT INTO tally (name, k, c) VALUES (?, ?, 'c'), (?, 3, ?) ON DUPLICATE KEY UPDATE k = k + ?, c = CONCAT(IFNULL(c, ''), ?)",
+        &[
+            Value::from("ANNA!"),
+            7.into(),
+            Value::from("five"),
+            Value::from("d"),
+            11.into(),
+            Value::from("e"),
+        ],
+    );
+    // a column that is not there
+    findings.conclude(&mut twins, 2);
+}
+
+fn settings_and_failures(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let mut findings = findings();
+    for setting in [
+        "SET sql_mode = ''",
+        "SET sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = '+05:30'",
+        "SET sql_mode = DEFAULT, sql_select_limit = 1, autocommit = 0",
+        "SET NAMES latin1",
+        "SET NAMES utf8mb4, @by = 3, sql_select_limit = DEFAULT, autocommit = 1",
+    ] {
+        twins.both_text(setting);
+        for sql in [
+            "INSERT INTO tally (name, k, at) VALUES ('anna', 1, '2024-07-01 12:00:00'), ('anna', 2, '2024-07-02 12:00:00') \
+             ON DUPLICATE KEY UPDATE at = VALUES(at) + INTERVAL 1 HOUR, k = k + VALUES(k), n = n + 1",
+            "INSERT INTO tally (name, k) VALUES ('bert', 3000000000) ON DUPLICATE KEY UPDATE k = VALUES(k) + 1, c = REPEAT('ab', 40)",
+            "INSERT INTO tally (name, k) VALUES ('zoë', 1) ON DUPLICATE KEY UPDATE k = k + IFNULL(@by, 1), name = LOWER(name)",
+        ] {
+            findings.both_ways(&mut twins, sql, &[]);
+        }
+    }
+    // what was done before a failure stays, what the statement did does not
+    for begin in ["DO 0", "BEGIN"] {
+        twins.both_text(begin);
+        twins.both_text("UPDATE tally SET n = 77 WHERE id = 2");
+        for sql in [
+            "INSERT INTO tally (id, name, k) VALUES (6000, 'w1', 1), (6001, 'anna', 1), (6002, 'bert', 1) ON DUPLICATE KEY UPDATE name = CONCAT('zo', 'ë')",
+            "INSERT INTO tally (id, name, k) VALUES (7000, 'w2', 1), (7001, 'anna', 1), (7002, 'zoë', 1) ON DUPLICATE KEY UPDATE k = IF(id = 1, k + 1, 1e12)",
+        ] {
+            findings.run(&mut twins, sql, None);
+            findings.contents(&mut twins, sql);
+        }
+        twins.both_text("COMMIT");
+        findings.contents(&mut twins, begin);
+    }
+    findings.conclude(&mut twins, 0);
+}
+
+/// Sessions that meet on keys which are not there yet, each statement a transaction of its own, and in transactions.
+fn sessions_that_count_lose_nothing(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    const SESSIONS: usize = 3;
+    const ROUNDS: usize = 15;
+    let proxy = &twins.proxy;
+    std::thread::scope(|scope| {
+        for _ in 0..SESSIONS {
+            scope.spawn(move || {
+                let mut session = proxy.connect_to("app");
+                for round in 0..ROUNDS {
+                    session.must(&format!(
+                        "INSERT INTO tally (name, k, n) VALUES ('key {round}', 1, 1) ON DUPLICATE KEY UPDATE k = k + VALUES(k), n = n + 1"
+                    ));
+                }
+            });
+        }
+    });
+    let counts =
+        "SELECT COUNT(*), MIN(k), MAX(k), MIN(n), MAX(n) FROM tally WHERE name LIKE 'key%'";
+    assert_eq!(
+        twins.protected.text(counts).expect("counts"),
+        format!("{ROUNDS}\t{SESSIONS}\t{SESSIONS}\t{SESSIONS}\t{SESSIONS}")
+    );
+    // a row that a transaction has met stays locked
+    let mut other = twins.proxy.connect_to("app");
+    other.must("SET innodb_lock_wait_timeout = 1");
+    twins.protected.must("BEGIN");
+    let sql = "INSERT INTO tally (name, k) VALUES ('key 1', 1) ON DUPLICATE KEY UPDATE k = k + 1";
+    twins.protected.must(sql);
+    assert_eq!(other.must_fail(sql), 1205);
+    twins.protected.must("ROLLBACK");
+    other.must(sql);
+    // a key that is newer than the transaction's snapshot
+    twins.protected.must("BEGIN");
+    twins.protected.must("SELECT COUNT(*) FROM tally");
+    other.must("INSERT INTO tally (name, k) VALUES ('later', 40)");
+    twins.protected.must(
+        "INSERT INTO tally (name, k) VALUES ('later', 2) ON DUPLICATE KEY UPDATE k = k + VALUES(k)",
+    );
+    twins.protected.must("COMMIT");
+    let later = twins
+        .protected
+        .text("SELECT k FROM tally WHERE name = 'later'");
+    assert_eq!(later.expect("a row"), "42");
+}
+
+fn what_is_not_sound_is_refused(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        // values of protected columns for plain ones
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE n = k + 1",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 1, n = VALUES(k) + 0",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE n = LENGTH(tally.c)",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 1, n = `@k`",
+        // what the engine cannot know
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = VALUES(id) + k",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + (SELECT MAX(n) FROM source)",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + SLEEP(0)",
+        "INSERT IGNORE INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 1",
+        "INSERT INTO tally (name, k) SELECT word, n FROM source ON DUPLICATE KEY UPDATE k = tally.k + source.n",
+        "INSERT INTO tally (name, k) SELECT word, n FROM source ON DUPLICATE KEY UPDATE k = k + n",
+        "INSERT INTO tally (name, k) SELECT name, k FROM tally ON DUPLICATE KEY UPDATE k = tally.k + 1",
+        "INSERT INTO two VALUES (1, 1, 'q', 1, 1) ON DUPLICATE KEY UPDATE a = a + 1, b = b + 1, d = d + 1",
+    ] {
+        let failure = twins.protected.run(sql).expect_err(sql);
+        assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
+    }
+    // a trigger that changes what the clause reads
+    let trigger =
+        "CREATE TRIGGER app.gives BEFORE INSERT ON app.tally FOR EACH ROW SET NEW.n = NEW.n * 2";
+    twins.behind.connect().must(trigger);
+    let sql =
+        "INSERT INTO tally (name, n) VALUES ('anna', 4) ON DUPLICATE KEY UPDATE k = k + VALUES(n)";
+    let failure = twins.protected.run(sql).expect_err(sql);
+    assert!(failure.message.starts_with("OS1"), "{failure}");
+    twins.behind.connect().must("DROP TRIGGER app.gives");
+    let mut findings = findings();
+    findings.contents(&mut twins, "refusals");
+    findings.both_ways(&mut twins, sql, &[]);
+    findings.conclude(&mut twins, 0);
+}
