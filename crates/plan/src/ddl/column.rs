@@ -93,6 +93,9 @@ pub(super) fn column_definition(
         } else if r.eat("signed") {
             signed = true;
         } else if r.eat("zerofill") {
+            if type_text.contains("zerofill") {
+                return Err(attribute("ZEROFILL twice"));
+            }
             if !type_text.contains("unsigned") {
                 type_text.push_str(" unsigned");
             }

@@ -68,7 +68,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
 }
 
 /// Plans a statement for the scratch engine. `None`: it is none that could run there.
-pub(super) fn on_scratch<'a>(planner: &mut Planner<'a>) -> Planned<Option<Action>> {
+pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
     let (request, tokens, near) = (
         planner.request,
         planner.tokens.clone(),

@@ -165,6 +165,10 @@ impl Session {
             return Err(Failure::refused(&errors::INTERNAL, about));
         }
         diagnostics.hides_servers = true;
+        if updates && done.info.is_empty() {
+            // it says nothing of a table without rows; a server does not know beforehand that there are none
+            done.info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
+        }
         // warnings are counted where all are known
         let info = String::from_utf8_lossy(&done.info).into_owned();
         if let Some((head, _)) = info.split_once("Warnings: ") {
