@@ -91,6 +91,10 @@ const STATEMENTS: &[&str] = &[
     "INSERT INTO tally (name, k) SELECT s.name, s.k FROM tally AS s WHERE s.k > 0 ORDER BY s.id ON DUPLICATE KEY UPDATE k = tally.k + VALUES(k)",
     "INSERT INTO tally (name, k) SELECT CONCAT('s', id), n FROM source ORDER BY id ON DUPLICATE KEY UPDATE k = tally.k * 2",
     "INSERT INTO tally (name, k) SELECT CONCAT('s', id), n FROM source WHERE id > 100 ON DUPLICATE KEY UPDATE k = tally.k * 2",
+    // a constant behind other numbers of rows than before
+    "INSERT INTO tally (name, k) VALUES ('five', 1), ('kim', 2) ON DUPLICATE KEY UPDATE k = 77",
+    "INSERT INTO tally (name, k) VALUES ('five', 1), ('kim', 2), ('lea', 3) ON DUPLICATE KEY UPDATE k = 88",
+    "INSERT INTO tally (name, k) VALUES ('five', 1) ON DUPLICATE KEY UPDATE k = 99",
 ];
 
 /// The new row's alias, which MySQL has.

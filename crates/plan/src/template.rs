@@ -4,7 +4,7 @@
 //! under the shape and found again after one pass over the text. White space and comments do
 //! not matter to the shape; the kind of each literal does (a plan for `k = 5` is not a plan for
 //! `k = 'five'`). The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
-//! so that one plan serves any number of rows.
+//! so that one plan serves any number of rows, unless literals follow them.
 
 use crate::lex::{LexError, LexMode, Lexer, LiteralKind, TokenKind};
 
@@ -213,6 +213,17 @@ impl Template {
             Fold::First { .. } | Fold::Comma { .. } | Fold::Next { .. } => return Ok(false),
             _ => {}
         }
+        if let Some(rows) = self.rows
+            && self.literals.len() > rows.first_literal + rows.per_row * rows.count
+        {
+            // A plan counts the literals behind the rows from the first one of the statement, so it serves one number of rows.
+            self.key.push(ROWS);
+            let mut count = rows.count;
+            while count > 0 {
+                self.key.push(b'0' + (count % 10) as u8);
+                count /= 10;
+            }
+        }
         Ok(true)
     }
 }
@@ -287,6 +298,16 @@ mod tests {
             tail.key,
             read("INSERT INTO t VALUES (1,(2)) ON DUPLICATE KEY UPDATE a=VALUES(a)+9").key
         );
+    }
+
+    #[test]
+    fn literals_behind_rows_tell_their_number() {
+        let with = |rows: &str, tail: &str| read(&format!("INSERT INTO t VALUES {rows}{tail}")).key;
+        let tail = " ON DUPLICATE KEY UPDATE a = 5";
+        assert_eq!(with("(1)", ""), with("(1), (2)", ""));
+        assert_ne!(with("(1)", tail), with("(1), (2)", tail));
+        assert_ne!(with("(1), (2), (3)", tail), with("(1), (2)", tail));
+        assert_eq!(with("(3), (4)", tail), with("(1), (2)", tail));
     }
 
     #[test]
