@@ -233,8 +233,8 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
             open[depth].0 = match () {
                 () if token.is_word(sql, "select") => Clause::SelectList,
                 () if token.is_word(sql, "by") => Clause::By,
-                () if token.is_word(sql, "limit") || token.is_word(sql, "offset") => Clause::Limit,
-                () if token.is_word(sql, "values") || token.is_word(sql, "value") => Clause::List,
+                () if token.is_word(sql, "limit") => Clause::Limit,
+                () if token.is_word(sql, "values") => Clause::List,
                 () if [
                     "from",
                     "where",
@@ -274,9 +274,10 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
                 return refuse(&errors::DYNAMIC, "a parameter in ORDER BY or GROUP BY");
             }
             let end = all.get(at + 1);
+            let begins = before.is_some_and(|t| t.is(b'(') || t.is(b','));
             let around = match clause {
                 Clause::Limit => Around::Limit,
-                Clause::List if ends_value(sql, end) => Around::Compared,
+                Clause::List if begins && ends_value(sql, end) => Around::Compared,
                 _ if is_compared(sql, &all, at) && ends_value(sql, end) => Around::Compared,
                 _ => Around::Expression,
             };

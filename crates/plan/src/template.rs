@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(tail.literals.len(), 5);
         assert_eq!(
             tail.key,
-            read("INSERT INTO t VALUES (1,(2)) ON DUPLICATE KEY UPDATE a=VALUES(a)+9").key
+            read("INSERT INTO t VALUES (1,(2)),(5,(6)) ON DUPLICATE KEY UPDATE a=VALUES(a)+9").key
         );
     }
 

@@ -11,6 +11,9 @@ use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Ste
 
 use crate::error::{Failure, Outcome};
 
+/// "Deadlock found": the server has rolled the whole transaction back.
+const DEADLOCK: u16 = 1213;
+
 /// The server's side of a session.
 pub(crate) struct Server {
     pub connection: Connection,
@@ -114,6 +117,13 @@ impl Server {
                         OkPacket::decode(self.connection.last_payload(), self.capabilities)
                 {
                     self.changes.extend_from_slice(ok.session_changes.0);
+                }
+            }
+            // a deadlock has ended the transaction, and errors do not tell the status
+            Step::Err => {
+                let error = ErrPacket::decode(self.connection.last_payload());
+                if error.is_ok_and(|e| e.code == DEADLOCK) {
+                    self.status.remove(StatusFlags::IN_TRANS);
                 }
             }
             _ => {}

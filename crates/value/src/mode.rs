@@ -24,6 +24,9 @@ impl SqlMode {
     /// NO_UNSIGNED_SUBTRACTION: a difference of integers is signed.
     pub const NO_UNSIGNED_SUBTRACTION: SqlMode = SqlMode(1 << 8);
 
+    /// NO_AUTO_VALUE_ON_ZERO: 0 is a value of AUTO_INCREMENT columns, too.
+    pub const NO_AUTO_VALUE_ON_ZERO: SqlMode = SqlMode(1 << 9);
+
     /// No mode set.
     pub const fn empty() -> SqlMode {
         SqlMode(0)
@@ -49,6 +52,7 @@ impl SqlMode {
                 "TIME_ROUND_FRACTIONAL" => SqlMode::TIME_ROUND_FRACTIONAL,
                 "TIME_TRUNCATE_FRACTIONAL" => SqlMode::TIME_TRUNCATE_FRACTIONAL,
                 "NO_UNSIGNED_SUBTRACTION" => SqlMode::NO_UNSIGNED_SUBTRACTION,
+                "NO_AUTO_VALUE_ON_ZERO" => SqlMode::NO_AUTO_VALUE_ON_ZERO,
                 _ => SqlMode::empty(),
             };
         }

@@ -115,8 +115,13 @@ pub(crate) fn alter_table<'a>(
                     let mut names = tokens[spec.clone()]
                         .iter()
                         .filter_map(|t| identifier(sql, t));
-                    let nullable =
-                        |name: &String| protected(name).is_some_and(|i| table.columns[i].nullable);
+                    let is_new = |name: &str| {
+                        let mut new = new_columns.iter();
+                        new.any(|c: &NewColumn| c.nullable && same_name(&c.name, name))
+                    };
+                    let nullable = |name: &String| {
+                        is_new(name) || protected(name).is_some_and(|i| table.columns[i].nullable)
+                    };
                     if let Some(name) = names.find(nullable) {
                         let about = format!(
                             "PRIMARY KEY over the protected column {name}, which allows NULL"

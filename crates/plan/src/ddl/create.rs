@@ -70,9 +70,6 @@ pub(crate) fn create_table<'a>(
         }
         return Ok((Action::Relay, None));
     }
-    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
-        return refuse(&errors::EXECUTABLE_COMMENT, "");
-    }
     check_names(sql, &tokens)?;
     let Some(list) = r.parenthesized() else {
         return refuse(
@@ -81,6 +78,15 @@ pub(crate) fn create_table<'a>(
         );
     };
     let options = r.at..end;
+    // tools write options into them, such as `/*! ENGINE = innodb */`
+    let plain = |at: usize, t: &Token| {
+        t.kind != TokenKind::Executable
+            || (options.contains(&at)
+                && crate::statement::holds_options(sql, t, request.settings.lex))
+    };
+    if !tokens.iter().enumerate().all(|(at, t)| plain(at, t)) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
     for i in options.clone() {
         if ["select", "as", "like", "with", "table", "values"]
             .iter()

@@ -78,7 +78,7 @@ impl Named {
 
 /// Whether a star stands for columns. It multiplies behind an operand, and counts in `COUNT(*)`.
 fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
-    const BEFORE_LIST: [&str; 11] = [
+    const BEFORE_LIST: [&str; 12] = [
         "select",
         "all",
         "distinct",
@@ -88,6 +88,7 @@ fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
         "sql_small_result",
         "sql_big_result",
         "sql_buffer_result",
+        "sql_cache",
         "sql_no_cache",
         "sql_calc_found_rows",
     ];

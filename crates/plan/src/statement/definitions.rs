@@ -91,6 +91,40 @@ fn flattened<'a>(
     Ok(())
 }
 
+/// Whether an executable comment holds nothing but options of a table that say how it is stored.
+pub(crate) fn holds_options(sql: &[u8], comment: &Token, mode: LexMode) -> bool {
+    const OPTIONS: [&str; 20] = [
+        "aria",
+        "auto_increment",
+        "character",
+        "charset",
+        "collate",
+        "comment",
+        "compressed",
+        "default",
+        "dynamic",
+        "engine",
+        "innodb",
+        "key_block_size",
+        "memory",
+        "myisam",
+        "row_format",
+        "set",
+        "stats_auto_recalc",
+        "stats_persistent",
+        "utf8",
+        "utf8mb4",
+    ];
+    let (body, version) = super::near::executable(comment.text(sql));
+    let inner = &body[version..];
+    let fits = |t: &Token| match t.kind {
+        TokenKind::Word => OPTIONS.iter().any(|w| t.is_word(inner, w)),
+        TokenKind::Literal(_) => true,
+        _ => t.is(b'=') || t.is(b','),
+    };
+    crate::lex::tokens(inner, mode).is_ok_and(|tokens| tokens.iter().all(fits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

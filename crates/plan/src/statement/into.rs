@@ -64,6 +64,14 @@ pub(super) fn blank_into(planner: &mut Planner) -> bool {
             end += 1;
         }
     }
+    // without the clause, a word behind it would be the alias of what stands before it
+    const BEHIND: [&str; 3] = ["from", "for", "lock"];
+    let ends = tokens
+        .get(end)
+        .is_none_or(|t| t.is(b';') || t.is(b')') || BEHIND.iter().any(|w| t.is_word(sql, w)));
+    if !ends {
+        return false;
+    }
     let clause = tokens[first..end].to_vec();
     for token in &clause {
         planner.pass(token);

@@ -30,11 +30,12 @@ use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
+pub(crate) use self::definitions::holds_options;
 use self::near::{candidates, string_as_name};
 use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{
-    by_name_in_comment, defines, first_words, is_by_name, is_describe, is_idle_comment,
+    defines, first_words, hides_by_name, is_by_name, is_describe, is_idle_comment,
     manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
 
@@ -147,7 +148,7 @@ fn decide<'a>(
     let words = first_words(sql, &tokens, 4);
     let starts = |w: &str| word_is(&words, 0, w);
 
-    if by_name_in_comment(sql, &tokens, request.settings.lex) {
+    if hides_by_name(sql, &tokens, request.settings.lex) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
     if is_by_name(&words) {

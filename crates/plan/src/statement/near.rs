@@ -228,6 +228,12 @@ pub(super) fn collect(
             _ => None,
         };
         if let Some(qualifier) = qualifier {
+            // `FROM .t`: to MariaDB a table of the current database
+            if let Some(database) = database
+                && (tokens[i - 2].end != tokens[i - 1].start || is_reserved(&qualifier))
+            {
+                found.push((database.to_owned(), name.clone()));
+            }
             found.push((qualifier, name));
         } else if let Some(database) = database
             && name.len() <= 256

@@ -40,21 +40,35 @@ pub(super) fn is_by_name(words: &[&str]) -> bool {
         || (is(1, "prepare") && (is(0, "deallocate") || is(0, "drop")))
 }
 
-/// Whether one of them begins in a comment that servers execute: its text is a string, which nobody would read.
-pub(super) fn by_name_in_comment(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
-    let first = tokens.first().filter(|t| t.kind == TokenKind::Executable);
-    first.is_some_and(|t| {
+/// Whether one of them begins in or behind a comment that servers read, or behind MariaDB's SET STATEMENT: its text is a
+/// string, which nobody would read.
+pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let is_comment = |t: &&Token| matches!(t.kind, TokenKind::Executable | TokenKind::Hint);
+    let (comments, rest) = tokens.split_at(tokens.iter().take_while(is_comment).count());
+    let is_verb = |words: &[&str]| VERBS.iter().any(|w| word_is(words, 0, w));
+    if !comments.is_empty()
+        && (is_verb(&first_words(sql, rest, 1)) || is_by_name(&first_words(sql, rest, 2)))
+    {
+        return true;
+    }
+    let mut executable = comments.iter().filter(|t| t.kind == TokenKind::Executable);
+    let begins = executable.any(|t| {
         let (body, version) = super::near::executable(t.text(sql));
         let inner = &body[version..];
         // a text that does not end as it began is not read either
-        crate::lex::tokens(inner, mode).map_or(true, |all| {
-            let words = first_words(inner, &all, 1);
-            ["prepare", "execute", "deallocate"]
-                .iter()
-                .any(|w| word_is(&words, 0, w))
-        })
-    })
+        crate::lex::tokens(inner, mode).map_or(true, |all| is_verb(&first_words(inner, &all, 1)))
+    });
+    let words = first_words(sql, rest, 2);
+    let sets = word_is(&words, 0, "set") && word_is(&words, 1, "statement");
+    let behind_for = |pair: &[Token]| {
+        let is_hidden = is_comment(&&pair[1]) || is_verb(&first_words(sql, &pair[1..], 1));
+        pair[0].is_word(sql, "for") && is_hidden
+    };
+    begins || (sets && rest.windows(2).any(behind_for))
 }
+
+/// Words that begin a statement about statements prepared by name.
+const VERBS: [&str; 3] = ["prepare", "execute", "deallocate"];
 
 /// Whether the statement may change what a name means.
 pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> bool {

@@ -134,6 +134,8 @@ impl Session {
                     self.write_done(&Done::default())
                 }
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
+                    // the server may still have the one before it
+                    self.forget_at_server(name)?;
                     Err(unknown(name, "DEALLOCATE PREPARE"))
                 }
                 _ => self.relay_by_name(sql, whole, &[]),
@@ -191,6 +193,7 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
+        self.statements.named.has_room(0)?;
         let before = self.statements.named.remove(name);
         // until it is known what becomes of it; the servers forget the old statement in any case
         let mut entry = Entry {
@@ -200,7 +203,6 @@ impl Session {
             asks: false,
             place: Place::Nowhere,
         };
-        self.statements.named.has_room(0)?;
         self.statements.named.put(name, entry.clone());
         let Some(text) = self.text_of(source)? else {
             // no text: the server says so
@@ -573,7 +575,11 @@ impl Session {
         if self.diagnostics.row_count.is_none()
             && let Ok(ok) = OkPacket::decode(self.server.payload(), self.server.capabilities)
         {
-            self.diagnostics.row_count = i64::try_from(ok.affected_rows).ok();
+            let has_rows = self.server.payload().first() == Some(&0xfe);
+            self.diagnostics.row_count = match has_rows {
+                true => Some(-1),
+                false => i64::try_from(ok.affected_rows).ok(),
+            };
             let count = ok.warnings;
             if count > 0 {
                 let shown = self.server.rows(b"SHOW WARNINGS")?;

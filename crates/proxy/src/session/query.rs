@@ -118,7 +118,7 @@ impl Session {
             ));
         }
         // what a text for PREPARE does is in none of these words
-        if matches!(words.first(), b"prepare" | b"execute") {
+        if words.prepares() {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         self.put_client_query()?;

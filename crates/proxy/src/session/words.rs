@@ -26,8 +26,14 @@ impl Words {
             .filter(|word| !word.is_empty())
     }
 
-    pub(super) fn first(&self) -> &[u8] {
-        self.list().next().unwrap_or_default()
+    /// Whether a text may be prepared here that nobody reads. Privileges have the words as well, and stored programs are the
+    /// server's own.
+    pub(super) fn prepares(&self) -> bool {
+        let first = self.list().next().unwrap_or_default();
+        !matches!(first, b"grant" | b"revoke" | b"create")
+            && self
+                .list()
+                .any(|word| matches!(word, b"prepare" | b"execute"))
     }
 
     /// Whether the table's name may stand in the text.
@@ -103,6 +109,15 @@ mod tests {
         assert!(!names(b"SELECT * FROM `ab`", "a`b"));
         assert!(names(b"SELECT * FROM stra\xdfe", "stra\u{df}e"));
         assert!(!names(b"SELECT * FROM other", "stra\u{df}e"));
+    }
+
+    #[test]
+    fn statements_for_prepare() {
+        let prepares = |sql: &[u8]| Words::of(sql).prepares();
+        assert!(prepares(b"/* app */ EXECUTE IMMEDIATE CONCAT('a', 'b"));
+        assert!(prepares(b"SELECT 1; PREPARE s FROM @q; '"));
+        assert!(!prepares(b"GRANT EXECUTE ON x TO '"));
+        assert!(!prepares(b"SELECT executed FROM t WHERE a = '"));
     }
 
     #[test]

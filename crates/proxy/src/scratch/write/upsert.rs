@@ -15,7 +15,7 @@ use onionskin_plan::{
     Source, WrittenColumn, errors, lex,
 };
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
-use onionskin_value::Warning;
+use onionskin_value::{SqlMode, Warning};
 
 use super::super::engine::{Engine, ours};
 use super::super::settings::Settings;
@@ -339,7 +339,15 @@ impl Session {
                     put_literal(&used, column.carried, cell, &self.state, &mut literal)?;
                 }
             }
-            generates |= counts(column) && cell.as_ref().is_none_or(|c| c == b"0");
+            let is_zero = cell.as_ref().is_some_and(|c| c == b"0");
+            if counts(column)
+                && is_zero
+                && self.state.sql_mode.contains(SqlMode::NO_AUTO_VALUE_ON_ZERO)
+            {
+                let about = "0 for an AUTO_INCREMENT column under NO_AUTO_VALUE_ON_ZERO";
+                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            }
+            generates |= counts(column) && (cell.is_none() || is_zero);
             literals.push(literal);
         }
         Ok(Row {
@@ -361,13 +369,15 @@ impl Session {
         diagnostics: &mut Diagnostics,
     ) -> Outcome<(Done, Option<bool>)> {
         let conditions = self.conditions(upsert, row)?;
-        let mut sought = Vec::new();
-        for condition in &conditions {
+        let mut sought: Vec<&[u8]> = Vec::new();
+        for (n, condition) in conditions.iter().enumerate() {
             let mut sql = format!("SELECT 1 FROM {} WHERE ", upsert.met.read.source).into_bytes();
             sql.extend_from_slice(condition);
             sql.extend_from_slice(b" LIMIT 1");
             if !self.server.rows(&sql)?.is_empty() {
-                sought.push(condition.as_slice());
+                // A transaction's snapshot may not show a row that stands under an earlier key, which the server meets first.
+                sought = conditions[..=n].iter().map(Vec::as_slice).collect();
+                break;
             }
         }
         let mut duplicate = None;
@@ -404,11 +414,11 @@ impl Session {
                 },
                 There::Same => {
                     let only = numbers.first().filter(|_| numbers.len() == 1);
-                    (self.assignments(upsert, row, None)?, only)
+                    (self.nothing_assigned(upsert, row, &keys)?, only)
                 }
                 There::Changed(number, cells) => {
                     let key: &[u8] = keys.get(*number).ok_or_else(broken)?;
-                    let tail = self.assignments(upsert, row, Some((key, cells.as_slice())))?;
+                    let tail = self.assignments(upsert, row, key, cells.as_slice())?;
                     (tail, numbers.get(*number))
                 }
             };
@@ -416,7 +426,7 @@ impl Session {
             let number = number.map(Vec::as_slice).filter(|_| upsert.many);
             let done = self.insert_row(upsert, row, number, &tail, diagnostics)?;
             diagnostics.warnings.extend(told);
-            if changes && done.affected_rows != 2 {
+            if changes != (done.affected_rows == 2) {
                 let about = "a row that changes in another way than was computed: by a trigger, or meanwhile";
                 return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
             }
@@ -630,12 +640,39 @@ impl Session {
         Ok((changed, warnings))
     }
 
-    /// What stands behind the row for the server, with the new cells of the row that `key` names. Without them nothing changes.
+    /// What stands behind a row for the server that changes none of those that `keys` name. Should it meet another, or have other values
+    /// than the clause has read, that changes, and is taken back.
+    fn nothing_assigned(
+        &mut self,
+        upsert: &Upsert,
+        row: &Row,
+        keys: &[Vec<u8>],
+    ) -> Outcome<Vec<u8>> {
+        let table = &upsert.new.table;
+        let mut guards = Vec::new();
+        for key in keys {
+            guards.push(format!("({})", self.guard(upsert, row, key)?));
+        }
+        let mut sql = b" ON DUPLICATE KEY UPDATE ".to_vec();
+        if let Some(told) = upsert.met.told {
+            let name = quoted(&table.columns[told].name);
+            sql.extend_from_slice(format!("{name} = LAST_INSERT_ID({name}), ").as_bytes());
+        }
+        let mut sealed = table.protected_columns().filter_map(|(c, _)| c.enc_name());
+        let name = quoted(sealed.next().ok_or_else(broken)?);
+        let guard = guards.join(" OR ");
+        let part = format!("{name} = IF({guard}, {name}, CONCAT(IFNULL({name}, ''), x'00'))");
+        sql.extend_from_slice(part.as_bytes());
+        Ok(sql)
+    }
+
+    /// What stands behind the row for the server, with the new cells of the row that `key` names.
     fn assignments(
         &mut self,
         upsert: &Upsert,
         row: &Row,
-        changed: Option<(&[u8], &[Cell])>,
+        key: &[u8],
+        cells: &[Cell],
     ) -> Outcome<Vec<u8>> {
         let table = &upsert.new.table;
         let family = self.state.family;
@@ -644,14 +681,6 @@ impl Session {
             let name = quoted(&table.columns[told].name);
             sql.extend_from_slice(format!("{name} = LAST_INSERT_ID({name})").as_bytes());
         }
-        let Some((key, cells)) = changed else {
-            if upsert.met.told.is_none() {
-                let mut sealed = table.protected_columns().filter_map(|(c, _)| c.enc_name());
-                let name = quoted(sealed.next().ok_or_else(broken)?);
-                sql.extend_from_slice(format!("{name} = {name}").as_bytes());
-            }
-            return Ok(sql);
-        };
         let guard = self.guard(upsert, row, key)?;
         let none = Values {
             sql: &[],
