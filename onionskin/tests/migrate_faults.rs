@@ -254,6 +254,12 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
                 }
                 assert!(is_cut, "{text}");
                 cuts += 1;
+                // What the server was doing when the cable was cut it does to its end.
+                wait_until("the sessions have ended", Duration::from_secs(20), || {
+                    let sessions = session.must("SHOW FULL PROCESSLIST");
+                    let mut cells = sessions.sets[0].rows.iter().flatten();
+                    !cells.any(|cell| format!("{cell:?}").contains("t_onionskin"))
+                });
                 if !session
                     .text("SHOW TABLES LIKE 't\\_onionskin'")
                     .unwrap()

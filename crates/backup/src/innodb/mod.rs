@@ -146,7 +146,14 @@ impl PageChecker {
         let (pages, damaged, damaged_pages) =
             (&mut self.pages, &mut self.damaged, &mut self.damaged_pages);
         let unchecked_pages = &mut self.unchecked_pages;
-        space.feed(offset, content, |number, finding| {
+        let is_system = path.rsplit('/').next() == Some("ibdata1");
+        space.feed(offset, content, |format, number, finding| {
+            // encrypted pages of other tablespaces may lie there, with checksums of another kind
+            let is_copy = is_system && format.is_doublewrite(number);
+            let finding = match finding {
+                Finding::Damaged if is_copy => Finding::Unchecked(Unchecked::Doublewrite),
+                other => other,
+            };
             *pages += u64::from(!matches!(finding, Finding::Unchecked(_)));
             match finding {
                 Finding::Sound => {}
@@ -191,7 +198,12 @@ impl Tablespace {
         }
     }
 
-    fn feed(&mut self, offset: u64, mut content: &[u8], mut found: impl FnMut(u64, Finding)) {
+    fn feed(
+        &mut self,
+        offset: u64,
+        mut content: &[u8],
+        mut found: impl FnMut(&Format, u64, Finding),
+    ) {
         if offset != self.next {
             self.format = Known::No;
         }
@@ -220,14 +232,14 @@ impl Tablespace {
             if self.partial.len() < size {
                 return;
             }
-            found(at / size as u64, format.check(&self.partial));
+            found(&format, at / size as u64, format.check(&self.partial));
             self.partial.clear();
             at += size as u64;
         }
         let pages = content.chunks_exact(size);
         self.partial.extend_from_slice(pages.remainder());
         for page in pages {
-            found(at / size as u64, format.check(page));
+            found(&format, at / size as u64, format.check(page));
             at += size as u64;
         }
     }

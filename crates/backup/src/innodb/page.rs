@@ -63,6 +63,8 @@ pub enum Unchecked {
     Compressed,
     /// It was written with `innodb_checksum_algorithm=none`.
     NoChecksum,
+    /// It lies in the doublewrite buffer and is the copy of another page, perhaps of one in another format.
+    Doublewrite,
 }
 
 impl Unchecked {
@@ -72,11 +74,18 @@ impl Unchecked {
             Self::Encrypted => "encrypted",
             Self::Compressed => "compressed by their server",
             Self::NoChecksum => "written without checksums",
+            Self::Doublewrite => "in the doublewrite buffer",
         }
     }
 }
 
 impl Format {
+    /// Whether a page of this number is in MariaDB's doublewrite buffer, if the tablespace is the system's: two
+    /// extents of 64 pages, which a server lays out when it makes the file. (MySQL has files of their own for it.)
+    pub(super) fn is_doublewrite(&self, number: u64) -> bool {
+        self.kind == Kind::FullCrc32 && (64..192).contains(&number)
+    }
+
     /// What the beginning of a first page says; at least [`FLAGS_END`] bytes.
     pub(super) fn of(first_page: &[u8]) -> Option<Self> {
         let flags = be32(first_page, 54);
