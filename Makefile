@@ -76,7 +76,7 @@ counts: ## count the instructions of the hot paths anew (callgrind); `make test`
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
-	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=50000 $(CARGO) test --locked --profile ci -p onionskin --test differential
+	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=200000 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 	scripts/fuzz.sh 600
