@@ -252,8 +252,10 @@ fn stat_ticks(path: &str) -> Option<[u64; 4]> {
 
 /// User and system time of a process with all its threads, in seconds; `None` if it is gone.
 pub fn cpu_seconds(pid: u32) -> Option<f64> {
-    let [user, system, ..] = stat_ticks(&format!("/proc/{pid}/stat"))?;
-    Some(seconds_of_ticks(user + system))
+    // not /proc/PID/stat, which counts in ticks of 10 ms: a short run may use less
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).ok()?);
+    let clock = nix::time::clock_getcpuclockid(pid).ok()?;
+    Some(Duration::from(clock.now().ok()?).as_secs_f64())
 }
 
 /// Of all processes that this one has started and waited for, and theirs.
