@@ -10,12 +10,16 @@ use onionskin_plan::{
 use onionskin_schema::{
     Capabilities, Column, GramForm, KeyRole, PhysicalNames, Policy, Protection, Table,
 };
-use onionskin_value::{Family, SqlType};
+use onionskin_value::{Charset, Family, SqlType};
 
 fn lex_mode(flags: u8) -> LexMode {
     LexMode {
         ansi_quotes: flags & 1 != 0,
         no_backslash_escapes: flags & 2 != 0,
+        charset: match flags & 128 {
+            0 => Charset::Utf8mb4,
+            _ => Charset::from_name("gbk").unwrap_or_default(),
+        },
     }
 }
 

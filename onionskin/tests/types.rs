@@ -808,7 +808,7 @@ fn definitions_are_shown(kind: Kind) {
         "CREATE TABLE r (id INT PRIMARY KEY, e ENUM('a','b') DEFAULT 'c' {})",
         "CREATE TABLE r (id INT PRIMARY KEY, e ENUM('a','b') {join:g})",
         "CREATE TABLE r (id INT PRIMARY KEY, b BIT(3) DEFAULT b'1000' {})",
-        "CREATE TABLE r (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET gbk {eq})",
+        "CREATE TABLE r (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET swe7 {eq})",
         "CREATE TABLE r (id INT PRIMARY KEY, v VARCHAR(9) COLLATE utf8mb4_czech_ci {eq})",
     ] {
         let (text, rest) = statement.split_once('{').expect("a place");

@@ -86,7 +86,7 @@ table! {
         "Pass the value in the column's own type.";
     CHARACTER_SET = "OS1019", 1235, "42000",
         "The session's character set is not one in which statements on protected tables can be read safely.",
-        "Use SET NAMES utf8mb4 (or utf8mb3, latin1, ascii, binary).";
+        "Use SET NAMES utf8mb4, or another character set of docs/charsets.md.";
     TIME_ZONE = "OS1020", 1235, "42000",
         "The session's time zone is not known to the proxy, and a TIMESTAMP is protected.",
         "Set time_zone to an offset such as '+00:00', or to a name of the IANA database.";

@@ -2,13 +2,17 @@
 //!
 //! The lexer knows exactly as much of MySQL's lexical rules as is needed to tell literals from
 //! everything else under the session's `sql_mode`: quoting, escapes, comments, numbers,
-//! introducers, variables. It works on bytes, so that the text need not be valid UTF-8; the
-//! session refuses client character sets in which a byte below 0x80 may be the second half of
-//! a character (gbk, sjis, big5, …), because there a quote may not be a quote.
+//! introducers, variables. It works on bytes, so that the text need not be valid UTF-8. In some character
+//! sets (gbk, big5, cp932, …) the second byte of a character may be a backslash or a back quote: `0xBF 0x5C` is one
+//! character of gbk, and a string does not go on behind `0xBF 0x5C 0x27`. There strings are read by characters, as the
+//! servers do, and everything else beyond ASCII is an error: what is no character of the set, such characters behind a
+//! backslash (of which the servers escape the first byte alone) and outside of strings.
 //!
 //! Adjacent string literals (`'a' 'b'`) are one literal, as in MySQL. Ordinary comments are
 //! white space. Executable comments (`/*!50000 … */`, `/*M! … */`) and optimizer hints are
 //! tokens of their own: whoever plans near a protected table refuses the former.
+
+use onionskin_value::Charset;
 
 /// What of the session's settings decides where a token ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -17,6 +21,26 @@ pub struct LexMode {
     pub ansi_quotes: bool,
     /// `NO_BACKSLASH_ESCAPES`: a backslash is an ordinary character.
     pub no_backslash_escapes: bool,
+    /// The client's character set.
+    pub charset: Charset,
+}
+
+impl LexMode {
+    /// Whether a character's second byte may look like a backslash or a back quote.
+    pub fn hides_ascii(self) -> bool {
+        self.charset.hides_ascii()
+    }
+
+    /// The length of the character at the beginning of a string's rest, if it is not a byte that stands for itself;
+    /// `Some(None)` if it is no character.
+    pub(crate) fn character(self, rest: &[u8]) -> Option<Option<usize>> {
+        match rest.first() {
+            Some(0x80..) if self.hides_ascii() => {
+                Some(self.charset.decode(rest).map(|(_, length)| length))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The kinds of token.
@@ -112,6 +136,9 @@ pub enum LexError {
     /// A control character outside of quotes.
     #[error("a control character stands outside of quotes")]
     Control,
+    /// Bytes that are no character of the client's set, or one where a character may hide a quote.
+    #[error("a character stands where this character set does not allow to read it safely")]
+    Character,
 }
 
 /// Iterates over the tokens of a text.
@@ -217,6 +244,9 @@ impl<'a> Lexer<'a> {
     /// The end of a text that begins with `quote` at `from`.
     fn quoted_end(&self, from: usize, quote: u8, backslash: bool) -> Result<usize, LexError> {
         let mut at = from + 1;
+        if self.mode.hides_ascii() {
+            return self.quoted_end_by_characters(at, quote, backslash);
+        }
         loop {
             let rest = self.sql.get(at..).unwrap_or_default();
             let found = if backslash {
@@ -233,6 +263,36 @@ impl<'a> Lexer<'a> {
                 }
             } else {
                 return Ok(at + i + 1);
+            }
+        }
+    }
+
+    /// The same, of a text whose beginning quote stands before `at`, where a character's second byte may look like a quote.
+    fn quoted_end_by_characters(
+        &self,
+        mut at: usize,
+        quote: u8,
+        backslash: bool,
+    ) -> Result<usize, LexError> {
+        loop {
+            let rest = self.sql.get(at..).unwrap_or_default();
+            let &byte = rest.first().ok_or(LexError::Unterminated)?;
+            if let Some(length) = self.mode.character(rest) {
+                at += length.ok_or(LexError::Character)?;
+                continue;
+            }
+            let next = rest.get(1).copied();
+            if backslash && byte == b'\\' {
+                match next.ok_or(LexError::Unterminated)? {
+                    0x80.. => return Err(LexError::Character),
+                    _ => at += 2,
+                }
+            } else if byte != quote {
+                at += 1;
+            } else if next == Some(quote) {
+                at += 2;
+            } else {
+                return Ok(at + 1);
             }
         }
     }
@@ -339,6 +399,13 @@ impl<'a> Lexer<'a> {
                 }
             }
         };
+        let is_string = matches!(
+            token.kind,
+            TokenKind::Literal(LiteralKind::String | LiteralKind::Introduced)
+        );
+        if self.mode.hides_ascii() && !is_string && !token.text(self.sql).is_ascii() {
+            return Err(LexError::Character);
+        }
         Ok(Some(token))
     }
 
@@ -602,6 +669,40 @@ mod tests {
             .join(" ")
     }
 
+    /// `0xBF 0x5C` is a character of gbk, `0xBF 0x27` is none, `0x81 0x60` one that ends with a back quote.
+    #[test]
+    fn strings_are_read_by_characters_where_those_hide_quotes() {
+        let gbk = |ansi_quotes| LexMode {
+            ansi_quotes,
+            charset: Charset::from_name("gbk").expect("a set"),
+            ..LexMode::default()
+        };
+        let ends = |sql: &[u8]| {
+            let found = tokens(sql, gbk(false))?;
+            Ok(found.iter().map(|t| t.end).collect::<Vec<_>>())
+        };
+        assert_eq!(ends(b"'\xbf\x5c' x"), Ok(vec![4, 6]));
+        assert_eq!(ends(b"'\xbf\x5c'' x' y"), Ok(vec![8, 10]));
+        assert_eq!(ends(b"'\x5c\x5c' x"), Ok(vec![4, 6]));
+        assert_eq!(ends(b"'\xbf\x5c\x5c' x'"), Ok(vec![8]));
+        assert_eq!(ends(b"_gbk'\xbf\x5c' x"), Ok(vec![8, 10]));
+        assert_eq!(ends(b"'a' /* \x81' */ 'b' x"), Ok(vec![16, 18]));
+        for bad in [
+            b"'\xbf' x".as_slice(),
+            b"'\xbf'",
+            b"'\x5c\xbf\x5c' x",
+            b"'\xff\xff'",
+            b"`\x81` x `",
+            b"a\x81\x40",
+            b"@\x81\x40",
+            b"\x81\x60",
+            b"/*! \x81\x60 */",
+        ] {
+            assert_eq!(ends(bad), Err(LexError::Character), "{bad:x?}");
+        }
+        assert_eq!(tokens(b"\"\x81\x5c\"", gbk(true)), Err(LexError::Character));
+    }
+
     #[test]
     fn literals_comments_and_names_are_told_apart() {
         let plain = LexMode::default();
@@ -632,6 +733,7 @@ mod tests {
         let ansi = LexMode {
             ansi_quotes: true,
             no_backslash_escapes: true,
+            ..plain
         };
         assert_eq!(show(r#""a" '\' b"#, ansi), r#""a" s<'\'> b"#);
     }

@@ -81,9 +81,19 @@ fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
         let (&quote, mut body) = rest.split_first()?;
         loop {
             // what stands for itself, at once
-            let special = memchr::memchr2(quote, b'\\', body)?;
+            let mut special = memchr::memchr2(quote, b'\\', body)?;
+            if mode.hides_ascii() {
+                let beyond = body.iter().position(|b| *b >= 0x80);
+                special = special.min(beyond.unwrap_or(special));
+            }
             out.extend_from_slice(&body[..special]);
             body = &body[special..];
+            if let Some(length) = mode.character(body) {
+                let (character, after) = body.split_at(length?);
+                out.extend_from_slice(character);
+                body = after;
+                continue;
+            }
             let (&b, after) = body.split_first()?;
             if b == quote {
                 if after.first() == Some(&quote) {
@@ -134,12 +144,8 @@ fn introduced<'s>(text: &'s [u8], mode: LexMode, scratch: &'s mut Vec<u8>) -> Op
     let token = lexer.next_token().ok()??;
     let body = &text[end + token.start..end + token.end];
     let charset = match name.as_slice() {
-        b"_utf8mb4" => Charset::Utf8mb4,
-        b"_utf8" | b"_utf8mb3" | b"n" => Charset::Utf8mb3,
-        b"_latin1" => Charset::Latin1,
-        b"_ascii" => Charset::Ascii,
-        b"_binary" => Charset::Binary,
-        _ => return None,
+        b"n" => Charset::Utf8mb3,
+        name => Charset::from_name(std::str::from_utf8(name.strip_prefix(b"_")?).ok()?)?,
     };
     scratch.clear();
     match token.kind {
@@ -150,6 +156,12 @@ fn introduced<'s>(text: &'s [u8], mode: LexMode, scratch: &'s mut Vec<u8>) -> Op
     }
     Some(match charset {
         Charset::Binary => Input::Bytes(scratch),
+        // the servers refuse such a text, warn of it or fill it up
+        Charset::Single(_) | Charset::Multi(_) | Charset::Wide(_)
+            if charset.valid_prefix(scratch) < scratch.len() =>
+        {
+            return None;
+        }
         charset => Input::Text {
             bytes: scratch,
             charset,
@@ -235,7 +247,47 @@ mod tests {
         assert_eq!(s("'a' \"b\" /* c */ 'd'"), "Utf8mb4:abd");
         assert_eq!(text("_latin1 'a'", LiteralKind::Introduced), "Latin1:a");
         assert_eq!(text("_binary x'0a'", LiteralKind::Introduced), "bytes:[0a]");
-        assert_eq!(text("_gbk'a'", LiteralKind::Introduced), "none");
+        assert_eq!(
+            text("_koi8r'a'", LiteralKind::Introduced)
+                .rsplit(':')
+                .next(),
+            Some("a")
+        );
+        assert_eq!(
+            text("_gbk x'bf5c'", LiteralKind::Introduced),
+            "Multi(Gbk):\u{fffd}\\"
+        );
+        assert_eq!(text("_gbk x'bf'", LiteralKind::Introduced), "none");
+        assert_eq!(text("_utf16'a'", LiteralKind::Introduced), "none");
+        assert_eq!(text("_swe7'a'", LiteralKind::Introduced), "none");
+    }
+
+    #[test]
+    fn backslashes_in_characters_escape_nothing() {
+        let mode = LexMode {
+            charset: Charset::from_name("gbk").expect("a set"),
+            ..LexMode::default()
+        };
+        let value = |sql: &[u8]| {
+            let mut scratch = Vec::new();
+            match decode(
+                sql,
+                LiteralKind::String,
+                false,
+                mode,
+                mode.charset,
+                &mut scratch,
+            ) {
+                Some(Input::Text { bytes, .. }) => Some(bytes.to_vec()),
+                _ => None,
+            }
+        };
+        assert_eq!(value(b"'\xbf\x5c'"), Some(b"\xbf\x5c".to_vec()));
+        assert_eq!(
+            value(b"'a\x5cn\xbf\x5c\xbf\x5cn' 'b\x5c''"),
+            Some(b"a\n\xbf\x5c\xbf\x5cnb'".to_vec())
+        );
+        assert_eq!(value(b"'\xbf'"), None);
     }
 
     #[test]

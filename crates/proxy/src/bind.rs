@@ -640,6 +640,13 @@ impl<'a> Binder<'a> {
 
     fn piece(&mut self, piece: &Piece, base: usize, row: u64, out: &mut Vec<u8>) -> Outcome<()> {
         match piece {
+            // names are kept in UTF-8, in which such a character set may find a quote less
+            Piece::Sql(sql) if self.state.lex_mode().hides_ascii() && !sql.is_ascii() => {
+                return Err(Failure::refused(
+                    &errors::CHARACTER_SET,
+                    "character_set_client",
+                ));
+            }
             Piece::Sql(sql) => out.extend_from_slice(sql),
             Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
             Piece::Slot(slot) => {
@@ -894,7 +901,11 @@ impl<'a> Values<'a> {
                 });
             }
             let param = self.params.get(n).ok_or_else(unclear)?;
-            return param_input(param, client).ok_or_else(unclear);
+            let input = param_input(param, client).ok_or_else(unclear)?;
+            if client != charset && loses(input, charset) {
+                return Err(unclear());
+            }
+            return Ok(input);
         }
         if literal.kind == LiteralKind::String
             && client != charset
@@ -913,7 +924,9 @@ impl<'a> Values<'a> {
                 client,
                 scratch,
             );
-            return input.ok_or_else(unclear);
+            return input
+                .filter(|input| !loses(*input, charset))
+                .ok_or_else(unclear);
         }
         onionskin_plan::literal::decode(
             literal.text(self.sql),
@@ -980,6 +993,16 @@ impl<'a> Values<'a> {
             BinaryValue::LongData => return Err(unclear()),
         }
         Ok(())
+    }
+}
+
+/// Whether the server would lose something of a text when it makes it the connection's.
+fn loses(input: Input<'_>, connection: Charset) -> bool {
+    match input {
+        Input::Text { bytes, charset } => {
+            connection != Charset::Binary && !charset.fits(connection, bytes)
+        }
+        _ => false,
     }
 }
 

@@ -18,6 +18,11 @@ fn limiting(value: &str) -> Option<String> {
     (value != u64::MAX.to_string()).then(|| value.to_owned())
 }
 
+/// A character set in which statements, and names and numbers in results, can be read.
+fn readable(name: &str) -> Option<Charset> {
+    Charset::from_name(name).filter(|charset| charset.has_ascii())
+}
+
 /// A session's settings.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -111,22 +116,23 @@ impl State {
             "sql_mode" => {
                 self.sql_mode = SqlMode::parse(value);
                 let has = |word: &str| value.split(',').any(|w| w.eq_ignore_ascii_case(word));
-                self.lex_mode = LexMode {
-                    ansi_quotes: has("ANSI_QUOTES") || has("ANSI"),
-                    no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
-                };
+                self.lex_mode.ansi_quotes = has("ANSI_QUOTES") || has("ANSI");
+                self.lex_mode.no_backslash_escapes = has("NO_BACKSLASH_ESCAPES");
             }
-            "character_set_client" => self.client_charset = Charset::from_name(value),
-            "character_set_connection" => self.connection_charset = Charset::from_name(value),
+            "character_set_client" => {
+                self.client_charset = readable(value);
+                self.lex_mode.charset = self.client_charset.unwrap_or_default();
+            }
+            "character_set_connection" => self.connection_charset = readable(value),
             "character_set_results" => {
                 // NULL: no conversion
                 let charset = if value.is_empty() {
                     Some(Charset::Binary)
                 } else {
-                    Charset::from_name(value)
+                    readable(value)
                 };
                 self.results_charset = charset;
-                self.results_collation = charset.map_or(0, |c| default_collation(c, self.family));
+                self.results_collation = charset.map_or(0, |c| c.default_collation_id(self.family));
             }
             "time_zone" => self.time_zone = TimeZone::parse(value, &self.system_time_zone),
             "div_precision_increment" => {
@@ -211,22 +217,10 @@ impl State {
             u8::from(s.lex.no_backslash_escapes),
             u8::from(s.strict),
             u8::from(s.found_rows),
-            self.client_charset.map_or(255, |c| c as u8),
+            self.client_charset.map_or(255, Charset::number),
         ];
         let mut key = flags.to_vec();
         key.extend_from_slice(s.database.unwrap_or_default().as_bytes());
         key
-    }
-}
-
-/// The default collation's id, which result columns of strings are announced with.
-pub(crate) fn default_collation(charset: Charset, family: Family) -> u16 {
-    match (charset, family) {
-        (Charset::Utf8mb4, Family::MariaDb) => 45,
-        (Charset::Utf8mb4, Family::MySql) => 255,
-        (Charset::Utf8mb3, _) => 33,
-        (Charset::Latin1, _) => 8,
-        (Charset::Ascii, _) => 11,
-        (Charset::Binary, _) => 63,
     }
 }

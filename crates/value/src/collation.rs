@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
+use crate::byte_tables::{self, Bytes, Pairs};
 use crate::charset::Charset;
+use crate::types::Family;
 
 /// Every collation of the supported charsets, as MariaDB 10.11 and MySQL 9.7 list them:
 /// name, protocol number, charset, `P`AD SPACE or `N`O PAD; sorted by name.
@@ -26,14 +28,20 @@ struct Entry {
 pub(crate) enum Weights {
     /// The bytes themselves.
     Bytes,
+    /// The code point of each character, in three bytes.
+    CodePoints,
     /// One byte for each byte, from a table.
-    Latin1Swedish,
+    Single(Bytes),
+    /// As many bytes as the character has, one or two, from a table.
+    Pairs(Pairs),
     /// Two bytes for each character of the basic plane, 0xFFFD for others.
     GeneralCi,
     /// UCA 4.0.0 primary weights.
     UnicodeCi,
     /// UCA 9.0.0 primary weights.
     Uca0900AiCi,
+    /// UCA 14.0.0 primary weights.
+    Uca1400AiCi,
     /// Not known: the column can be sealed and not searched.
     Unknown,
 }
@@ -60,16 +68,7 @@ fn entry(line: &'static str) -> Option<Entry> {
     let id = fields.next()?.parse().ok()?;
     let charset = Charset::from_name(fields.next()?)?;
     let pad_space = fields.next()? == "P";
-    let weights = match name {
-        "utf8mb4_bin" | "utf8mb4_nopad_bin" | "utf8mb4_0900_bin" => Weights::Bytes,
-        "utf8mb3_bin" | "latin1_bin" | "ascii_bin" => Weights::Bytes,
-        "latin1_swedish_ci" => Weights::Latin1Swedish,
-        // In the basic plane utf8mb3's weights are those of utf8mb4; ASCII's fold case alike.
-        "utf8mb4_general_ci" | "utf8mb3_general_ci" | "ascii_general_ci" => Weights::GeneralCi,
-        "utf8mb4_unicode_ci" | "utf8mb3_unicode_ci" => Weights::UnicodeCi,
-        "utf8mb4_0900_ai_ci" => Weights::Uca0900AiCi,
-        _ => Weights::Unknown,
-    };
+    let weights = weights_of(name, charset);
     Some(Entry {
         name,
         id,
@@ -77,6 +76,54 @@ fn entry(line: &'static str) -> Option<Entry> {
         pad_space,
         weights,
     })
+}
+
+fn weights_of(name: &'static str, charset: Charset) -> Weights {
+    // What pads differs, the weights are the same.
+    let padded = name.replacen("_nopad_", "_", 1);
+    let rule = padded
+        .strip_prefix(charset.name())
+        .and_then(|rest| rest.strip_prefix('_'))
+        .unwrap_or_default();
+    match (charset, rule) {
+        (Charset::Wide(_), "bin") => Weights::CodePoints,
+        (_, "bin") | (Charset::Utf8mb4, "0900_bin") => Weights::Bytes,
+        // In the basic plane utf8mb3's weights are those of utf8mb4; ASCII's fold case alike.
+        (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii | Charset::Wide(_), "general_ci") => {
+            Weights::GeneralCi
+        }
+        (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Wide(_), "unicode_ci") => {
+            Weights::UnicodeCi
+        }
+        (Charset::Utf8mb4, "0900_ai_ci") => Weights::Uca0900AiCi,
+        (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Wide(_), "uca1400_ai_ci") => {
+            Weights::Uca1400AiCi
+        }
+        (Charset::Latin1 | Charset::Single(_), _) => {
+            byte_tables::bytes(&padded).map_or(Weights::Unknown, Weights::Single)
+        }
+        (Charset::Multi(_), _) => {
+            byte_tables::pairs(&padded).map_or(Weights::Unknown, Weights::Pairs)
+        }
+        _ => Weights::Unknown,
+    }
+}
+
+/// The name of a character set's default collation.
+pub(crate) fn default_of(charset: &str, family: Family) -> String {
+    let suffix = match charset {
+        "binary" => return "binary".to_owned(),
+        "utf8mb4" if family == Family::MySql => "0900_ai_ci",
+        "latin1" | "dec8" => "swedish_ci",
+        "hp8" => "english_ci",
+        "big5" | "gb2312" | "gbk" | "gb18030" => "chinese_ci",
+        "ujis" | "sjis" | "cp932" | "eucjpms" => "japanese_ci",
+        "tis620" => "thai_ci",
+        "euckr" => "korean_ci",
+        "latin5" => "turkish_ci",
+        _ => "general_ci",
+    };
+    format!("{charset}_{suffix}")
 }
 
 /// The charset of the collation with this protocol number.
@@ -100,6 +147,11 @@ impl Collation {
             .binary_search_by(|entry| entry.name.cmp(&name))
             .ok()?;
         Some(Collation(&entries[at]))
+    }
+
+    /// The collation that text of a character set has where none is named.
+    pub fn default_of(charset: Charset, family: Family) -> Option<Collation> {
+        Collation::from_name(&default_of(charset.name(), family))
     }
 
     /// The name servers print.
@@ -151,7 +203,8 @@ mod tests {
             ("UTF8MB4_general_ci", 45, Charset::Utf8mb4, true, true),
             ("utf8mb4_unicode_ci", 224, Charset::Utf8mb4, true, true),
             ("utf8mb4_0900_ai_ci", 255, Charset::Utf8mb4, false, true),
-            ("utf8mb4_uca1400_ai_ci", 2304, Charset::Utf8mb4, true, false),
+            ("utf8mb4_uca1400_ai_ci", 2304, Charset::Utf8mb4, true, true),
+            ("utf8mb4_uca1400_as_ci", 2306, Charset::Utf8mb4, true, false),
             ("utf8_general_ci", 33, Charset::Utf8mb3, true, true),
             ("utf8mb4_czech_ci", 234, Charset::Utf8mb4, true, false),
         ] {
@@ -167,7 +220,7 @@ mod tests {
                 "{name}"
             );
         }
-        assert!(Collation::from_name("gbk_chinese_ci").is_none());
+        assert!(Collation::from_name("swe7_swedish_ci").is_none());
         assert!(Collation::from_name("").is_none());
     }
 }

@@ -307,7 +307,13 @@ fn string(ty: &SqlType, payload: &[u8], ctx: &FormatContext<'_>, out: &mut Vec<u
         _ => 0,
     };
     text(charset, payload, ctx, out);
-    out.resize(out.len() + pad, b' ');
+    let space = match ctx.results_charset {
+        Charset::Binary => charset.space(),
+        shown => shown.space(),
+    };
+    for _ in 0..pad {
+        out.extend_from_slice(space);
+    }
 }
 
 /// Appends text, converted to the charset of results.

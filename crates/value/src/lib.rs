@@ -15,6 +15,7 @@
 //! against a corpus recorded from real servers.
 
 mod arithmetic;
+mod byte_tables;
 mod charset;
 mod collation;
 mod compare;
@@ -36,7 +37,7 @@ mod weight;
 mod wire_type;
 
 pub use arithmetic::{Operator, add_sub};
-pub use charset::Charset;
+pub use charset::{Charset, Multi, Single, Wide};
 pub use collation::Collation;
 pub use compare::{Comparand, compare};
 pub use context::{

@@ -7,8 +7,9 @@
 //! | collations | |
 //! |---|---|
 //! | `…_bin`, binary types | they are the same |
-//! | `latin1_swedish_ci`, `…_general_ci` | they have the same weight |
-//! | `…_unicode_ci`, `utf8mb4_0900_ai_ci` | the collation's table lists both, with the same weights; or they are the same. Ideographs, Hangul syllables and, in `…_unicode_ci`, whatever is outside of the basic plane are not listed |
+//! | `…_general_ci`, `latin1_swedish_ci` and what else weighs byte by byte | they have the same weight |
+//! | `gbk_chinese_ci` and the like | they have the same weight if they are ASCII; others are the same |
+//! | `…_unicode_ci`, `…_uca1400_ai_ci`, `utf8mb4_0900_ai_ci` | the collation's table lists both, with the same weights; or they are the same. Ideographs, Hangul syllables and, in `…_unicode_ci`, whatever is outside of the basic plane are not listed |
 //!
 //! Measured on MariaDB 10.11 and MySQL 9.7; `onionskin/tests/like.rs` compares every character of the basic plane and random
 //! patterns with both servers.
@@ -23,6 +24,7 @@
 
 use std::sync::OnceLock;
 
+use crate::byte_tables::{Bytes, Pairs};
 use crate::charset::Charset;
 use crate::collation::Weights;
 use crate::context::{CompareError, Input};
@@ -55,13 +57,17 @@ enum Rule {
     /// By their codes in this character set.
     Code(Charset),
     /// By a table of bytes.
-    Latin1Swedish,
+    Bytes(Bytes, Charset),
+    /// ASCII by a table, others by their codes.
+    Pairs(Pairs, Charset),
     /// By a table of weights, as far as it lists them.
     Weights {
         table: Table,
         charset: Charset,
         /// The last code that the table lists.
         last: u32,
+        /// The upper bytes of codes that count as listed all, though some follow from their codes.
+        page: u32,
         ascii: &'static AsciiKeys,
     },
 }
@@ -71,6 +77,7 @@ impl Rule {
         static GENERAL: AsciiKeys = OnceLock::new();
         static UNICODE: AsciiKeys = OnceLock::new();
         static UCA_0900: AsciiKeys = OnceLock::new();
+        static UCA_1400: AsciiKeys = OnceLock::new();
         let Some(collation) = ty.collation else {
             return Ok(Rule::Code(match ty.is_binary() {
                 true => Charset::Binary,
@@ -79,35 +86,52 @@ impl Rule {
             }));
         };
         let charset = collation.charset();
+        let page = match collation.weights() {
+            // for the hexagrams at its end, MariaDB lists the page of the last ideographs of extension A
+            Weights::Uca1400AiCi => 0x4D,
+            _ => u32::MAX,
+        };
         let weights = |table, last, ascii| Rule::Weights {
             table,
             charset,
             last,
+            page,
             ascii,
         };
         Ok(match collation.weights() {
             Weights::Unknown => return Err(WeightError::UnknownCollation),
-            Weights::Bytes => Rule::Code(charset),
-            Weights::Latin1Swedish => Rule::Latin1Swedish,
+            Weights::Bytes | Weights::CodePoints => Rule::Code(charset),
+            Weights::Single(table) => Rule::Bytes(table, charset),
+            Weights::Pairs(pairs) => Rule::Pairs(pairs, charset),
             Weights::GeneralCi => weights(tables::general_ci(), u32::MAX, &GENERAL),
             Weights::UnicodeCi => weights(tables::unicode_ci(), 0xFFFF, &UNICODE),
             Weights::Uca0900AiCi => weights(tables::uca_0900_ai_ci(), u32::MAX, &UCA_0900),
+            Weights::Uca1400AiCi => weights(tables::uca_1400_ai_ci(), u32::MAX, &UCA_1400),
         })
     }
 
     fn charset(self) -> Charset {
         match self {
-            Rule::Code(charset) | Rule::Weights { charset, .. } => charset,
-            Rule::Latin1Swedish => Charset::Latin1,
+            Rule::Code(charset)
+            | Rule::Bytes(_, charset)
+            | Rule::Pairs(_, charset)
+            | Rule::Weights { charset, .. } => charset,
         }
     }
 
     /// The key of a character.
     fn of_code(self, code: u32) -> Key {
-        let Rule::Weights { table, last, .. } = self else {
+        let Rule::Weights {
+            table, last, page, ..
+        } = self
+        else {
             return BY_CODE | Key::from(code);
         };
-        match table.listed(code).filter(|_| code <= last) {
+        let listed = match code >> 8 == page {
+            true => Some(table.of_code(code)),
+            false => table.listed(code).filter(|_| code <= last),
+        };
+        match listed {
             Some(weights) => {
                 let mut key = [0; 16];
                 key[..weights.bytes().len()].copy_from_slice(weights.bytes());
@@ -123,11 +147,15 @@ impl Rule {
             return Ok(None);
         };
         match self {
-            Rule::Latin1Swedish => {
-                let weight = tables::latin1_swedish()[usize::from(byte)];
+            Rule::Bytes(table, _) => {
+                let weight = table.table()[usize::from(byte)];
                 return Ok(Some((BY_CODE | Key::from(weight), 1)));
             }
-            Rule::Weights { ascii, .. } if byte < 128 => {
+            Rule::Pairs(pairs, charset) if byte < 128 => {
+                let (weight, length) = pairs.first(charset, text)?;
+                return Ok(Some((BY_CODE | Key::from(weight[1]), length)));
+            }
+            Rule::Weights { ascii, charset, .. } if byte < 128 && charset.has_ascii() => {
                 let keys = ascii.get_or_init(|| std::array::from_fn(|c| self.of_code(c as u32)));
                 return Ok(Some((keys[usize::from(byte)], 1)));
             }
@@ -250,17 +278,18 @@ impl LikePattern {
     fn compile(rule: Rule, mut text: &[u8], escape: char) -> Result<Self, WeightError> {
         let mut elements = Vec::with_capacity(text.len());
         while let Some((mut key, mut length)) = rule.first(text)? {
-            let escaped = text.get(length..).filter(|rest| {
-                text.starts_with(escape.encode_utf8(&mut [0; 4]).as_bytes()) && !rest.is_empty()
-            });
-            let element = match (text[0], escaped) {
+            let (code, _) = rule.charset().decode(text).ok_or(WeightError::Malformed)?;
+            let escaped = text
+                .get(length..)
+                .filter(|rest| code == u32::from(escape) && !rest.is_empty());
+            let element = match (char::from_u32(code), escaped) {
                 (_, Some(rest)) => {
                     text = rest;
                     (key, length) = rule.first(text)?.ok_or(WeightError::Malformed)?;
                     Element::Character(key)
                 }
-                (b'%', None) => Element::Many,
-                (b'_', None) => Element::One,
+                (Some('%'), None) => Element::Many,
+                (Some('_'), None) => Element::One,
                 _ => Element::Character(key),
             };
             text = &text[length..];

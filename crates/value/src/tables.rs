@@ -1,8 +1,8 @@
 //! Weight tables taken from real servers; `weights/generate.py` writes them and describes the format.
 //!
 //! The families agree on every code point of the collations that both have. A search for pairs of characters that
-//! weigh other than one after the other (contractions) found none, so a text's weights are the weights of its
-//! characters in a row.
+//! weigh other than one after the other (contractions) found none but in utf8mb4_uca1400_ai_ci, so a text's weights are the
+//! weights of its characters in a row. Texts with one of that collation's contractions are refused.
 
 use std::sync::OnceLock;
 
@@ -23,15 +23,14 @@ type Ascii = [(u8, [u8; 2]); 256];
 /// Has more than one weight, or is no ASCII character: found in the table.
 const LONGER: u8 = u8::MAX;
 
-static LATIN1_SWEDISH: &[u8; 256] = include_bytes!("../weights/latin1_swedish_ci.bin");
 static GENERAL_CI: &[u8] = include_bytes!("../weights/utf8mb4_general_ci.bin");
 static UNICODE_CI: &[u8] = include_bytes!("../weights/utf8mb4_unicode_ci.bin");
 static UCA_0900_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_0900_ai_ci.bin");
-
-/// latin1_swedish_ci: a weight for each byte.
-pub(crate) fn latin1_swedish() -> &'static [u8; 256] {
-    LATIN1_SWEDISH
-}
+static UCA_1400_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_uca1400_ai_ci.bin");
+/// Pairs of characters that utf8mb4_uca1400_ai_ci weighs together, or with a third one: two code points of 32 bits each, the
+/// highest byte first, in their order.
+static UCA_1400_CONTRACTIONS: &[u8] =
+    include_bytes!("../weights/utf8mb4_uca1400_ai_ci.contractions.bin");
 
 /// utf8mb4_general_ci: one weight for each character.
 pub(crate) fn general_ci() -> Table {
@@ -58,6 +57,35 @@ pub(crate) fn uca_0900_ai_ci() -> Table {
         bytes: UCA_0900_AI_CI,
         ascii: &ASCII,
     }
+}
+
+/// utf8mb4_uca1400_ai_ci: primary weights of UCA 14.0.0, of texts without [contractions](has_contraction).
+pub(crate) fn uca_1400_ai_ci() -> Table {
+    static ASCII: OnceLock<Ascii> = OnceLock::new();
+    Table {
+        bytes: UCA_1400_AI_CI,
+        ascii: &ASCII,
+    }
+}
+
+/// Whether utf8mb4_uca1400_ai_ci weighs some characters of the text together. Of a text that is not well-formed, the part before
+/// that counts.
+pub(crate) fn has_contraction(charset: Charset, text: &[u8]) -> bool {
+    if charset.has_ascii() && text.is_ascii() {
+        return false;
+    }
+    let (pairs, _) = UCA_1400_CONTRACTIONS.as_chunks::<8>();
+    let mut before = 0;
+    let mut rest = text;
+    while let Some((code, length)) = charset.decode(rest) {
+        let pair = (u64::from(before) << 32 | u64::from(code)).to_be_bytes();
+        if pairs.binary_search(&pair).is_ok() {
+            return true;
+        }
+        before = code;
+        rest = &rest[length..];
+    }
+    false
 }
 
 const PAGE_NUMBERS: usize = 2;
@@ -146,9 +174,14 @@ impl Table {
         let (code, length) = Charset::Utf8mb4
             .decode(text)
             .ok_or(WeightError::Malformed)?;
+        Ok((self.of_code(code), length))
+    }
+
+    /// The weights of a character.
+    pub(crate) fn of_code(self, code: u32) -> CharacterWeights {
         let mut weights = CharacterWeights::default();
         self.character(code, &mut weights);
-        Ok((weights, length))
+        weights
     }
 
     /// The weights of a character that the collation's own table lists; `None` where they follow from its code or
@@ -220,6 +253,14 @@ impl CharacterWeights {
         self.push(second);
     }
 
+    /// A weight of other than 16 bits; what is beyond 16 bytes is cut off.
+    pub(crate) fn of(weight: &[u8]) -> Self {
+        let mut own = CharacterWeights::default();
+        own.length = weight.len().min(own.bytes.len());
+        own.bytes[..own.length].copy_from_slice(&weight[..own.length]);
+        own
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -235,6 +276,7 @@ mod tests {
             (general_ci(), 0),
             (unicode_ci(), 1500),
             (uca_0900_ai_ci(), 3000),
+            (uca_1400_ai_ci(), 3000),
         ] {
             let mut ignorable = 0;
             for code in (0..0x11_0000u32).filter_map(char::from_u32) {
@@ -258,7 +300,12 @@ mod tests {
 
     #[test]
     fn ascii_weighs_what_the_table_says() {
-        for table in [general_ci(), unicode_ci(), uca_0900_ai_ci()] {
+        for table in [
+            general_ci(),
+            unicode_ci(),
+            uca_0900_ai_ci(),
+            uca_1400_ai_ci(),
+        ] {
             for code in 0..128u8 {
                 let mut weights = Vec::new();
                 table
@@ -273,7 +320,12 @@ mod tests {
     #[test]
     fn runs_of_ascii_weigh_what_their_characters_weigh() {
         let text = "ab\u{1}-0\u{e9}Zz\u{df}x\u{1f600}\u{4e00}9 \u{ac00}end";
-        for table in [general_ci(), unicode_ci(), uca_0900_ai_ci()] {
+        for table in [
+            general_ci(),
+            unicode_ci(),
+            uca_0900_ai_ci(),
+            uca_1400_ai_ci(),
+        ] {
             let mut expected = Vec::new();
             for character in text.chars() {
                 let (weights, _) = table

@@ -361,6 +361,12 @@ impl SqlType {
         if known.charset() == Charset::Binary {
             return Err(TypeError::Unsupported(format!("{word} of binary strings")));
         }
+        if known.charset().is_measured() {
+            return Err(TypeError::Unsupported(format!(
+                "{word} in the character set {}",
+                known.charset().name()
+            )));
+        }
         let members = Members::parse(members, known, is_set).map_err(|bad| match bad {
             BadMembers::Malformed => TypeError::Malformed(column_type.to_owned()),
             BadMembers::Unsupported(why) => TypeError::Unsupported(format!("{word} {why}")),
@@ -628,8 +634,8 @@ impl SqlType {
             (Kind::Float | Kind::Double, _) => false,
             (Kind::Enum(_) | Kind::Set(_), _) => true,
             (Kind::Json, None) => false,
-            (Kind::Char { .. }, Some(collation)) => collation.weights() == Weights::Bytes,
-            (_, Some(collation)) => collation.weights() == Weights::Bytes && !collation.pad_space(),
+            (Kind::Char { .. }, Some(collation)) => has_exact_weights(collation),
+            (_, Some(collation)) => has_exact_weights(collation) && !collation.pad_space(),
             (_, None) => true,
         }
     }
@@ -646,10 +652,11 @@ impl SqlType {
                     let per_character = match collation.weights() {
                         Weights::Unknown => return None,
                         Weights::Bytes => Some(collation.charset().max_bytes() as usize),
-                        Weights::Latin1Swedish => Some(1),
-                        Weights::GeneralCi => Some(2),
+                        Weights::Single(_) => Some(1),
+                        Weights::GeneralCi | Weights::Pairs(_) => Some(2),
+                        Weights::CodePoints => Some(3),
                         // One character may have many weights.
-                        Weights::UnicodeCi | Weights::Uca0900AiCi => None,
+                        Weights::UnicodeCi | Weights::Uca0900AiCi | Weights::Uca1400AiCi => None,
                     };
                     (per_character, collation.pad_space())
                 }
@@ -685,6 +692,11 @@ impl SqlType {
             invertible,
         })
     }
+}
+
+/// Whether two texts that are not the same have different weights, spaces at the end aside.
+fn has_exact_weights(collation: Collation) -> bool {
+    matches!(collation.weights(), Weights::Bytes | Weights::CodePoints)
 }
 
 /// Whether a type is SET rather than ENUM, and what stands between its parentheses; `None` for other types.
@@ -811,7 +823,7 @@ mod tests {
             Err(TypeError::CollationMissing("char(3)".to_owned()))
         );
         assert!(matches!(
-            SqlType::parse("char(3)", Some("gbk_bin")),
+            SqlType::parse("char(3)", Some("swe7_bin")),
             Err(TypeError::Collation(_))
         ));
     }

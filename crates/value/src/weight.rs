@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::charset::Charset;
 use crate::collation::{Collation, Weights};
 use crate::decimal;
 use crate::payload;
@@ -31,12 +32,19 @@ pub enum WeightError {
 pub fn weight(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
     if let Some(collation) = text_collation(ty) {
         let start = out.len();
+        // Weights of one and of two bytes in a row do not tell where the last one begins, characters do.
+        let payload = match collation.weights() {
+            Weights::Pairs(_) if collation.pad_space() => {
+                collation.charset().without_spaces(payload)
+            }
+            _ => payload,
+        };
         let done = string_weights(collation, payload, usize::MAX, out);
         if done.is_err() {
             out.truncate(start);
             return done;
         }
-        if collation.pad_space() {
+        if collation.pad_space() && !matches!(collation.weights(), Weights::Pairs(_)) {
             let space = pad_weight(collation);
             while out.len() - start >= space.len() && out.ends_with(space) {
                 out.truncate(out.len() - space.len());
@@ -95,9 +103,11 @@ fn scalar(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightE
 /// The weight with which comparison pads the shorter string.
 fn pad_weight(collation: Collation) -> &'static [u8] {
     match collation.weights() {
-        Weights::Bytes | Weights::Unknown | Weights::Latin1Swedish => b" ",
+        Weights::Bytes | Weights::Unknown | Weights::Pairs(_) => b" ",
+        Weights::CodePoints => b"\0\0 ",
+        Weights::Single(table) => table.space(),
         Weights::GeneralCi => b"\0 ",
-        Weights::UnicodeCi => &[0x02, 0x09],
+        Weights::UnicodeCi | Weights::Uca1400AiCi => &[0x02, 0x09],
         Weights::Uca0900AiCi => &[],
     }
 }
@@ -115,8 +125,8 @@ fn string_weights(
             out.extend_from_slice(&text[..text.len().min(enough)]);
             Ok(())
         }
-        Weights::Latin1Swedish => {
-            let table = tables::latin1_swedish();
+        Weights::Single(table) => {
+            let table = table.table();
             out.extend(
                 text.iter()
                     .take(enough)
@@ -124,10 +134,56 @@ fn string_weights(
             );
             Ok(())
         }
-        Weights::GeneralCi => tables::general_ci().append(text, enough, out),
-        Weights::UnicodeCi => tables::unicode_ci().append(text, enough, out),
-        Weights::Uca0900AiCi => tables::uca_0900_ai_ci().append(text, enough, out),
+        Weights::Uca1400AiCi if tables::has_contraction(collation.charset(), text) => {
+            Err(WeightError::Contraction)
+        }
+        weights => match utf8_table(weights, collation.charset()) {
+            Some(table) => table.append(text, enough, out),
+            None => {
+                let start = out.len();
+                let mut rest = text;
+                while !rest.is_empty() && out.len() - start < enough {
+                    let (weights, length) = first_of(collation, rest)?;
+                    out.extend_from_slice(weights.bytes());
+                    rest = &rest[length..];
+                }
+                Ok(())
+            }
+        },
     }
+}
+
+/// The table of a collation's weights, if it has one for Unicode.
+pub(crate) fn unicode_table(weights: Weights) -> Option<Table> {
+    Some(match weights {
+        Weights::GeneralCi => tables::general_ci(),
+        Weights::UnicodeCi => tables::unicode_ci(),
+        Weights::Uca0900AiCi => tables::uca_0900_ai_ci(),
+        Weights::Uca1400AiCi => tables::uca_1400_ai_ci(),
+        _ => return None,
+    })
+}
+
+/// The same, if texts are UTF-8.
+fn utf8_table(weights: Weights, charset: Charset) -> Option<Table> {
+    unicode_table(weights).filter(|_| charset.has_ascii())
+}
+
+/// The weights of the first character of a text that is not empty, and the character's length, by collations that weigh texts
+/// other than UTF-8 character by character.
+fn first_of(collation: Collation, text: &[u8]) -> Result<(CharacterWeights, usize), WeightError> {
+    let charset = collation.charset();
+    if let Weights::Pairs(pairs) = collation.weights() {
+        let (weight, length) = pairs.first(charset, text)?;
+        return Ok((CharacterWeights::of(&weight[2 - length..]), length));
+    }
+    let (code, length) = charset.decode(text).ok_or(WeightError::Malformed)?;
+    let weights = match (collation.weights(), unicode_table(collation.weights())) {
+        (Weights::CodePoints, _) => CharacterWeights::of(&code.to_be_bytes()[1..]),
+        (_, Some(table)) => table.of_code(code),
+        _ => return Err(WeightError::UnknownCollation),
+    };
+    Ok((weights, length))
 }
 
 /// Appends the order bytes of a payload: always [`SqlType::order_width`] bytes, whose memcmp order agrees with SQL's
@@ -219,8 +275,8 @@ fn compare_texts(
             right.iter().copied(),
             pad,
         )),
-        Weights::Latin1Swedish => {
-            let table = tables::latin1_swedish();
+        Weights::Single(table) => {
+            let table = table.table();
             let weigh = |byte: &u8| table[usize::from(*byte)];
             Ok(compare_padded(
                 left.iter().map(weigh),
@@ -228,9 +284,17 @@ fn compare_texts(
                 pad,
             ))
         }
-        Weights::GeneralCi => by_table(tables::general_ci(), left, right, pad),
-        Weights::UnicodeCi => by_table(tables::unicode_ci(), left, right, pad),
-        Weights::Uca0900AiCi => by_table(tables::uca_0900_ai_ci(), left, right, pad),
+        Weights::Uca1400AiCi
+            if [left, right]
+                .iter()
+                .any(|text| tables::has_contraction(collation.charset(), text)) =>
+        {
+            Err(WeightError::Contraction)
+        }
+        weights => match utf8_table(weights, collation.charset()) {
+            Some(table) => by_table(table, left, right, pad),
+            None => by_characters(|text| first_of(collation, text), left, right, pad),
+        },
     }
 }
 
@@ -253,15 +317,21 @@ fn by_table(table: Table, left: &[u8], right: &[u8], pad: &[u8]) -> Result<Order
             _ => break,
         }
     }
-    let (mut left, mut right) = (
-        Weighed::new(table, &left[same..]),
-        Weighed::new(table, &right[same..]),
-    );
+    by_characters(|text| table.first(text), &left[same..], &right[same..], pad)
+}
+
+/// The same for texts of any kind, whose first characters `first` weighs.
+fn by_characters(
+    first: impl Fn(&[u8]) -> Result<(CharacterWeights, usize), WeightError>,
+    left: &[u8],
+    right: &[u8],
+    pad: &[u8],
+) -> Result<Ordering, WeightError> {
+    let (mut left, mut right) = (Weighed::new(&first, left), Weighed::new(&first, right));
     let order = compare_padded(&mut left, &mut right, pad);
-    if left.malformed || right.malformed {
-        Err(WeightError::Malformed)
-    } else {
-        Ok(order)
+    match left.failed.or(right.failed) {
+        Some(failure) => Err(failure),
+        None => Ok(order),
     }
 }
 
@@ -271,27 +341,30 @@ fn continues(text: &[u8], at: usize) -> bool {
 }
 
 /// The bytes of a text's weights.
-struct Weighed<'t> {
-    table: Table,
+struct Weighed<'t, F> {
+    first: &'t F,
     text: &'t [u8],
     current: CharacterWeights,
     at: usize,
-    malformed: bool,
+    failed: Option<WeightError>,
 }
 
-impl<'t> Weighed<'t> {
-    fn new(table: Table, text: &'t [u8]) -> Weighed<'t> {
+impl<'t, F> Weighed<'t, F> {
+    fn new(first: &'t F, text: &'t [u8]) -> Self {
         Weighed {
-            table,
+            first,
             text,
             current: CharacterWeights::default(),
             at: 0,
-            malformed: false,
+            failed: None,
         }
     }
 }
 
-impl Iterator for Weighed<'_> {
+impl<F> Iterator for Weighed<'_, F>
+where
+    F: Fn(&[u8]) -> Result<(CharacterWeights, usize), WeightError>,
+{
     type Item = u8;
 
     fn next(&mut self) -> Option<u8> {
@@ -303,13 +376,13 @@ impl Iterator for Weighed<'_> {
             if self.text.is_empty() {
                 return None;
             }
-            match self.table.first(self.text) {
+            match (self.first)(self.text) {
                 Ok((weights, length)) => {
                     (self.current, self.at) = (weights, 0);
                     self.text = &self.text[length..];
                 }
-                Err(_) => {
-                    self.malformed = true;
+                Err(failure) => {
+                    self.failed = Some(failure);
                     return None;
                 }
             }

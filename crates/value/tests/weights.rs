@@ -17,7 +17,7 @@ fn text_type(collation: &str) -> SqlType {
 fn trimmed<'w>(collation: &str, mut weights: &'w [u8]) -> &'w [u8] {
     let space: &[u8] = match collation {
         "utf8mb4_general_ci" => b"\0 ",
-        "utf8mb4_unicode_ci" => &[0x02, 0x09],
+        "utf8mb4_unicode_ci" | "utf8mb4_uca1400_ai_ci" => &[0x02, 0x09],
         "latin1_swedish_ci" => b" ",
         _ => return weights,
     };
@@ -129,7 +129,11 @@ fn every_character(variable: &str, collations: &[&str]) {
 fn every_character_on_mariadb() {
     every_character(
         "ONIONSKIN_TEST_SERVER_SOCKET_MARIADB",
-        &["utf8mb4_general_ci", "utf8mb4_unicode_ci"],
+        &[
+            "utf8mb4_general_ci",
+            "utf8mb4_unicode_ci",
+            "utf8mb4_uca1400_ai_ci",
+        ],
     );
 }
 

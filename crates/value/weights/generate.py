@@ -4,9 +4,11 @@
     generate.py MARIADB_SOCKET MYSQL_SOCKET [--pairs]
 
 For every code point of each collation WEIGHT_STRING() is asked of the server. The families must agree on
-latin1_swedish_ci, utf8mb4_general_ci and utf8mb4_unicode_ci; utf8mb4_0900_ai_ci exists in MySQL only. With --pairs the
-script also looks for contractions, that is pairs of characters whose weight is not the one's weight followed by the
-other's, and prints them; the tables hold single characters only, so there must be none.
+latin1_swedish_ci, utf8mb4_general_ci and utf8mb4_unicode_ci; utf8mb4_0900_ai_ci exists in MySQL only,
+utf8mb4_uca1400_ai_ci in MariaDB only. With --pairs the script also looks for contractions, that is pairs of characters
+whose weight is not the one's weight followed by the other's, and prints them; the tables hold single characters only, so
+there must be none. Those of utf8mb4_uca1400_ai_ci are written: pairs that are a contraction, or the beginning of one that
+the Unicode Collation Algorithm's own table lists (a copy comes with Perl), each two numbers of 32 bits.
 
 A table is, in big-endian 16-bit numbers:
 
@@ -18,6 +20,7 @@ A table is, in big-endian 16-bit numbers:
 An entry is a sequence number or one of the marks below.
 """
 
+import glob
 import os
 import struct
 import sys
@@ -108,6 +111,8 @@ def write(name, found):
 def contractions(server, collation, found):
     import unicodedata
 
+    pairs = set()
+
     def check(firsts, second):
         text = [code for first in firsts for code in (first, second)]
         got = server.query(f"SELECT WEIGHT_STRING({literal(text)} COLLATE {collation})")[1][0][0]
@@ -116,6 +121,7 @@ def contractions(server, collation, found):
             return
         if len(firsts) == 1:
             print(f"{collation}: contraction U+{firsts[0]:04X} U+{second:04X}", flush=True)
+            pairs.add((firsts[0], second))
             return
         half = len(firsts) // 2
         check(firsts[:half], second)
@@ -133,6 +139,36 @@ def contractions(server, collation, found):
         for second in near:
             check(near, second)
     print(f"{collation}: pairs searched", flush=True)
+    return pairs
+
+
+def listed_contractions():
+    """Pairs at the beginning of what the algorithm's own tables weigh together"""
+    pairs = set()
+    # that of the servers' version is between the two: the older one's are in the newer one
+    for path in glob.glob("/usr/share/perl/*/Unicode/Collate/allkeys.txt") + glob.glob(
+        os.path.join(HERE, "../../../.servers/mysql/usr/share/perl/*/Unicode/Collate/allkeys.txt")
+    ):
+        for line in open(path):
+            codes = line.split(";")[0].split()
+            if ";" in line and len(codes) > 1 and not line.startswith(("#", "@")):
+                pairs.add((int(codes[0], 16), int(codes[1], 16)))
+    assert pairs, "no table of the algorithm"
+    return pairs
+
+
+def uca_1400(mariadb):
+    name = "utf8mb4_uca1400_ai_ci"
+    found = weights(mariadb, name)
+    write(name, found)
+    pairs = listed_contractions()
+    print(f"{name}: {len(pairs)} beginnings of contractions listed")
+    if "--pairs" in sys.argv:
+        more = contractions(mariadb, name, found)
+        print(f"{name}: not listed: {sorted(more - pairs)}")
+        pairs |= more
+    with open(os.path.join(HERE, name + ".contractions.bin"), "wb") as out:
+        out.write(b"".join(struct.pack(">II", *pair) for pair in sorted(pairs)))
 
 
 def main():
@@ -160,6 +196,7 @@ def main():
     write("utf8mb4_0900_ai_ci", found)
     if "--pairs" in sys.argv:
         contractions(mysql, "utf8mb4_0900_ai_ci", found)
+    uca_1400(mariadb)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,12 @@ impl Pattern {
         }
     }
 
+    /// These bytes.
+    #[allow(dead_code)] // for texts in other character sets
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Pattern {
+        Pattern::new(name.to_owned(), bytes)
+    }
+
     /// A text in all its forms: as it is, in either case, as UTF-16, in hexadecimal, in base64.
     pub fn of_text(marker: &str) -> Vec<Pattern> {
         let mut forms: Vec<(String, Vec<u8>)> = Vec::new();

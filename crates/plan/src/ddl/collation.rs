@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_value::Family;
+use onionskin_value::{Charset, Collation, Family};
 
 use super::reader::Reader;
 use crate::errors::{self, Refusal};
@@ -11,16 +11,8 @@ use crate::planner::{Known, Planned, Request};
 use crate::statement::COLLATION;
 
 pub(super) fn default_collation(charset: &str, family: Family) -> Option<&'static str> {
-    Some(match (charset.to_ascii_lowercase().as_str(), family) {
-        ("utf8mb4", Family::MariaDb) => "utf8mb4_general_ci",
-        ("utf8mb4", Family::MySql) => "utf8mb4_0900_ai_ci",
-        ("utf8" | "utf8mb3", Family::MariaDb) => "utf8mb3_general_ci",
-        ("utf8" | "utf8mb3", Family::MySql) => "utf8mb3_general_ci",
-        ("latin1", _) => "latin1_swedish_ci",
-        ("ascii", _) => "ascii_general_ci",
-        ("binary", _) => "binary",
-        _ => return None,
-    })
+    let charset = Charset::from_name(charset)?;
+    Collation::default_of(charset, family).map(Collation::name)
 }
 
 /// The collation that a table's options name.

@@ -373,11 +373,15 @@ pub(super) fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
     let mut scratch = Vec::new();
     let mode = r.request.settings.lex;
     let value =
-        match crate::literal::decode(text, kind, negative, mode, Charset::Utf8mb4, &mut scratch)? {
+        match crate::literal::decode(text, kind, negative, mode, mode.charset, &mut scratch)? {
             Input::Text {
                 bytes,
                 charset: Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii,
             } => bytes.to_vec(),
+            // a name's character set is the client's, and what it says is kept in UTF-8
+            Input::Text { bytes, charset } if kind == LiteralKind::String => {
+                charset.to_utf8(bytes)?
+            }
             Input::Integer { .. } | Input::Decimal(_) | Input::Double(_) => {
                 let mut number = if negative { b"-".to_vec() } else { Vec::new() };
                 number.extend_from_slice(text);

@@ -125,17 +125,28 @@ impl Planner<'_> {
         expr: &Expr,
         alias: Option<&sqlparser::ast::Ident>,
         place: &Range<usize>,
-    ) -> String {
+    ) -> Planned<String> {
         if let Some(alias) = alias {
-            return alias.value.clone();
+            return Ok(alias.value.clone());
         }
-        match expr {
+        Ok(match expr {
             Expr::Identifier(ident) => ident.value.clone(),
             Expr::CompoundIdentifier(parts) => {
                 parts.last().map(|p| p.value.clone()).unwrap_or_default()
             }
-            _ => String::from_utf8_lossy(&self.sql()[self.bytes_of(place)]).into_owned(),
+            _ => self.written_name(self.bytes_of(place))?,
+        })
+    }
+
+    /// A part of the statement as the name of a column of the result.
+    pub(super) fn written_name(&self, bytes: Range<usize>) -> Planned<String> {
+        let text = &self.sql()[bytes];
+        // names are sent in UTF-8
+        if !text.is_ascii() && self.request.settings.lex.charset.is_measured() {
+            let about = "a column of the result named by a text in this character set";
+            return refuse(&errors::NOT_UNDERSTOOD, about);
         }
+        Ok(String::from_utf8_lossy(text).into_owned())
     }
 
     /// An item's tokens without its alias.

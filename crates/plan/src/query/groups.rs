@@ -77,7 +77,7 @@ impl Planner<'_> {
                 output.push(Output::Cell { fetch });
                 continue;
             }
-            let name = self.shown_name(expr, alias, place);
+            let name = self.shown_name(expr, alias, place)?;
             if alias.is_none() {
                 let bytes = self.bytes_of(place);
                 self.pin_within(&bytes);

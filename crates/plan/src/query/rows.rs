@@ -102,7 +102,7 @@ impl Planner<'_> {
         place: &std::ops::Range<usize>,
         fetched: &mut Fetched,
     ) -> Planned<usize> {
-        let name = self.shown_name(expr, alias, place);
+        let name = self.shown_name(expr, alias, place)?;
         if let Some((range, column)) = self.column_of(expr, f.scope)? {
             let open = Some((self.column_index(&column), OpenFrom::Sealed));
             let text = self.physical(expr, &range, column.sealed());

@@ -200,7 +200,8 @@ impl Session {
         let known = Charset::from_name(charset);
         let is_plain = known != Some(Charset::Binary)
             && (variable.bytes.is_ascii() && !is_wide(&variable.collation)
-                || (known.is_some() && known == own));
+                // in sets that hide backslashes in characters, none may be doubled
+                || known.is_some_and(|known| Some(known) == own && !known.hides_ascii()));
         if !compared && (!is_plain || variable.collation != connection) {
             return Err(unfit("a text of another collation in an expression"));
         }

@@ -15,7 +15,7 @@ use super::engine::{Engine, ours};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::session::Session;
-use crate::state::{State, default_collation};
+use crate::state::State;
 
 impl Engine {
     /// Prepares a statement; its columns, and its parameters.
@@ -111,7 +111,7 @@ impl<'s> Shown<'s> {
     pub fn of(scratch: &'s Scratch, state: &State) -> Self {
         let there = state
             .results_charset
-            .map_or(0, |c| default_collation(c, state.family));
+            .map_or(0, |c| c.default_collation_id(state.family));
         let here = state.results_collation;
         Shown {
             scratch,

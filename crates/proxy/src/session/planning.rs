@@ -94,6 +94,15 @@ impl Session {
                         }
                     }
                     self.check_settings(&plan)?;
+                    let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
+                    let converts = self.state.client_charset != self.state.connection_charset;
+                    if plan.defines && !relayed && converts && !sql.is_ascii() {
+                        // a default might lose characters on its way through the connection's
+                        return Err(Failure::refused(
+                            &errors::CHARACTER_SET,
+                            "character_set_connection, which is not the client's",
+                        ));
+                    }
                     let keys = Arc::clone(&self.shared);
                     let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
@@ -125,6 +134,23 @@ impl Session {
             return Err(Failure::refused(
                 &errors::CHARACTER_SET,
                 "character_set_client",
+            ));
+        }
+        // what is put into the statement is UTF-8, of which such a set may take a quote for the half of a character
+        let named = |name: &str| !name.is_ascii();
+        let foreign = plan
+            .names
+            .iter()
+            .any(|(db, table)| named(db) || named(table))
+            || plan.columns.iter().any(|used| {
+                named(&used.table.database)
+                    || named(&used.table.name)
+                    || used.table.columns.iter().any(|c| named(&c.name))
+            });
+        if foreign && self.state.lex_mode().hides_ascii() {
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "character_set_client, with names beyond ASCII",
             ));
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::charset::Charset;
 use crate::context::{CompareError, Context, Input};
 use crate::decimal::{self, Decimal, Wide};
 use crate::payload;
-use crate::store::{RealPrefix, real_prefix};
+use crate::store::{RealPrefix, is_foreign, real_prefix};
 use crate::types::{Kind, SqlType};
 
 /// Where a constant stands among the values that a column can hold.
@@ -45,6 +45,11 @@ pub fn compare(ty: &SqlType, input: Input<'_>, ctx: &Context<'_>, out: &mut Vec<
         },
         other => other,
     };
+    if is_foreign(ty, input) {
+        return unsupported(
+            "a text in this character set, compared with a column that is no string",
+        );
+    }
     let outcome = match ty.kind {
         Kind::TinyInt(_)
         | Kind::SmallInt(_)
@@ -386,11 +391,9 @@ fn place(ty: &SqlType, start: usize, out: &mut Vec<u8>) -> Outcome {
             if ty.order_width().is_some_and(|width| width.exact) =>
         {
             let charset = ty.charset();
-            while ty.collation.is_some_and(|collation| collation.pad_space())
-                && out.len() > start
-                && out.last() == Some(&b' ')
-            {
-                out.pop();
+            if ty.collation.is_some_and(|collation| collation.pad_space()) {
+                let kept = charset.without_spaces(&out[start..]).len();
+                out.truncate(start + kept);
             }
             if charset.count(&out[start..]) > chars as usize {
                 return unsupported("a string longer than the column, compared with it");

@@ -15,6 +15,16 @@ use crate::types::{Family, Kind, SqlType};
 pub(crate) use enumerated::number_text;
 pub(crate) use number::{RealPrefix, real_prefix};
 
+/// Whether a text that is no string's has to be read, for a number or a date, in a character set whose rules for that are not
+/// reproduced: which bytes are blanks, and how the rest is shown in errors.
+pub(crate) fn is_foreign(ty: &SqlType, input: Input<'_>) -> bool {
+    let Input::Text { bytes, charset } = input else {
+        return false;
+    };
+    let is_string = (ty.is_character() || ty.is_binary()) && ty.kind != Kind::Json;
+    !is_string && charset.is_measured() && !(charset.has_ascii() && bytes.is_ascii())
+}
+
 /// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the canonical payload to `out`.
 ///
 /// Under strict mode a value that does not fit is the server's error; without it, or with IGNORE, the value is clipped
@@ -37,6 +47,11 @@ pub fn store(
         },
         other => other,
     };
+    if is_foreign(ty, input) {
+        return Err(StoreError::Unsupported(
+            "a text in this character set, for a column that is no string",
+        ));
+    }
     if let Input::Text { bytes, charset } = input
         && ctx.family == Family::MySql
         && matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3)

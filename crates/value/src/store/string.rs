@@ -64,10 +64,23 @@ pub(super) fn store_string(
         }
     };
     if ty.is_binary() {
-        store_bytes(ty, bytes, report, out)
-    } else {
-        store_characters(ty, bytes, charset, report, out)
+        return store_bytes(ty, bytes, report, out);
     }
+    let measured = charset.is_measured() || ty.charset().is_measured();
+    if measured && charset.valid_prefix(bytes) < bytes.len() {
+        return Err(StoreError::Unsupported(
+            "a string that is not well-formed in its character set",
+        ));
+    }
+    let said = report.warnings.len();
+    let stored = store_characters(ty, bytes, charset, report, out);
+    // Errors and warnings show the bytes of the source, and blanks at its end are told by its rules.
+    if matches!(charset, Charset::Wide(_)) && (stored.is_err() || report.warnings.len() > said) {
+        return Err(StoreError::Unsupported(
+            "a text of this character set that does not fit the column",
+        ));
+    }
+    stored
 }
 
 /// Most characters (bytes for binary types) where the type counts them; `None` for TEXT and BLOB.
@@ -117,6 +130,7 @@ fn store_characters(
         }
         // MariaDB takes surrogates encoded as UTF-8 for characters.
         if charset != Charset::Latin1
+            && !charset.is_measured()
             && bytes.contains(&0xED)
             && bytes
                 .windows(2)
@@ -133,7 +147,14 @@ fn store_characters(
             "a string that is not well-formed, to be converted",
         ));
     }
-    let copied = if charset.same_bytes(target, bytes) {
+    let same = charset.same_bytes(target, bytes);
+    if same && target.is_measured() && target.valid_prefix(bytes) < bytes.len() {
+        // the servers keep pairs of bytes that mean nothing, fill up wide characters, or cut
+        return Err(StoreError::Unsupported(
+            "a binary string that is not well-formed in the column's character set",
+        ));
+    }
+    let copied = if same {
         copy(
             bytes,
             target,
@@ -154,6 +175,9 @@ fn store_characters(
         })?;
     } else if copied.read < bytes.len() {
         let rest = &bytes[copied.read..];
+        if charset.is_measured() || target.is_measured() {
+            check_cut(ty, charset, rest)?;
+        }
         if report.ctx.family == Family::MariaDb
             && ty.is_large()
             && out.len() - start < byte_limit
@@ -182,9 +206,24 @@ fn store_characters(
         }
     }
     if let Kind::Char { .. } = ty.kind {
-        while out.len() > start && out.last() == Some(&b' ') {
-            out.pop();
-        }
+        let kept = target.without_spaces(&out[start..]).len();
+        out.truncate(start + kept);
+    }
+    Ok(())
+}
+
+/// Refuses what depends on more than the number of characters where a text is cut: the place in TEXT, which counts
+/// bytes; and bytes beyond ASCII that are blanks in some sets of one byte for each character.
+fn check_cut(ty: &SqlType, charset: Charset, rest: &[u8]) -> Result<(), StoreError> {
+    let may_be_blank = |byte: &u8| {
+        is_space(*byte)
+            || (matches!(byte, 0xA0 | 0xFF)
+                && matches!(charset, Charset::Single(_) | Charset::Latin1))
+    };
+    if ty.is_large() || (rest.iter().all(may_be_blank) && !rest.is_ascii()) {
+        return Err(StoreError::Unsupported(
+            "a text of this character set that is too long for the column",
+        ));
     }
     Ok(())
 }
@@ -259,13 +298,13 @@ fn convert(
             Some((code, length)) => {
                 if !target.encode(code, out) {
                     lacking = lacking.or(Some(read));
-                    out.push(b'?');
+                    target.encode(u32::from(b'?'), out);
                 }
                 length
             }
             None => {
                 malformed = malformed.or(Some(read));
-                out.push(b'?');
+                target.encode(u32::from(b'?'), out);
                 1
             }
         };

@@ -2,12 +2,24 @@
 //!
 //! Only the sets that onionskin can convert exactly are known. Text in any other set is refused
 //! before it reaches this crate, because storing bytes whose meaning is a guess would break the
-//! promise that answers are right.
+//! promise that answers are right. Tables come from the servers themselves; where MariaDB and MySQL
+//! disagree on a set, it is not known here.
+
+mod multi;
+mod single;
+mod wide;
+
+pub use multi::Multi;
+pub use single::Single;
+pub use wide::Wide;
+
+use crate::types::Family;
 
 /// A character set that text arrives in, is stored in, or is sent back in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Charset {
     /// UTF-8 with up to four bytes for a character.
+    #[default]
     Utf8mb4,
     /// UTF-8 restricted to the basic multilingual plane, up to three bytes.
     Utf8mb3,
@@ -17,6 +29,12 @@ pub enum Charset {
     Ascii,
     /// Bytes without characters.
     Binary,
+    /// Another set of one byte for each character.
+    Single(Single),
+    /// A set of up to four bytes for each character that is no UTF-8.
+    Multi(Multi),
+    /// A set in which ASCII is not itself.
+    Wide(Wide),
 }
 
 /// Code points of latin1 bytes 0x80 to 0x9F.
@@ -29,13 +47,19 @@ const CP1252: [u16; 32] = [
 impl Charset {
     /// The set with this name as servers print it; `utf8` means utf8mb3.
     pub fn from_name(name: &str) -> Option<Charset> {
-        Some(match name.to_ascii_lowercase().as_str() {
+        let name = name.to_ascii_lowercase();
+        Some(match name.as_str() {
             "utf8mb4" => Charset::Utf8mb4,
             "utf8mb3" | "utf8" => Charset::Utf8mb3,
             "latin1" => Charset::Latin1,
             "ascii" => Charset::Ascii,
             "binary" => Charset::Binary,
-            _ => return None,
+            name => {
+                return Multi::from_name(name)
+                    .map(Charset::Multi)
+                    .or_else(|| Wide::from_name(name).map(Charset::Wide))
+                    .or_else(|| Single::from_name(name).map(Charset::Single));
+            }
         })
     }
 
@@ -55,6 +79,62 @@ impl Charset {
             Charset::Latin1 => "latin1",
             Charset::Ascii => "ascii",
             Charset::Binary => "binary",
+            Charset::Single(set) => set.name(),
+            Charset::Multi(set) => set.name(),
+            Charset::Wide(set) => set.name(),
+        }
+    }
+
+    /// A number of its own for each set.
+    pub fn number(self) -> u8 {
+        match self {
+            Charset::Utf8mb4 => 0,
+            Charset::Utf8mb3 => 1,
+            Charset::Latin1 => 2,
+            Charset::Ascii => 3,
+            Charset::Binary => 4,
+            Charset::Wide(set) => 8 + set.number(),
+            Charset::Multi(set) => 16 + set.number(),
+            Charset::Single(set) => 32 + set.number(),
+        }
+    }
+
+    /// Whether a byte below 0x80 at the beginning of a character is that ASCII character, and each is written so.
+    /// The servers read statements in such sets alone.
+    pub fn has_ascii(self) -> bool {
+        !matches!(self, Charset::Wide(_))
+    }
+
+    /// Whether the second byte of a character may be a backslash or a back quote, so that a text has to be read by
+    /// characters to find where a string in it ends.
+    pub fn hides_ascii(self) -> bool {
+        matches!(self, Charset::Multi(set) if set.hides_ascii())
+    }
+
+    /// Whether text of this set goes by a table measured on servers. Where such a text is not well-formed, what the
+    /// servers make of it is not reproduced.
+    pub fn is_measured(self) -> bool {
+        matches!(
+            self,
+            Charset::Single(_) | Charset::Multi(_) | Charset::Wide(_)
+        )
+    }
+
+    /// The collation of this set that the servers announce its text with, by its number in the protocol: the set's
+    /// default.
+    pub fn default_collation_id(self, family: Family) -> u16 {
+        match self {
+            Charset::Utf8mb4 => match family {
+                Family::MariaDb => 45,
+                Family::MySql => 255,
+            },
+            Charset::Utf8mb3 => 33,
+            Charset::Latin1 => 8,
+            Charset::Ascii => 11,
+            Charset::Binary => 63,
+            Charset::Single(_) | Charset::Multi(_) | Charset::Wide(_) => {
+                crate::Collation::default_of(self, family).map_or(0, crate::Collation::id)
+            }
         }
     }
 
@@ -63,7 +143,9 @@ impl Charset {
         match self {
             Charset::Utf8mb4 => 4,
             Charset::Utf8mb3 => 3,
-            Charset::Latin1 | Charset::Ascii | Charset::Binary => 1,
+            Charset::Latin1 | Charset::Ascii | Charset::Binary | Charset::Single(_) => 1,
+            Charset::Multi(set) => set.max_bytes(),
+            Charset::Wide(set) => set.max_bytes(),
         }
     }
 
@@ -103,6 +185,9 @@ impl Charset {
             }
             Charset::Ascii if first >= 0x80 => None,
             Charset::Ascii | Charset::Binary => Some((u32::from(first), 1)),
+            Charset::Single(set) => set.decode(first).map(|code| (code, 1)),
+            Charset::Multi(set) => set.decode(bytes),
+            Charset::Wide(set) => set.decode(bytes),
         }
     }
 
@@ -141,6 +226,15 @@ impl Charset {
                 true
             }
             Charset::Ascii | Charset::Binary => false,
+            Charset::Single(set) => match set.encode(code) {
+                Some(byte) => {
+                    out.push(byte);
+                    true
+                }
+                None => false,
+            },
+            Charset::Multi(set) => set.encode(code, out),
+            Charset::Wide(set) => set.encode(code, out),
         }
     }
 
@@ -150,7 +244,7 @@ impl Charset {
             || self == Charset::Binary
             || target == Charset::Binary
             || (self == Charset::Utf8mb3 && target == Charset::Utf8mb4)
-            || bytes.is_ascii()
+            || (self.has_ascii() && target.has_ascii() && bytes.is_ascii())
     }
 
     /// Number of bytes at the front of `bytes` that are well-formed characters of this set.
@@ -161,7 +255,11 @@ impl Charset {
                 Ok(_) => bytes.len(),
                 Err(bad) => bad.valid_up_to(),
             },
-            Charset::Utf8mb3 | Charset::Ascii => {
+            Charset::Utf8mb3
+            | Charset::Ascii
+            | Charset::Single(_)
+            | Charset::Multi(_)
+            | Charset::Wide(_) => {
                 let mut at = 0;
                 while let Some((_, length)) = self.decode(&bytes[at..]) {
                     at += length;
@@ -173,7 +271,7 @@ impl Charset {
 
     /// Number of characters in `bytes`; a byte that belongs to no character counts as one.
     pub fn count(self, bytes: &[u8]) -> usize {
-        if self.max_bytes() == 1 || bytes.is_ascii() {
+        if self.max_bytes() == 1 || (self.has_ascii() && bytes.is_ascii()) {
             return bytes.len();
         }
         let mut at = 0;
@@ -185,9 +283,62 @@ impl Charset {
         characters
     }
 
+    /// Bytes that a space takes.
+    pub(crate) fn space(self) -> &'static [u8] {
+        match self {
+            Charset::Wide(Wide::Utf16 | Wide::Ucs2) => b"\0 ",
+            Charset::Wide(Wide::Utf16le) => b" \0",
+            Charset::Wide(Wide::Utf32) => b"\0\0\0 ",
+            _ => b" ",
+        }
+    }
+
+    /// The text without the spaces at its end.
+    pub(crate) fn without_spaces(self, mut text: &[u8]) -> &[u8] {
+        // in no set a space is the last byte of another character, and wide ones come in whole units
+        while let Some(rest) = text.strip_suffix(self.space()) {
+            text = rest;
+        }
+        text
+    }
+
+    /// Whether every character of a well-formed text has its place in `target`.
+    pub fn fits(self, target: Charset, text: &[u8]) -> bool {
+        if self.same_bytes(target, text) {
+            return true;
+        }
+        let mut at = 0;
+        let mut scratch = Vec::new();
+        while at < text.len() {
+            scratch.clear();
+            match self.decode(&text[at..]) {
+                Some((code, length)) if target.encode(code, &mut scratch) => at += length,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// The text in UTF-8; `None` where it is not well-formed, and of bytes without characters beyond ASCII.
+    pub fn to_utf8(self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(text.len());
+        let mut at = 0;
+        while at < text.len() {
+            let (code, length) = self.decode(&text[at..])?;
+            if self == Charset::Binary && code >= 0x80 {
+                return None;
+            }
+            if !Charset::Utf8mb4.encode(code, &mut out) {
+                return None;
+            }
+            at += length;
+        }
+        Some(out)
+    }
+
     /// Offset of the end of the `limit`-th character of `bytes`, or its length where there are fewer.
     pub fn offset_of(self, bytes: &[u8], limit: usize) -> usize {
-        if self.max_bytes() == 1 || bytes.len() <= limit || bytes.is_ascii() {
+        if self.max_bytes() == 1 || bytes.len() <= limit || (self.has_ascii() && bytes.is_ascii()) {
             return bytes.len().min(limit);
         }
         let mut at = 0;
