@@ -79,6 +79,9 @@ impl TypeFacts {
         let unsigned = column_type.contains("unsigned");
         let (first, second) = parameters(&column_type);
         let length = |characters, octets| (Some(characters), Some(octets));
+        // of types that count bytes, servers say how many of the shortest characters fit
+        let least = collation.map_or(1, |c| u64::from(c.charset().min_bytes()));
+        let bytes = |octets| length(octets / least, octets);
         let mut lengths = (None, None);
         match facts.data_type.as_str() {
             "tinyint" => facts.numeric_precision = Some(3),
@@ -111,10 +114,10 @@ impl TypeFacts {
                 lengths = length(characters, characters.saturating_mul(character_bytes));
             }
             "binary" | "varbinary" => lengths = length(first.unwrap_or(1), first.unwrap_or(1)),
-            "tinytext" | "tinyblob" => lengths = length(0xff, 0xff),
-            "text" | "blob" => lengths = length(0xffff, 0xffff),
-            "mediumtext" | "mediumblob" => lengths = length(0xff_ffff, 0xff_ffff),
-            "longtext" | "longblob" => lengths = length(0xffff_ffff, 0xffff_ffff),
+            "tinytext" | "tinyblob" => lengths = bytes(0xff),
+            "text" | "blob" => lengths = bytes(0xffff),
+            "mediumtext" | "mediumblob" => lengths = bytes(0xff_ffff),
+            "longtext" | "longblob" => lengths = bytes(0xffff_ffff),
             "time" | "datetime" | "timestamp" => {
                 facts.datetime_precision = Some(first.unwrap_or(0));
             }

@@ -40,7 +40,7 @@ from server import Server, ServerError  # noqa: E402
 
 SINGLE = (
     "armscii8 cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 dec8 geostd8 greek hebrew hp8 keybcs2 koi8r koi8u "
-    "latin2 latin5 latin7 macce macroman tis620 swe7"
+    "latin2 latin5 latin7 macce macroman swe7"
 ).split()
 MULTI = "gbk gb18030 big5 sjis cp932 euckr gb2312 ujis eucjpms".split()
 WIDE = "utf16 utf16le ucs2 utf32".split()

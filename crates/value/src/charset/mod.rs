@@ -149,6 +149,11 @@ impl Charset {
         }
     }
 
+    /// Fewest bytes that one character takes.
+    pub fn min_bytes(self) -> u32 {
+        self.space().len() as u32
+    }
+
     /// The first character of `bytes` as (code point, length), or `None` where `bytes` is empty or begins with
     /// bytes that are no character of this set.
     pub fn decode(self, bytes: &[u8]) -> Option<(u32, usize)> {
