@@ -205,7 +205,7 @@ def sqlobject(python, folder, binary, _):
     (tests,) = (HOME / "venv/lib").glob("python*/site-packages/sqlobject")
 
     def command(port, report):
-        uri = f"mysql://root@127.0.0.1:{port}/test?driver=pymysql&charset=utf8mb4"
+        uri = f"mysql://root@127.0.0.1:{port}/test?driver=pymysql&charset=utf8"
         # its own list of tables, beside the tests
         (home / "dbs_data.tmp").unlink(missing_ok=True)
         return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--maxfail=100000", f"--junitxml={report}", "-D", uri, tests], home, {}
@@ -289,6 +289,10 @@ def report(suite, parts, note):
         different += counts["different"]
     lines.append(f"{suite}: {totals['same'] + different} tests, {totals['same']} the same ({totals['same, ok']} ok), {different} different; {note}")
     text = "\n".join(lines)
+    if 2 * (totals["same, ok"] + different) < totals["same"]:
+        # a suite that cannot run ends alike on both sides
+        text += f"\n{suite}: most of its tests do not pass on the plain server"
+        different += 1
     (HOME / f"{suite}.txt").write_text(text + "\n")
     print(text, flush=True)
     return different

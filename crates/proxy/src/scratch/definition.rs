@@ -62,10 +62,11 @@ impl Session {
     /// What the engine says to a temporary table's definition: its error, if it is one.
     fn defined(&mut self, text: &[u8], name: &str) -> Outcome<Option<Failure>> {
         self.with_engine(&Scratch::default(), |session, engine| {
-            let question = settings::question(&engine.variables, &[]);
+            let none: &[Vec<u8>] = &[];
+            let question = settings::question(&engine.variables, none);
             session.server.put_query(&question)?;
             session.server.flush()?;
-            let settings = settings::answer(&mut session.server, engine, &session.state, &[])?;
+            let settings = settings::answer(&mut session.server, engine, &session.state, none)?;
             if let Some(database) = &session.state.database {
                 engine.enter(database)?;
             }
