@@ -144,6 +144,16 @@ fn fixture() -> Fixture {
             "plain",
             vec![column("id", "int(11)", None), column("x", "int(11)", None)],
         ),
+        table(
+            "loose",
+            vec![
+                column("a", "int(11)", Some(("eq", 0x12))),
+                column("b", "varchar(40)", Some(("", 0x13))),
+                column("c", "int(11)", None),
+                column("d", "float", None),
+                column("e", "varchar(9)", None),
+            ],
+        ),
         Arc::new(broken),
     ])
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onionskin_schema::{Column, KeyRole, Table};
 
 use super::walk::Reference;
-use super::{Carried, Renamed, ScratchColumn, ScratchRead};
+use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, OpenFrom, ResultItem};
@@ -229,6 +229,7 @@ pub(super) fn reads(
             conditions: reference.conditions,
             lock: if reference.outermost { lock } else { "" },
             key: Vec::new(),
+            named_by: NamedBy::Key,
         });
     }
     Ok((reads, renamed))
@@ -262,6 +263,7 @@ pub(super) fn whole(planner: &mut Planner<'_>, table: &Arc<Table>) -> Planned<Sc
         conditions: Vec::new(),
         lock: "",
         key: Vec::new(),
+        named_by: NamedBy::Key,
     })
 }
 

@@ -265,7 +265,7 @@ fn body(expr: &SetExpr) -> Planned<()> {
 }
 
 /// Names of tables, as they are written.
-struct Written(Vec<ObjectName>);
+pub(super) struct Written(pub Vec<ObjectName>);
 
 impl Visitor for Written {
     type Break = ();

@@ -2,12 +2,12 @@
 //!
 //! Before that they go into a temporary table with the columns of the target, which makes of them what the target would: conversions,
 //! their warnings and errors are the engine's. Keys and AUTO_INCREMENT are the server's, so the temporary table has none; a NULL
-//! that asks for a number is kept.
+//! that asks for a number is kept. The rows of an `INSERT … VALUES` that holds values in forms which the proxy does not convert go the same way.
 
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, ColumnUse, LiteralKind, NewRows, ScratchWrite, WrittenColumn, errors, lex,
+    Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
 use onionskin_value::Family;
 use onionskin_wire::Step;
@@ -74,7 +74,13 @@ impl Session {
             }
         };
         let place = bytes(new.query);
-        let query = renamed_part(sql, &tokens, &write.scratch, place.clone())?;
+        let (query, of_one) = match &new.values {
+            Some(values) => given(sql, &tokens, values)?,
+            None => (
+                renamed_part(sql, &tokens, &write.scratch, place.clone())?,
+                false,
+            ),
+        };
         let mut text = format!(
             "INSERT {}INTO {} ({}) ",
             if new.ignore { "IGNORE " } else { "" },
@@ -87,7 +93,8 @@ impl Session {
         let count = values
             .literals
             .iter()
-            .filter(|l| l.kind == LiteralKind::Parameter && l.start < place.end)
+            .filter(|l| l.kind == LiteralKind::Parameter)
+            .filter(|l| new.values.is_some() || l.start < place.end)
             .count();
         let bound = bound.map(|bound| Bound {
             params: bound.params.get(..count).unwrap_or(bound.params),
@@ -98,11 +105,18 @@ impl Session {
         engine.share(&settings)?;
         let ran = run_there(engine, &text, bound, &names_of(write));
         let finished = ran.and_then(|(done, mut diagnostics)| {
-            // those of its query
-            diagnostics.found_rows = Some(done.affected_rows);
+            if new.values.is_none() {
+                // those of its query
+                diagnostics.found_rows = Some(done.affected_rows);
+            }
             let head = sql[bytes(new.head)].to_vec();
             let tail = self.with_literals(values, bytes(new.tail))?;
-            self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)
+            let mut finished =
+                self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)?;
+            if of_one {
+                finished.done.info.clear();
+            }
+            Ok(finished)
         });
         engine.put(drop_new(new).as_bytes())?;
         finished
@@ -265,10 +279,12 @@ impl Session {
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
         let (done, prepared) = self.run_quietly(sql, b"")?;
-        let ours = std::mem::take(&mut self.diagnostics.warnings);
+        let mut ours = std::mem::take(&mut self.diagnostics.warnings);
+        ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
             let before = shown.len();
+            shown.retain(|row| !is_of_storing(row, new));
             // the server's parser warns of VALUES() in each of these statements, the client has written one
             let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
@@ -364,6 +380,56 @@ impl Session {
     }
 }
 
+/// The rows that stand in a statement, as they follow the list of columns, and whether it is one without a word on more of them.
+fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<u8>, bool)> {
+    let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+    let text = |from: usize, to: usize| match tokens.get(from..to) {
+        Some([first, .., last]) => Ok(&sql[first.start..last.end]),
+        Some([one]) => Ok(&sql[one.start..one.end]),
+        _ => Err(bad()),
+    };
+    match values {
+        NewValues::Rows(first) => {
+            let end = tokens.iter().rposition(|t| !t.is(b';')).ok_or_else(bad)? + 1;
+            let (mut depth, mut rows) = (0usize, 0usize);
+            for token in tokens.get(*first..end).ok_or_else(bad)? {
+                if token.is(b'(') {
+                    rows += usize::from(depth == 0);
+                    depth += 1;
+                } else if token.is(b')') {
+                    depth = depth.saturating_sub(1);
+                }
+            }
+            Ok((text(*first, end)?.to_vec(), rows == 1))
+        }
+        NewValues::Set(places) => {
+            let parts = places.iter().map(|(from, to)| text(*from, *to));
+            let parts: Vec<&[u8]> = parts.collect::<Outcome<_>>()?;
+            let mut out = b"VALUES (".to_vec();
+            out.extend_from_slice(&parts.join(&b", "[..]));
+            out.push(b')');
+            Ok((out, true))
+        }
+    }
+}
+
+/// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
+/// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
+const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
+
+/// Whether a warning is one of these about a column that was given a value.
+fn is_of_storing(row: &[Option<Vec<u8>>], new: &NewRows) -> bool {
+    let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+    let text = |n: usize| cell(n).map(String::from_utf8_lossy).unwrap_or_default();
+    let message = text(2);
+    let given = |c: &WrittenColumn| {
+        let name = &new.table.columns[c.index].name;
+        message.contains(&format!("'{name}'")) || message.contains(&quoted(name))
+    };
+    let of_storing = text(1).parse().is_ok_and(|c: u16| OF_STORING.contains(&c));
+    of_storing && new.columns.iter().any(given)
+}
+
 /// MySQL warns of VALUES() in ON DUPLICATE KEY UPDATE, as of what will go.
 pub(super) fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
     row.get(1).and_then(Option::as_deref) == Some(b"1287")
@@ -411,7 +477,7 @@ fn definition(new: &NewRows, family: Family) -> String {
             false => "NOT NULL",
         };
         // lines of a file may have too few fields
-        let has_defaults = new.load.is_some() || new.met.is_some();
+        let has_defaults = new.load.is_some() || new.met.is_some() || new.values.is_some();
         let default = has_defaults
             .then(|| default(column, family, true))
             .flatten();
