@@ -7,7 +7,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::physical_create_table;
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{Policy, identifier};
+use onionskin_schema::{Policy, identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
@@ -46,7 +46,10 @@ pub fn statements(
         )];
         if let Operation::Alter(specifications) = operation {
             Specifications::read(specifications).check()?;
+            // What stands there about times is of the server's zone.
+            statements.push("SET SESSION time_zone = @@GLOBAL.time_zone".into());
             statements.push(format!("ALTER TABLE {new} {specifications}"));
+            statements.push("SET SESSION time_zone = '+00:00'".into());
         }
         return Ok(statements);
     }
@@ -149,9 +152,7 @@ pub fn route(
     let mut changes = Vec::new();
     let mut is_replaced = false;
     for column in &new.logical.columns {
-        let is_other = dropped
-            .iter()
-            .any(|name| name.eq_ignore_ascii_case(&column.name));
+        let is_other = dropped.iter().any(|name| same_name(name, &column.name));
         is_replaced |= is_other;
         let before = old.logical.column(&column.name).filter(|_| !is_other);
         if let Some(before) = before
@@ -227,6 +228,19 @@ fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
             column.name
         )));
     }
+    let of_a_zone = matches!(column.data_type.as_str(), "datetime" | "date" | "time");
+    let is_computed = column.extra.contains("default_generated")
+        || column
+            .default
+            .as_deref()
+            .is_some_and(|text| text.contains('('));
+    if of_a_zone && is_computed {
+        return Err(refused(format!(
+            "the new column {} has a default that may tell the time, which is not one for all rows here: \
+             add it with a constant or without a default, and change that on the server afterwards",
+            column.name
+        )));
+    }
     if column.nullable || column.default.is_some() || column.extra.contains("default_generated") {
         return Ok(None);
     }
@@ -264,7 +278,12 @@ fn conversion(table: &str, old: &PhysicalColumn, new: &PhysicalColumn) -> Result
     Ok(match (old.data_type.as_str(), new.data_type.as_str()) {
         ("timestamp", "timestamp") => None,
         ("timestamp", _) => between(utc, local),
-        ("datetime" | "date", "timestamp") => between(local, utc),
+        // Beyond a TIMESTAMP's range CONVERT_TZ gives back what it was given; no TIMESTAMP takes the year 1000, and the statement fails.
+        ("datetime" | "date", "timestamp") => between(local, utc).map(|convert| {
+            format!(
+                "IF({{}} <> 0 AND ({{}} < '1970-01-02' OR {{}} >= '2038-01-18'), '1000-01-01', {convert})"
+            )
+        }),
         (_, "timestamp") => {
             return Err(MigrateError::Refused {
                 table: table.to_owned(),

@@ -61,7 +61,11 @@ impl Names {
 
 /// Columns of the old table that the new one does not have, be it that others have their names, cannot be kept up to date.
 pub(crate) fn check_reversible(new: &Facts, old: &Facts, dropped: &[String]) -> Result<()> {
-    let is_dropped = |name: &str| dropped.iter().any(|other| other.eq_ignore_ascii_case(name));
+    let is_dropped = |name: &str| {
+        dropped
+            .iter()
+            .any(|other| onionskin_schema::same_name(other, name))
+    };
     let lost = old
         .logical
         .columns

@@ -64,6 +64,21 @@ impl<'a> Specifications<'a> {
                 ));
             }
         }
+        if let Some(what) = self.moves_rows() {
+            return refused(format!(
+                "--alter cannot do {what}: it would be done to the new table, which has no rows yet, or to another table: use ALTER TABLE on the server"
+            ));
+        }
+        if self.has("VERSIONING") {
+            return refused(
+                "--alter cannot change system versioning: the changes that are written again would be a history that never was".into(),
+            );
+        }
+        if let Some(engine) = self.other_engine() {
+            return refused(format!(
+                "--alter cannot make a table of {engine}: what was written could be lost in a crash, and be read in no snapshot; InnoDB only"
+            ));
+        }
         // A column that is wrongly taken for one that is dropped and added again would lose its values.
         if self.may_hide() && self.has("DROP") {
             return refused(
@@ -73,10 +88,54 @@ impl<'a> Specifications<'a> {
         Ok(())
     }
 
+    /// The first specification that moves or deletes rows, or files, instead of saying what the table is.
+    fn moves_rows(&self) -> Option<String> {
+        const ROWS: [&str; 4] = ["EXCHANGE", "TRUNCATE", "IMPORT", "DISCARD"];
+        if self.may_hide() {
+            return ROWS.iter().find(|w| self.has(w)).map(|w| (*w).to_owned());
+        }
+        let mut depth = 0usize;
+        let mut begins = true;
+        for (at, token) in self.tokens.iter().enumerate() {
+            let next_is =
+                |words: &[&str]| self.tokens.get(at + 1).is_some_and(|t| t.is_one_of(words));
+            if begins {
+                if let Some(word) = ROWS.iter().find(|w| token.is(w)) {
+                    return Some((*word).to_owned());
+                }
+                if token.is("DROP") && next_is(&["PARTITION"]) {
+                    return Some("DROP PARTITION".into());
+                }
+                if token.is("CONVERT") && next_is(&["PARTITION", "TABLE"]) {
+                    return Some("CONVERT of partitions".into());
+                }
+            }
+            match token {
+                Token::Sign('(') => depth += 1,
+                Token::Sign(')') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            begins = depth == 0 && matches!(token, Token::Sign(','));
+        }
+        None
+    }
+
+    /// Another storage engine than InnoDB, if the table is to get one.
+    fn other_engine(&self) -> Option<String> {
+        self.tokens.windows(3).find_map(|three| match three {
+            [
+                word,
+                Token::Sign('='),
+                Token::Word(name) | Token::Quoted(name),
+            ] if word.is("ENGINE") && !name.eq_ignore_ascii_case("InnoDB") => Some(name.clone()),
+            _ => None,
+        })
+    }
+
     /// The columns that are dropped; others of the same names may be added.
     pub fn dropped(&self) -> Vec<String> {
         // What else there is to drop.
-        const OTHERS: [&str; 10] = [
+        const OTHERS: [&str; 8] = [
             "PRIMARY",
             "INDEX",
             "KEY",
@@ -84,8 +143,6 @@ impl<'a> Specifications<'a> {
             "CONSTRAINT",
             "CHECK",
             "PARTITION",
-            "PERIOD",
-            "SYSTEM",
             "DEFAULT",
         ];
         let mut names = Vec::new();
@@ -102,6 +159,12 @@ impl<'a> Specifications<'a> {
             let mut behind = self.tokens[at + 1..].iter().peekable();
             let is_column = behind.next_if(|token| token.is("COLUMN")).is_some();
             if !is_column && behind.peek().is_some_and(|token| token.is_one_of(&OTHERS)) {
+                continue;
+            }
+            // words that may name columns as well
+            let pair = [("PERIOD", "FOR"), ("SYSTEM", "VERSIONING")];
+            let two = self.tokens.get(at + 1).zip(self.tokens.get(at + 2));
+            if two.is_some_and(|(a, b)| pair.iter().any(|(x, y)| a.is(x) && b.is(y))) {
                 continue;
             }
             let mut behind = behind.skip_while(|token| token.is_one_of(&["IF", "EXISTS"]));
@@ -136,6 +199,16 @@ mod tests {
         assert!(check("rename as other").is_err());
         assert!(check("change a b INT").is_err());
         assert!(check("ADD COLUMN exchange INT").is_ok());
+        assert!(check("EXCHANGE PARTITION p WITH TABLE other").is_err());
+        assert!(check("ADD COLUMN a DECIMAL(5,2), truncate partition p").is_err());
+        assert!(check("DROP PARTITION p").is_err());
+        assert!(check("CONVERT PARTITION p TO TABLE other").is_err());
+        assert!(check("CONVERT TO CHARACTER SET utf8mb4").is_ok());
+        assert!(check("DISCARD TABLESPACE").is_err());
+        assert!(check("ADD SYSTEM VERSIONING").is_err());
+        assert!(check("ENGINE = MyISAM").is_err());
+        assert!(check("engine=innodb, ROW_FORMAT=DYNAMIC").is_ok());
+        assert!(check("ADD COLUMN engine INT").is_ok());
         assert!(check("ADD FOREIGN KEY (a) REFERENCES b (c)").is_err());
         assert!(check("ADD COLUMN a INT references b (c)").is_err());
         assert!(check("ADD FULLTEXT (a)").is_err());
@@ -176,6 +249,10 @@ mod tests {
                  ADD COLUMN z INT COMMENT 'DROP q'"
             ),
             Vec::<String>::new()
+        );
+        assert_eq!(
+            dropped("DROP period, DROP PERIOD FOR valid, DROP SYSTEM VERSIONING, DROP system"),
+            ["period", "system"]
         );
         assert_eq!(
             dropped("DROP COLUMN `index`, DROP COLUMN `key`"),

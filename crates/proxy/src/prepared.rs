@@ -660,12 +660,17 @@ impl Session {
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
             return match failure {
-                Failure::Refused(refusal) if self.scratch_may_do(&prepared, &refusal) => match self
-                    .scratch_plan(&statement.sql, &statement.template)?
+                // the engine would have the lifted limit of the session
+                Failure::Refused(refusal)
+                    if self.lifted_limit.is_none() && self.scratch_may_do(&prepared, &refusal) =>
                 {
-                    Some(other) => self.scratch_execution(&other, values, &params, &statement.long),
-                    None => Err(refusal.into()),
-                },
+                    match self.scratch_plan(&statement.sql, &statement.template)? {
+                        Some(other) => {
+                            self.scratch_execution(&other, values, &params, &statement.long)
+                        }
+                        None => Err(refusal.into()),
+                    }
+                }
                 Failure::Value(error) => self.not_looked_at(&prepared, values, 1, flags, error),
                 other => Err(other),
             };

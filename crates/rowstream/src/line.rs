@@ -148,7 +148,9 @@ fn other_id(id: u32) -> u32 {
 /// Whether the same may succeed a moment later.
 fn may_pass(error: &BinlogError) -> bool {
     // Too many connections, shutdown, a dump that was ended (the server's or an administrator's word), trouble of its own while sending.
-    const PASSING: [u16; 9] = [1040, 1053, 1077, 1158, 1159, 1160, 1161, 1927, 3169];
+    const PASSING: [u16; 11] = [
+        1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1226, 1927, 3169,
+    ];
     const INTERRUPTED: u16 = 1317;
     const NOT_SENT: u16 = 1236;
     match error {

@@ -394,6 +394,9 @@ pub(super) fn explained<'a>(
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
+        Action::Scratch(scratch) if scratch.reads.is_empty() => {
+            return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables");
+        }
         Action::Scratch(scratch) => text.extend(scratch.explained()),
         // it must not run
         Action::ScratchWrite(write) => match write.scratch.reads.is_empty() {

@@ -24,6 +24,8 @@ use onionskin_schema::Table;
 use super::engine::{Engine, ours};
 use super::tables::quoted;
 use super::{Bound, renamed_text};
+use onionskin_wire::StatusFlags;
+
 use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
@@ -34,6 +36,7 @@ use crate::session::Session;
 
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
+const NO_SAVEPOINT: u16 = 1305;
 /// MariaDB's `innodb_snapshot_isolation` (on by default since 11.6): a row has changed since the transaction's snapshot.
 const CHANGED_SINCE: u16 = 1020;
 /// How often a statement that is a transaction of its own is run again after one.
@@ -219,6 +222,14 @@ impl Session {
             match self.server.read_ok() {
                 Err(other) if other.is_fatal() => return Ok(other),
                 Err(other) if change.frame == Frame::Transaction => return Ok(other),
+                // without the savepoint there is no transaction either: error 1020 may have ended it, as a deadlock does
+                Err(Failure::Server {
+                    code: NO_SAVEPOINT, ..
+                }) => {
+                    self.server.drain()?;
+                    self.server.status.remove(StatusFlags::IN_TRANS);
+                    break;
+                }
                 _ => {}
             }
         }
