@@ -10,7 +10,7 @@
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
 //! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions.
-//! `by_words.rs` plans queries that `walk.rs` cannot go through.
+//! `create.rs` plans CREATE TABLE … SELECT. `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
 //! # What is read
 //!
@@ -26,6 +26,7 @@
 
 mod by_words;
 mod constants;
+mod create;
 mod functions;
 mod handed;
 mod load;
@@ -49,6 +50,8 @@ use self::walk::walk;
 
 pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
+pub use self::create::NewTable;
+pub(crate) use self::create::{create, create_by_words};
 pub use self::load::Load;
 pub(crate) use self::load::load;
 pub use self::upsert::{MetRows, NewValues};
@@ -110,6 +113,10 @@ pub struct ScratchRead {
     pub lock: &'static str,
     /// Of a table that is written to: the physical columns of its primary key, quoted, which are the last of the result.
     pub key: Vec<String>,
+    /// The columns of another table are made from these: they have all defaults and comments.
+    pub defines: bool,
+    /// The collation of that table.
+    pub collation: Option<String>,
 }
 
 /// A column of a temporary table.

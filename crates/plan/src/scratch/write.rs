@@ -22,6 +22,7 @@ use sqlparser::ast::{
     TableObject, TableWithJoins, Update,
 };
 
+use super::create::NewTable;
 use super::handed::Handed;
 use super::load::Load;
 use super::reads::{self, in_the_clear};
@@ -63,6 +64,8 @@ pub enum Effect {
     Update(Vec<Written>),
     /// Rows that are gone are deleted.
     Delete(Vec<Written>),
+    /// The rows of a query are a new table.
+    Create(Box<NewTable>),
 }
 
 /// `INSERT … SELECT`
@@ -115,7 +118,7 @@ pub struct WrittenColumn {
 }
 
 const FOR_UPDATE: &str = " FOR UPDATE";
-const SHARED: &str = " LOCK IN SHARE MODE";
+pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
 
 /// A table of the statement's own list.
 pub(super) struct Own {
@@ -130,7 +133,7 @@ fn qualifier(reference: &Reference) -> String {
     alias.unwrap_or_else(|| reference.table.name.clone())
 }
 
-fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
+pub(super) fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
     let references = found.references.iter();
     references
         .map(|r| (qualifier(r), Arc::clone(&r.table)))
