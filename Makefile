@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like performance counts nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -36,7 +36,7 @@ orm-suites: ## test suites of Django and SQLAlchemy on a plain server and throug
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 
-bench: bench-proxy bench-backup bench-migrate bench-like ## the speed of all parts, each next to what else there is; takes hours
+bench: bench-proxy bench-backup bench-migrate bench-like bench-tiers ## the speed of all parts, each next to what else there is; takes hours
 
 bench-proxy: ## speed and size against direct connections and HAProxy; BENCH="--quick" for a first impression
 	@scripts/install-deps.sh tests
@@ -57,6 +57,11 @@ bench-migrate: ## changing a table under load, against native ALTER TABLE, pt-os
 bench-like: ## LIKE on a million rows by the index over grams and by opening all rows; fails below 20 times, or if the index is not in force
 	@scripts/install-deps.sh tests
 	ONIONSKIN_LIKE_ROWS=1000000 $(CARGO) test --locked --profile ci -p onionskin --test like selective_patterns -- --test-threads 1 --nocapture
+
+bench-tiers: ## cells that the proxy finishes in a second, and what the scratch engine adds to a statement; fails where a goal is missed
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench_tiers.py $(BENCH)
 
 # Reports of this machine; docs/performance.md is their Markdown form.
 PERFORMANCE ?= $(CURDIR)/target/performance

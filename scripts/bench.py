@@ -186,7 +186,7 @@ class HaProxy:
 
 
 class Onionskin:
-    def __init__(self, server, folder, binary):
+    def __init__(self, server, folder, binary, more=""):
         self.port = free_port()
         home = folder / "onionskin"
         home.mkdir()
@@ -194,7 +194,7 @@ class Onionskin:
         subprocess.run([binary, "init", "--dir", home, "--backend", backend], check=True, stdout=subprocess.DEVNULL)
         # MySQL would offer TLS, which costs CPU that the other paths do not pay.
         file = home / "onionskin.toml"
-        file.write_text('backend_tls = "never"\n' + file.read_text() + PROTECT)
+        file.write_text('backend_tls = "never"\n' + file.read_text() + PROTECT + more)
         self.log = folder / "onionskin.log"
         self.process = start(
             [binary, "serve", "-c", home / "onionskin.toml", "--listen", f"127.0.0.1:{self.port}"],

@@ -8,6 +8,7 @@ use support::*;
 on_both_servers!(
     ranges_over_long_texts,
     groups_and_their_aggregates,
+    the_limit_of_a_session,
     rows_that_only_look_like_matches_stay,
     rows_that_pass_by_take_no_memory_and_kept_ones_have_a_bound,
 );
@@ -30,16 +31,7 @@ fn twins(kind: Kind, create: &str) -> Option<Twins> {
     let mut plain = server.connect();
     plain.must("CREATE DATABASE plain; CREATE DATABASE app; USE plain");
     let mut protected = proxy.connect_to("app");
-    let mut definition = String::new();
-    let mut bare = String::new();
-    for part in create.split_inclusive('}') {
-        let (text, words) = part.split_once('{').unwrap_or((part, ""));
-        definition += text;
-        bare += text;
-        if let Some(words) = words.strip_suffix('}') {
-            definition += &format!("ENCRYPTED FOR ({words})");
-        }
-    }
+    let (definition, bare) = with_and_without_protection(create);
     plain.must(&bare);
     protected.must(&definition);
     Some(Twins {
@@ -250,6 +242,46 @@ fn groups_and_their_aggregates(kind: Kind) {
     ] {
         assert_eq!(twins.protected.must_fail(sql), 1235, "{sql}");
     }
+}
+
+/// `sql_select_limit`, which drivers set where an application bounds the rows (`setMaxRows`): it cuts the result, not what the proxy reads.
+fn the_limit_of_a_session(kind: Kind) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, n INT {range}, word VARCHAR(60) COLLATE utf8mb4_general_ci {eq}, bare INT)";
+    let Some(mut twins) = twins(kind, create) else {
+        return;
+    };
+    for id in 0..9 {
+        let sql = format!(
+            "INSERT INTO t VALUES ({id}, {}, 'w{}', 0)",
+            100 - id,
+            id % 3
+        );
+        twins.both(&sql);
+    }
+    for limit in ["2", "1", "0", "DEFAULT"] {
+        twins.both(&format!("SET sql_select_limit = {limit}"));
+        for sql in [
+            "SELECT SUM(n), COUNT(*) FROM t",
+            "SELECT id, word FROM t ORDER BY word, id",
+            "SELECT id, word FROM t ORDER BY word DESC, id LIMIT 3",
+            "SELECT word, SUM(n) AS s FROM t GROUP BY word ORDER BY s",
+            "SELECT id FROM t WHERE word LIKE 'w_' AND n > 93",
+            "SELECT word FROM t WHERE id = 5",
+        ] {
+            twins.same(sql, &[]);
+            twins.both("DO 1");
+        }
+        twins.both("UPDATE t SET n = n + 1, bare = bare + 1 WHERE id < 7");
+        twins.both("UPDATE t SET word = 'W0', n = n - 40 WHERE n > 95");
+        twins.both("DELETE FROM t WHERE word LIKE 'w0%' AND id > 7");
+        twins.same("SELECT @@sql_select_limit", &[]);
+    }
+    twins.same("SELECT id, n, word, bare FROM t ORDER BY id", &[]);
+    // a warning is that of the query, not of what the proxy did behind it
+    twins.both("SET sql_select_limit = 1");
+    twins.same("SELECT SUM(n) FROM t WHERE bare = 'x'", &[]);
+    let warnings = |session: &mut Session| session.must("SHOW WARNINGS").sets[0].rows.clone();
+    assert_eq!(warnings(&mut twins.plain), warnings(&mut twins.protected));
 }
 
 fn rows_that_only_look_like_matches_stay(kind: Kind) {

@@ -396,8 +396,9 @@ fn programs(workshop: &Workshop, driver: &Driver, onionskin: String) -> BTreeMap
         if let Some(program) = workshop.program(family)
             && let Some(version) = version_of(&program.path, "--version")
         {
-            let version = version.replace(&program.path.display().to_string(), "");
-            programs.insert(family.name().into(), version.trim().to_owned());
+            // behind the program's path, which may be another than the one that was asked
+            let version = version.find("Ver ").map_or(&*version, |at| &version[at..]);
+            programs.insert(family.name().into(), version.to_owned());
         }
     }
     programs

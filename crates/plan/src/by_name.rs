@@ -131,6 +131,16 @@ pub(crate) fn read(sql: &[u8], mode: LexMode, all: &[Token]) -> Option<ByName> {
     })
 }
 
+/// The name of the statement that this one executes, if it executes one by its name.
+pub fn executed(sql: &[u8], mode: LexMode) -> Option<String> {
+    let all = tokens(sql, mode).ok()?;
+    let word = |at: usize, w: &str| all.get(at).is_some_and(|t: &Token| t.is_word(sql, w));
+    if !word(0, "execute") {
+        return None;
+    }
+    identifier(sql, all.get(1)?)
+}
+
 /// Whether a text is one of these statements by its first words: none can be prepared itself.
 pub fn is_by_name(sql: &[u8], mode: LexMode) -> bool {
     let Ok(all) = tokens(sql, mode) else {
@@ -270,7 +280,12 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
                     "a parameter among the columns of a result",
                 );
             }
-            if clause == Clause::By && before.is_some_and(|t| t.is(b',') || t.is_word(sql, "by")) {
+            // the servers take `(1)` for a position, too
+            let wraps = all[..at].iter().rev().take_while(|t| t.is(b'(')).count();
+            let key = at.checked_sub(wraps + 1).map(|i| all[i]);
+            let around = depth.checked_sub(wraps).map(|d| open[d].0);
+            if around == Some(Clause::By) && key.is_some_and(|t| t.is(b',') || t.is_word(sql, "by"))
+            {
                 return refuse(&errors::DYNAMIC, "a parameter in ORDER BY or GROUP BY");
             }
             let end = all.get(at + 1);
@@ -456,6 +471,8 @@ mod tests {
             "SELECT a, (SELECT b FROM u WHERE b = ?) FROM t",
             "SELECT a FROM t ORDER BY ?",
             "SELECT a FROM t GROUP BY a, ?",
+            "SELECT a FROM t GROUP BY (?)",
+            "SELECT a FROM t ORDER BY a, ((?)) DESC",
             "(SELECT IF(a = ?, 1, 2) FROM t)",
             "INSERT INTO t VALUES (1) RETURNING ?",
         ] {

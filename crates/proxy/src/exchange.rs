@@ -234,7 +234,7 @@ impl Server {
         rows
     }
 
-    fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
+    pub fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
         self.put_query(format!("SET SESSION sql_select_limit = {limit}").as_bytes())?;
         self.flush()?;
         self.read_ok().map(|_| ())

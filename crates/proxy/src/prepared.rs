@@ -537,6 +537,15 @@ impl Session {
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         self.replan(statement)?;
+        match statement.prepared.plan.action {
+            Action::Finish(_) => {
+                self.with_all_rows(|session| session.execute_planned(statement, payload))
+            }
+            _ => self.execute_planned(statement, payload),
+        }
+    }
+
+    fn execute_planned(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         if statement.server_id.is_none() {
             self.must_be_of_now(statement)?;
         }

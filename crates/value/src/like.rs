@@ -136,6 +136,26 @@ impl Rule {
         let (code, length) = self.charset().decode(text).ok_or(WeightError::Malformed)?;
         Ok(Some((self.of_code(code), length)))
     }
+
+    /// The first byte, from `at` on, of a character with this key. Most of what LIKE does with a value is to look for it.
+    fn find(self, text: &[u8], mut at: usize, wanted: Key) -> Result<Option<usize>, WeightError> {
+        if let Rule::Weights { ascii, .. } = self
+            && let Some(keys) = ascii.get()
+        {
+            let rest = text.get(at..).unwrap_or_default();
+            at += rest
+                .iter()
+                .take_while(|&&byte| byte < 128 && keys[usize::from(byte)] != wanted)
+                .count();
+        }
+        while let Some((key, length)) = self.first(text.get(at..).unwrap_or_default())? {
+            if key == wanted {
+                return Ok(Some(at));
+            }
+            at += length;
+        }
+        Ok(None)
+    }
 }
 
 /// A part of a pattern.
@@ -304,8 +324,15 @@ impl LikePattern {
                 (None, None) => return Ok(false),
                 (None, Some((behind, tried))) => {
                     let skipped = self.rule.first(&value[tried..])?.map_or(1, |(_, l)| l);
-                    again = Some((behind, tried + skipped));
-                    (element, at) = (behind, tried + skipped);
+                    let mut next = tried + skipped;
+                    if let Some(Element::Character(wanted)) = elements.get(behind) {
+                        match self.rule.find(value, next, *wanted)? {
+                            Some(found) => next = found,
+                            None => return Ok(false),
+                        }
+                    }
+                    again = Some((behind, next));
+                    (element, at) = (behind, next);
                 }
             }
         }
@@ -453,6 +480,49 @@ mod tests {
         assert!(like("utf8mb4_0900_ai_ci", "É", "e"));
         assert!(!like("utf8mb4_unicode_ci", "😀", "😁"));
         assert!(like("utf8mb4_general_ci", "😀", "😁"));
+    }
+
+    /// LIKE as it is defined: `%` is any number of characters.
+    fn by_definition(value: &[char], wanted: &[char]) -> bool {
+        match (value, wanted) {
+            ([], []) => true,
+            (_, ['%', rest @ ..]) => (0..=value.len()).any(|n| by_definition(&value[n..], rest)),
+            ([_, value @ ..], ['_', rest @ ..]) => by_definition(value, rest),
+            ([v, value @ ..], [w, rest @ ..]) => v == w && by_definition(value, rest),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn random_patterns_match_by_definition() {
+        let mut seed = 11u64;
+        let mut random = |n: usize| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        let mut matched = 0;
+        for _ in 0..20_000 {
+            let mut word = |of: &[char], longest: usize| -> Vec<char> {
+                let length = random(longest + 1);
+                (0..length).map(|_| of[random(of.len())]).collect()
+            };
+            let value = word(&['a', 'b', 'é', '😀'], 9);
+            let wanted = word(&['a', 'b', 'é', '😀', '%', '%', '_'], 7);
+            let expected = by_definition(&value, &wanted);
+            let (value, wanted): (String, String) =
+                (value.iter().collect(), wanted.iter().collect());
+            for collation in ["utf8mb4_bin", "utf8mb4_0900_ai_ci", "utf8mb4_general_ci"] {
+                assert_eq!(
+                    like(collation, &value, &wanted),
+                    expected,
+                    "{value} LIKE {wanted}"
+                );
+            }
+            matched += usize::from(expected);
+        }
+        assert!((2_000..18_000).contains(&matched), "{matched}");
     }
 
     #[test]

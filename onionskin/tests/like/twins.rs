@@ -38,15 +38,7 @@ fn twins_with(kind: Kind, create: &str, settings: &str) -> Option<Twins> {
     let mut plain = server.connect();
     plain.must("CREATE DATABASE plain; CREATE DATABASE app; USE plain");
     let mut protected = proxy.connect_to("app");
-    let (mut definition, mut bare) = (String::new(), String::new());
-    for part in create.split_inclusive('}') {
-        let (text, words) = part.split_once('{').unwrap_or((part, ""));
-        definition += text;
-        bare += text;
-        if let Some(words) = words.strip_suffix('}') {
-            definition += &format!("ENCRYPTED FOR ({words})");
-        }
-    }
+    let (definition, bare) = with_and_without_protection(create);
     plain.must(&bare);
     protected.must(&definition);
     Some(Twins {

@@ -80,15 +80,7 @@ pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
     let mut plain = Session::open(plain_server.port(), "root", "", Some("app"));
     let mut protected = proxy.connect_to("app");
     for create in tables.split(';').filter(|c| !c.trim().is_empty()) {
-        let (mut definition, mut bare) = (String::new(), String::new());
-        for part in create.split_inclusive('}') {
-            let (text, words) = part.split_once('{').unwrap_or((part, ""));
-            definition += text;
-            bare += text;
-            if let Some(words) = words.strip_suffix('}') {
-                definition += &format!("ENCRYPTED FOR ({words})");
-            }
-        }
+        let (definition, bare) = with_and_without_protection(create);
         plain.must(&bare);
         protected.must(&definition);
     }

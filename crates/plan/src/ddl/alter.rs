@@ -247,7 +247,10 @@ pub(crate) fn alter_table<'a>(
                     Some(index) => {
                         out.0.push(DdlPiece::Rename(index, new));
                     }
-                    None => out.sql(s.text(spec)),
+                    None => {
+                        unclaimed(request, this, &old, &new)?;
+                        out.sql(s.text(spec));
+                    }
                 }
             } else {
                 out.sql(s.text(spec));
@@ -295,6 +298,9 @@ pub(crate) fn alter_table<'a>(
             let column = s.name().ok_or_else(|| bad("MODIFY"))?;
             if change && let Some(new) = new_name(&s).filter(|new| !same_name(new, &column)) {
                 specs.free_name(&table, &new)?;
+                if protected(&column).is_none() {
+                    unclaimed(request, this, &column, &new)?;
+                }
             }
             let mentions = tokens[spec.clone()]
                 .iter()
@@ -386,6 +392,24 @@ pub(crate) fn alter_table<'a>(
         references,
         temporary: None,
     })
+}
+
+/// Refuses a name for an unprotected column that `[protect]` gives to a protected one: the column would look like one, and stay
+/// plaintext.
+fn unclaimed(request: &Request, table: (&str, &str), old: &str, new: &str) -> Planned<()> {
+    let claims = |column: &str| {
+        let capabilities = request.policy.capabilities(table.0, table.1, column, false);
+        // what cannot be read is no reason to let it pass
+        capabilities.map_or(true, |c| c.is_some())
+    };
+    if claims(new) && !claims(old) {
+        let about = format!(
+            "the name {new}, which [protect] has for a protected column; encrypt {old} first: onionskin migrate {}.{} --encrypt",
+            table.0, table.1
+        );
+        return refuse(&errors::ALTERATION, about);
+    }
+    Ok(())
 }
 
 fn after_text(table: &Table, after: &str) -> String {

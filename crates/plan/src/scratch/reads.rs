@@ -135,7 +135,10 @@ pub(super) fn has_same_default(column: &Column) -> bool {
         digits.next().is_some_and(|b| b.is_ascii_digit()) && !text.contains("0000-00-00")
     };
     let moment = column.type_text.to_lowercase().starts_with("timestamp");
-    !column.generated && (now || !text.contains('(')) && !(moment && begins_with_year())
+    if column.generated || (moment && begins_with_year()) {
+        return false;
+    }
+    now || !text.contains('(')
 }
 
 /// In which form a column is asked for, and its text; `None` for types whose values cannot be carried exactly.

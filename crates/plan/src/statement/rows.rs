@@ -33,7 +33,7 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
-    blank_index_hints(planner);
+    blank_index_hints(planner)?;
     let stays = blank_into(planner);
     let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
@@ -204,7 +204,7 @@ fn blank_gaps(planner: &mut Planner) {
 }
 
 /// `USE INDEX [FOR ORDER BY] (a, b)`: the indexes may have the names of columns, and have them on the server, too.
-fn blank_index_hints(planner: &mut Planner) {
+fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     let sql = planner.sql();
     let is = |t: Option<&Token>, words: &[&str]| {
         t.is_some_and(|t| words.iter().any(|w| t.is_word(sql, w)))
@@ -227,6 +227,12 @@ fn blank_index_hints(planner: &mut Planner) {
         }
         let close = (open..tokens.len()).find(|&i| tokens[i].is(b')'));
         let Some(close) = close else { continue };
+        // nothing but names may go to the server unseen
+        let is_name =
+            |t: &Token| matches!(t.kind, TokenKind::Word | TokenKind::Quoted) || t.is(b',');
+        if !tokens[open + 1..close].iter().all(is_name) {
+            return refuse(&errors::NOT_UNDERSTOOD, "an index hint");
+        }
         found.push((at, close));
     }
     for (first, last) in found {
@@ -238,6 +244,7 @@ fn blank_index_hints(planner: &mut Planner) {
         let blank = " ".repeat(range.len());
         planner.parse_text.replace_range(range, &blank);
     }
+    Ok(())
 }
 
 /// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it stands there.
@@ -304,7 +311,7 @@ pub(super) fn explained<'a>(
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
-    const STATEMENTS: [&str; 5] = ["select", "insert", "update", "delete", "replace"];
+    const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "replace", "with"];
     let Some(mut at) = tokens
         .iter()
         .position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w)))

@@ -20,7 +20,7 @@ mod values;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_plan::by_name::{is_by_name, parameters};
+use onionskin_plan::by_name::{executed, is_by_name, parameters};
 use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
 use onionskin_plan::{Refusal, errors};
 use onionskin_value::{Charset, Family};
@@ -145,18 +145,13 @@ impl Session {
 
     /// Whether a statement executes one that asks about the statement before it.
     pub(crate) fn asks_by_name(&self, sql: &[u8]) -> bool {
-        let is_execution = sql
-            .trim_ascii_start()
-            .get(..7)
-            .is_some_and(|w| w.eq_ignore_ascii_case(b"execute"));
-        is_execution && !self.statements.named.entries.is_empty() && {
-            let words = sql
-                .split(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80))
-                .filter(|w| !w.is_empty());
-            let name = words.skip(1).take(1).map(String::from_utf8_lossy).next();
-            name.and_then(|name| self.statements.named.get(&name).map(|e| e.asks))
-                .unwrap_or(false)
+        let named = &self.statements.named;
+        if !named.entries.values().any(|e| e.asks) {
+            return false;
         }
+        executed(sql, self.space.settings.lex)
+            .and_then(|name| named.get(&name))
+            .is_some_and(|e| e.asks)
     }
 
     fn relay_by_name(

@@ -12,7 +12,7 @@ use onionskin_wire::{ColumnFlags, ColumnType};
 
 use crate::bind::unhex;
 use crate::error::{Failure, Outcome};
-use crate::scratch::one_row;
+use crate::scratch::{one_row, question};
 use crate::session::Session;
 
 /// The character sets in which ASCII is one byte a character, and nothing else has such bytes.
@@ -103,28 +103,18 @@ impl Session {
     /// Reads variables, and the connection's collation.
     fn read_variables(&mut self, names: &[&[u8]]) -> Outcome<(Vec<Variable>, String)> {
         let bad = || Failure::refused(&errors::INTERNAL, "user variables");
-        let mut sql = b"SELECT @@collation_connection".to_vec();
-        for name in names {
-            for (before, behind) in [("", ""), ("HEX(", ")"), ("COLLATION(", ")")] {
-                sql.extend_from_slice(b", ");
-                sql.extend_from_slice(before.as_bytes());
-                sql.extend_from_slice(name);
-                sql.extend_from_slice(behind.as_bytes());
-            }
-        }
-        // with a sql_select_limit of 0, too
-        sql.extend_from_slice(b" LIMIT 1");
+        let sql = question(&["collation_connection"], names);
         self.server.put_query(&sql)?;
         self.server.flush()?;
         let (definitions, cells) = one_row(&mut self.server)?;
-        if cells.len() != 1 + 3 * names.len() || definitions.len() != cells.len() {
+        if cells.len() != 2 + 3 * names.len() || definitions.len() != cells.len() {
             return Err(bad());
         }
         let word = |cell: &Option<Vec<u8>>| {
             String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned()
         };
         let mut variables = Vec::with_capacity(names.len());
-        for (definitions, cells) in definitions[1..].chunks(3).zip(cells[1..].chunks(3)) {
+        for (definitions, cells) in definitions[2..].chunks(3).zip(cells[2..].chunks(3)) {
             let definition = ColumnDefinition::decode(&definitions[0]).map_err(Failure::Backend)?;
             let hex = cells[1].as_deref().unwrap_or_default();
             let is_text = !is_number(definition.column_type);
@@ -139,7 +129,7 @@ impl Session {
                 collation: word(&cells[2]),
             });
         }
-        Ok((variables, word(&cells[0])))
+        Ok((variables, word(&cells[1])))
     }
 
     fn put_variable(

@@ -59,6 +59,45 @@ enum Next {
 impl Session {
     /// Runs and finishes a text statement.
     pub fn finish_query(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
+        self.with_all_rows(|session| session.finish_text(planned, finish))
+    }
+
+    /// Does work for which the server returns all rows, whatever `sql_select_limit` says: the proxy cuts what it has finished.
+    pub fn with_all_rows(&mut self, work: impl FnOnce(&mut Self) -> Outcome<()>) -> Outcome<()> {
+        let Some(limit) = self.server.select_limit.clone() else {
+            return work(self);
+        };
+        self.server.set_select_limit(&u64::MAX.to_string())?;
+        self.after_command();
+        self.server.select_limit = None;
+        self.lifted_limit = limit.parse().ok();
+        let done = work(self);
+        self.lifted_limit = None;
+        if done.as_ref().is_err_and(Failure::is_fatal) {
+            return done;
+        }
+        // the client has its answer: with another limit than it knows of the session cannot go on
+        let lost = |_| Failure::Client(WireError::Closed);
+        self.server.drain().map_err(lost)?;
+        // what the client may ask about its statement, which is not the server's last one any more
+        match &done {
+            Ok(()) => {
+                let count = self.server.warnings_at_end().map_err(lost)?;
+                if count > 0 {
+                    self.keep_warnings(count).map_err(lost)?;
+                }
+                self.diagnostics.hides_servers = true;
+                self.diagnostics.row_count = Some(-1);
+            }
+            Err(_) => self.statements.interfered = true,
+        }
+        self.server.set_select_limit(&limit).map_err(lost)?;
+        self.after_command();
+        self.server.select_limit = Some(limit);
+        done
+    }
+
+    fn finish_text(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
         let (prepared, values) = (&planned.prepared, planned.values());
         if self.ready(prepared, values)? {
             self.send_text(planned, &finish.text, true)?;
@@ -85,7 +124,6 @@ impl Session {
         let Action::Finish(finish) = &prepared.plan.action else {
             return Ok(false);
         };
-        self.unlimited()?;
         let bind = Binding {
             prepared,
             state: &self.state,
@@ -496,7 +534,7 @@ fn write_number(
 /// Rows to skip and rows to return.
 fn limits(limit: Option<Limit>, values: &Values, session: &Session) -> Outcome<(u64, u64)> {
     let Some(limit) = limit else {
-        return Ok((0, u64::MAX));
+        return Ok((0, session.lifted_limit.unwrap_or(u64::MAX)));
     };
     let number = |source: Source| -> Outcome<u64> {
         let mut scratch = Vec::new();

@@ -25,7 +25,7 @@ pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Done;
+use crate::exchange::{ALL_ROWS, Done};
 use crate::session::Session;
 
 /// Rows written by one statement.
@@ -271,21 +271,29 @@ impl Session {
         }
     }
 
-    /// Refuses where `sql_select_limit` would cut the rows of a `SELECT` that is not the client's.
-    pub(crate) fn unlimited(&self) -> Outcome<()> {
-        match &self.server.select_limit {
-            None => Ok(()),
-            Some(limit) => Err(Failure::refused(
+    /// `sql_select_limit` must not cut the rows of a `SELECT` that is not the client's: one that has no LIMIT gets one.
+    fn with_limit(&self, select: &mut Vec<u8>) -> Outcome<()> {
+        let Some(limit) = &self.server.select_limit else {
+            return Ok(());
+        };
+        // in a name or a text, perhaps
+        if select
+            .windows(5)
+            .any(|word| word.eq_ignore_ascii_case(b"limit"))
+        {
+            return Err(Failure::refused(
                 &errors::NOT_UNDERSTOOD,
                 format!("sql_select_limit = {limit}"),
-            )),
+            ));
         }
+        select.extend_from_slice(ALL_ROWS.as_bytes());
+        Ok(())
     }
 
     /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`; its rows are read next. If there is no
     /// transaction, the answer to the `SELECT` behind `BEGIN` is read and forgotten.
     pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<()> {
-        self.unlimited()?;
+        self.with_limit(&mut select)?;
         select.extend_from_slice(b" FOR UPDATE");
         if own {
             self.server.put_query(b"BEGIN")?;

@@ -31,7 +31,7 @@ use onionskin_plan::{
 use onionskin_wire::Step;
 use onionskin_wire::messages::{Command, Param};
 
-pub(crate) use self::settings::one_row;
+pub(crate) use self::settings::{one_row, question};
 
 use self::engine::gone;
 use self::result::Shown;

@@ -54,8 +54,8 @@ pub(super) const VARIABLES: [&str; 32] = [
     "tx_isolation",
 ];
 
-/// The text of the statement that reads them: each variable, then three columns for each user variable.
-pub(super) fn question(variables: &[&str], users: &[Vec<u8>]) -> Vec<u8> {
+/// The text of the statement that reads them: a column of its own, each variable, then three columns for each user variable.
+pub(crate) fn question(variables: &[&str], users: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut sql = b"SELECT 1".to_vec();
     for name in variables {
         sql.extend_from_slice(b", @@");
@@ -65,7 +65,7 @@ pub(super) fn question(variables: &[&str], users: &[Vec<u8>]) -> Vec<u8> {
         for (before, behind) in [("", ""), ("HEX(", ")"), ("COLLATION(", ")")] {
             sql.extend_from_slice(b", ");
             sql.extend_from_slice(before.as_bytes());
-            sql.extend_from_slice(name);
+            sql.extend_from_slice(name.as_ref());
             sql.extend_from_slice(behind.as_bytes());
         }
     }

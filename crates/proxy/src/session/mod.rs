@@ -61,6 +61,8 @@ pub(crate) struct Session {
     pub locked_tables: bool,
     /// Whether the server's full-text indexes take gram tokens, once it was asked.
     pub indexes_tokens: Option<bool>,
+    /// The client's `sql_select_limit`, while the server's is lifted.
+    pub lifted_limit: Option<u64>,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
     connection_id: u32,
@@ -119,6 +121,7 @@ impl Session {
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
             indexes_tokens: None,
+            lifted_limit: None,
             engine: None,
             connection_id: login.connection_id,
         };

@@ -176,12 +176,7 @@ impl Session {
         let number = row_number(number).ok_or_else(broken)?;
         let key = keys.get(number).ok_or_else(broken)?;
         let family = self.state.family;
-        let none = Values {
-            sql: &[],
-            literals: &[],
-            params: &[],
-            long_data: &[],
-        };
+        let none = Values::none();
         let mut binder = Binder::new(prepared, &self.state, none, &mut self.scratch);
         let mut sql = b"UPDATE ".to_vec();
         put_name_of(&read.table, &mut sql);

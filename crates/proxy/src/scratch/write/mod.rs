@@ -36,6 +36,8 @@ use crate::session::Session;
 
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
+/// MariaDB's `innodb_snapshot_isolation` (on by default since 11.6): a row has changed since the transaction's snapshot.
+const CHANGED_SINCE: u16 = 1020;
 /// How often a statement that is a transaction of its own is run again after one.
 const RETRIES: usize = 10;
 
@@ -113,8 +115,14 @@ impl Session {
             });
             match done {
                 // rows that are looked for and then written meet in ways in which one statement of the server's does not
-                Err(Failure::Server { code: DEADLOCK, .. })
-                    if write.upserts() && change.frame == Frame::Transaction && tries < RETRIES =>
+                Err(Failure::Server { code, .. })
+                    if change.frame == Frame::Transaction
+                        && tries < RETRIES
+                        && match code {
+                            DEADLOCK => write.upserts(),
+                            CHANGED_SINCE => !write.loads(),
+                            _ => false,
+                        } =>
                 {
                     tries += 1;
                 }

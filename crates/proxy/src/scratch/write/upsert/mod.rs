@@ -7,31 +7,36 @@
 //! met, or a trigger has changed what the clause reads, nothing changes, and the statement is taken back.
 //!
 //! A key that another session inserts between search and row shows itself by the server's error, and the search begins again.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the statement, row by row |
+//! | `met` | which rows a new row meets |
+//! | `assigned` | what the clause makes of them |
 
-use std::sync::Arc;
+mod assigned;
+mod met;
 
-use onionskin_plan::{
-    ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchRead, ScratchWrite, Slot,
-    Source, WrittenColumn, errors, lex,
-};
-use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
-use onionskin_value::{SqlMode, Warning};
-
-use super::super::engine::{Engine, ours};
-use super::super::settings::Settings;
-use super::super::tables::{CHANGED, ROW, UniqueKey, definition_of_met, full_name, quoted};
-use super::super::{Bound, Brought, renamed_part};
-use super::changes::{put_value, row_number};
+use self::assigned::There;
 use super::rows::{Inserted, begin_new, drop_new, is_about_values, names, table_of_new};
-use super::values::{payload, put_literal, put_plain};
+use super::values::put_literal;
 use super::{Change, Finished, names_of, put_name_of, run_there};
-use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Rows};
-use crate::row_update::physical_columns;
+use crate::scratch::engine::{Engine, ours};
+use crate::scratch::settings::Settings;
+use crate::scratch::tables::{UniqueKey, definition_of_met, full_name, quoted};
+use crate::scratch::{Bound, Brought, renamed_part};
 use crate::session::{Session, logical_text};
+use onionskin_plan::{
+    ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchWrite, WrittenColumn,
+    errors, lex,
+};
+use onionskin_value::SqlMode;
+use std::sync::Arc;
 
 /// A key that is there already.
 const DUPLICATE: u16 = 1062;
@@ -183,59 +188,6 @@ impl Session {
         let count = values.literals.iter().filter(before).count();
         let clause = self.with_literals(values, place)?;
         Ok((source, clause, many, count))
-    }
-
-    /// The table's unique keys, in the order in which the server looks at them.
-    fn keys_of(&mut self, read: &ScratchRead) -> Outcome<Vec<Key>> {
-        let table = &read.table;
-        let unclear = |what: &str| {
-            let about = format!("{what} of {}.{}", table.database, table.name);
-            Failure::refused(&errors::NOT_UNDERSTOOD, about)
-        };
-        let rows = self
-            .server
-            .rows(format!("SHOW INDEX FROM {}", read.source).as_bytes())?;
-        let mut keys: Vec<Key> = Vec::new();
-        for row in &rows {
-            let cell = |n: usize| row.get(n).and_then(Option::as_deref);
-            let text = |n: usize| cell(n).map(|c| String::from_utf8_lossy(c).into_owned());
-            if cell(1) != Some(b"0") {
-                continue;
-            }
-            let (Some(name), Some(column)) = (text(2), text(4)) else {
-                return Err(unclear("a unique key over an expression"));
-            };
-            if cell(7).is_some() {
-                return Err(unclear("a unique key over the beginnings of values"));
-            }
-            let part = table.columns.iter().enumerate().find_map(|(index, c)| {
-                let used = ColumnUse {
-                    table: Arc::clone(table),
-                    index,
-                };
-                if c.protection.is_none() {
-                    return c
-                        .name
-                        .eq_ignore_ascii_case(&column)
-                        .then_some((index, None));
-                }
-                physical_columns(&used)
-                    .find(|(n, _)| n.eq_ignore_ascii_case(&column))
-                    .map(|(_, purpose)| (index, Some(purpose)))
-            });
-            let Some((index, purpose)) = part else {
-                return Err(unclear("a unique key"));
-            };
-            let part = (index, column, purpose);
-            match keys.last_mut().filter(|k| k.name == name) {
-                Some(key) => key.parts.push(part),
-                None => keys.push(Key {
-                    name,
-                    parts: vec![part],
-                }),
-            }
-        }
-        Ok(keys)
     }
 
     fn upsert_rows(
@@ -434,341 +386,6 @@ impl Session {
         }
     }
 
-    /// For each unique key of which the row has all values, the condition that finds them.
-    fn conditions(&mut self, upsert: &Upsert, row: &Row) -> Outcome<Vec<Vec<u8>>> {
-        let family = self.state.family;
-        let table = &upsert.new.table;
-        let none = Values {
-            sql: &[],
-            literals: &[],
-            params: &[],
-            long_data: &[],
-        };
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
-        let mut conditions = Vec::new();
-        'keys: for key in &upsert.keys {
-            let mut sql = Vec::new();
-            for (index, name, purpose) in &key.parts {
-                let column = &table.columns[*index];
-                let used = ColumnUse {
-                    table: Arc::clone(table),
-                    index: *index,
-                };
-                if !sql.is_empty() {
-                    sql.extend_from_slice(b" AND ");
-                }
-                sql.extend_from_slice(quoted(name).as_bytes());
-                sql.extend_from_slice(b" = ");
-                let given = upsert.new.columns.iter().position(|c| c.index == *index);
-                if column.auto_increment && row.generates {
-                    continue 'keys;
-                }
-                let cell = given.map(|n| (&upsert.new.columns[n], row.cells.get(n)));
-                match (cell, purpose) {
-                    (Some((_, Some(None) | None)), _) => continue 'keys,
-                    (Some((column, Some(Some(cell)))), Some(purpose)) => {
-                        let value = payload(&used, column.carried, cell, family)?;
-                        let sealed = column.sealed.ok_or_else(broken)?;
-                        put_value(&mut binder, &used, (sealed, *purpose), &value, &mut sql)?;
-                    }
-                    (Some((column, Some(Some(cell)))), None) => {
-                        put_plain(&used, column.carried, cell, &self.state, &mut sql)?;
-                    }
-                    // left out: the default
-                    (None, purpose) => {
-                        let has_literal = match &column.default {
-                            Some(ColumnDefault::Literal(DefaultLiteral::Value(_))) => true,
-                            Some(ColumnDefault::Server(text)) => !text.contains('('),
-                            _ => false,
-                        };
-                        if !has_literal {
-                            // it is NULL, or new every time, or an error
-                            continue 'keys;
-                        }
-                        let Some(purpose) = *purpose else {
-                            let text = format!("DEFAULT({})", quoted(name));
-                            sql.extend_from_slice(text.as_bytes());
-                            continue;
-                        };
-                        let mut reads = upsert.met.read.columns.iter().zip(&upsert.met.read.fetch);
-                        let fetched = reads.find(|(c, _)| c.index == *index);
-                        let sealed = fetched.and_then(|(_, item)| item.open).ok_or_else(broken)?;
-                        let slot = Slot {
-                            column: sealed.0,
-                            purpose,
-                            source: Source::Default,
-                        };
-                        match binder.fill(&slot, 0, 1)? {
-                            Filled::Null => continue 'keys,
-                            Filled::Bytes(bytes) => put_hex(bytes, &mut sql),
-                        }
-                    }
-                }
-            }
-            conditions.push(sql);
-        }
-        Ok(conditions)
-    }
-
-    /// Reads the rows under these conditions, locked, into the engine's table, which is emptied before. Returns what names them.
-    fn met_rows(
-        &mut self,
-        engine: &mut Engine,
-        upsert: &Upsert,
-        conditions: &[&[u8]],
-        brought: &mut Brought,
-    ) -> Outcome<Vec<Vec<u8>>> {
-        let read = &upsert.met.read;
-        engine.put(format!("DELETE FROM {}", full_name(read)).as_bytes())?;
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        for condition in conditions {
-            let mut sql = Vec::new();
-            let none = Values {
-                sql: &[],
-                literals: &[],
-                params: &[],
-                long_data: &[],
-            };
-            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
-            binder.text(&read.text, 1, &mut sql)?;
-            sql.extend_from_slice(b" WHERE ");
-            sql.extend_from_slice(condition);
-            for key in &keys {
-                // it is there already
-                sql.extend_from_slice(b" AND NOT (");
-                sql.extend_from_slice(key);
-                sql.push(b')');
-            }
-            sql.extend_from_slice(format!(" LIMIT 2{}", read.lock).as_bytes());
-            self.server.put_query(&sql)?;
-            self.server.flush()?;
-            let found = self.read_table(engine, upsert.prepared, read, keys.len(), brought)?;
-            keys.extend(found);
-        }
-        engine.settle()?;
-        Ok(keys)
-    }
-
-    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. A server whose row meets another gives the number
-    /// to the statement's next row; here the next row is a statement of its own, and a row that is known to meet another brings the
-    /// other's number.
-    fn numbers_of(
-        &mut self,
-        engine: &mut Engine,
-        upsert: &Upsert,
-        row: &Row,
-        met: usize,
-    ) -> Outcome<Vec<Vec<u8>>> {
-        let Some(counter) = upsert.counter().filter(|_| met > 0 && row.generates) else {
-            return Ok(Vec::new());
-        };
-        let name = quoted(&upsert.new.table.columns[counter].name);
-        let there = full_name(&upsert.met.read);
-        let query = format!("SELECT {name} FROM {there} ORDER BY {ROW}");
-        let mut numbers = Vec::new();
-        for row in ask(engine, &query)? {
-            let number = row.into_iter().next().flatten().ok_or_else(broken)?;
-            if number == b"0" {
-                // in the engine's table that stands for the number to come
-                let about = format!("a row with the number 0 in {name}");
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
-            }
-            numbers.push(number);
-        }
-        match numbers.len() == met {
-            true => Ok(numbers),
-            false => Err(broken()),
-        }
-    }
-
-    /// Runs the client's clause for one row and the `met` ones. Returns what became of it, and the warnings.
-    fn on_engine(
-        &mut self,
-        engine: &mut Engine,
-        upsert: &Upsert,
-        row: &Row,
-        met: usize,
-    ) -> Outcome<(There, Vec<Warning>)> {
-        let there = full_name(&upsert.met.read);
-        engine.share(&upsert.settings)?;
-        let mut sql = format!("INSERT INTO {there} ({}) VALUES (", names(upsert.new)).into_bytes();
-        for (n, (literal, column)) in row.literals.iter().zip(&upsert.new.columns).enumerate() {
-            if n > 0 {
-                sql.push(b',');
-            }
-            match upsert.new.table.columns[column.index].auto_increment && row.generates {
-                true => sql.push(b'0'),
-                false => sql.extend_from_slice(literal),
-            }
-        }
-        sql.extend_from_slice(b") ");
-        sql.extend_from_slice(&upsert.clause);
-        let (_, told) = run_there(engine, &sql, None, &[])?;
-        engine.load_again()?;
-        let mut query = format!("SELECT {ROW}");
-        for column in &upsert.met.columns {
-            query.push_str(", ");
-            query.push_str(&column.text);
-        }
-        query += &format!(" FROM {there} WHERE {CHANGED} IS NOT NULL OR {ROW} IS NULL");
-        let mut rows = ask(engine, &query)?;
-        let changed = match (rows.pop(), rows.is_empty(), met) {
-            (None, _, 1..) => There::Same,
-            (Some(mut cells), true, _) => {
-                match (row_number(cells.first().and_then(|c| c.as_deref())), met) {
-                    (Some(number), 1..) => {
-                        cells.remove(0);
-                        There::Changed(number, cells)
-                    }
-                    (None, 0) => There::Inserted,
-                    _ => return Err(broken()),
-                }
-            }
-            _ => return Err(broken()),
-        };
-        let warnings = told.warnings.into_iter().filter(|w| match w.code {
-            // the server says it
-            NO_DEFAULT => false,
-            // once a statement, and where it is prepared, then
-            DEPRECATED => row.number == 1 && !upsert.is_prepared,
-            _ => true,
-        });
-        let mut warnings: Vec<Warning> = warnings.collect();
-        warnings
-            .iter_mut()
-            .for_each(|w| w.message = of_row(&w.message, row.number));
-        Ok((changed, warnings))
-    }
-
-    /// What stands behind a row for the server that changes none of those that `keys` name. Should it meet another, or have other values
-    /// than the clause has read, that changes, and is taken back.
-    fn nothing_assigned(
-        &mut self,
-        upsert: &Upsert,
-        row: &Row,
-        keys: &[Vec<u8>],
-    ) -> Outcome<Vec<u8>> {
-        let table = &upsert.new.table;
-        let mut guards = Vec::new();
-        for key in keys {
-            guards.push(format!("({})", self.guard(upsert, row, key)?));
-        }
-        let mut sql = b" ON DUPLICATE KEY UPDATE ".to_vec();
-        if let Some(told) = upsert.met.told {
-            let name = quoted(&table.columns[told].name);
-            sql.extend_from_slice(format!("{name} = LAST_INSERT_ID({name}), ").as_bytes());
-        }
-        let mut sealed = table.protected_columns().filter_map(|(c, _)| c.enc_name());
-        let name = quoted(sealed.next().ok_or_else(broken)?);
-        let guard = guards.join(" OR ");
-        let part = format!("{name} = IF({guard}, {name}, CONCAT(IFNULL({name}, ''), x'00'))");
-        sql.extend_from_slice(part.as_bytes());
-        Ok(sql)
-    }
-
-    /// What stands behind the row for the server, with the new cells of the row that `key` names.
-    fn assignments(
-        &mut self,
-        upsert: &Upsert,
-        row: &Row,
-        key: &[u8],
-        cells: &[Cell],
-    ) -> Outcome<Vec<u8>> {
-        let table = &upsert.new.table;
-        let family = self.state.family;
-        let mut sql = b" ON DUPLICATE KEY UPDATE ".to_vec();
-        if let Some(told) = upsert.met.told {
-            let name = quoted(&table.columns[told].name);
-            sql.extend_from_slice(format!("{name} = LAST_INSERT_ID({name})").as_bytes());
-        }
-        let guard = self.guard(upsert, row, key)?;
-        let none = Values {
-            sql: &[],
-            literals: &[],
-            params: &[],
-            long_data: &[],
-        };
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
-        // those that the condition reads come last
-        let (mut others, mut of_key) = (Vec::new(), Vec::new());
-        for (column, cell) in upsert.met.columns.iter().zip(cells) {
-            let used = ColumnUse {
-                table: Arc::clone(table),
-                index: column.index,
-            };
-            let value = match (cell, column.sealed) {
-                (Some(cell), Some(_)) => Some(payload(&used, column.carried, cell, family)?),
-                _ => None,
-            };
-            let mut put = |name: &str, text: &[u8]| {
-                let name = quoted(name);
-                let mut part = format!("{name} = IF({guard}, ").into_bytes();
-                part.extend_from_slice(text);
-                part.extend_from_slice(format!(", {name})").as_bytes());
-                match upsert.met.read.key.contains(&name) {
-                    true => of_key.push(part),
-                    false => others.push(part),
-                }
-            };
-            let Some(sealed) = column.sealed else {
-                let mut text = Vec::new();
-                match cell {
-                    None => text.extend_from_slice(b"NULL"),
-                    Some(cell) => put_plain(&used, column.carried, cell, &self.state, &mut text)?,
-                }
-                put(&used.column().name, &text);
-                continue;
-            };
-            for (name, purpose) in physical_columns(&used) {
-                let mut text = Vec::new();
-                match &value {
-                    None => text.extend_from_slice(b"NULL"),
-                    Some(value) => {
-                        put_value(&mut binder, &used, (sealed, purpose), value, &mut text)?
-                    }
-                }
-                put(name, &text);
-            }
-        }
-        if of_key.len() > 1 {
-            let about = "several columns of the primary key in ON DUPLICATE KEY UPDATE";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
-        }
-        for (n, part) in others.iter().chain(&of_key).enumerate() {
-            if n > 0 || upsert.met.told.is_some() {
-                sql.extend_from_slice(b", ");
-            }
-            sql.extend_from_slice(part);
-        }
-        Ok(sql)
-    }
-
-    /// The condition that the server has met the very row, and that the clause has read the new row's values as they are.
-    fn guard(&self, upsert: &Upsert, row: &Row, key: &[u8]) -> Outcome<String> {
-        let mut guard = String::from_utf8(key.to_vec()).map_err(|_| broken())?;
-        for &index in &upsert.met.given {
-            let column = &upsert.new.table.columns[index];
-            let name = quoted(&column.name);
-            let given = upsert.new.columns.iter().position(|c| c.index == index);
-            let value = match given.map(|n| (&upsert.new.columns[n], row.cells.get(n))) {
-                None if column.default.is_none() => continue,
-                None => format!("DEFAULT({name})"),
-                Some((_, None | Some(None))) => "NULL".into(),
-                Some((c, Some(Some(cell)))) => {
-                    let used = ColumnUse {
-                        table: Arc::clone(&upsert.new.table),
-                        index,
-                    };
-                    let mut text = Vec::new();
-                    put_plain(&used, c.carried, cell, &self.state, &mut text)?;
-                    String::from_utf8(text).map_err(|_| broken())?
-                }
-            };
-            guard += &format!(" AND VALUES({name}) <=> {value}");
-        }
-        Ok(guard)
-    }
-
     /// Sends the row, perhaps with a number, and what stands behind it.
     fn insert_row(
         &mut self,
@@ -818,16 +435,6 @@ impl Session {
         diagnostics.warnings.extend(ours);
         Ok(done)
     }
-}
-
-/// What the engine has made of a row.
-enum There {
-    /// It has met none.
-    Inserted,
-    /// The row that it has met stays as it is.
-    Same,
-    /// The row with this number has changed: the assigned cells.
-    Changed(usize, Vec<Cell>),
 }
 
 impl Upsert<'_> {

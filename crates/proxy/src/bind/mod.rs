@@ -1,0 +1,565 @@
+//! From values to what the server gets: sealed cells, equality tokens, order keys, gram tokens.
+//!
+//! A [`Binder`] fills the slots of one execution. The same value usually fills two or three slots
+//! in a row (cell, token, key), so the coerced payload of the last one is kept.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the binder: values are coerced to the columns' types, sealed, weighed |
+//! | `text` | the text or the parameters that the server gets |
+//! | `values` | literals and bound parameters |
+//! | `rules` | what servers say of values before they store them, and what they take in their place |
+
+mod rules;
+mod text;
+mod values;
+
+use onionskin_plan::grams::most_numbers;
+use onionskin_plan::{Action, Escape, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
+use onionskin_value::{
+    Charset, Comparand, Context, Family, Input, Kind, LikePattern, Pattern, SqlMode, Stored,
+    Warning, WeightError, compare, store,
+};
+
+pub(crate) use self::rules::{ILL_FORMED, is_early};
+use self::rules::{
+    NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, cannot_be_null, check_conversion, implicit_default,
+    no_default, no_default_warning, null_warning,
+};
+pub(crate) use self::text::{prepared_text, put_filled, put_hex, unhex};
+pub(crate) use self::values::Values;
+use self::values::number_of_hybrid;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::rarest::LookedUp;
+use crate::sealing;
+use crate::state::State;
+use crate::upsert::Kept;
+
+/// What a slot's value turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Null,
+    Exact,
+    Between,
+    BelowAll,
+    AboveAll,
+}
+
+/// A filled slot's bytes lie in the binder's buffer.
+pub(crate) enum Filled<'b> {
+    Null,
+    Bytes(&'b [u8]),
+}
+
+/// Fills the slots of one execution.
+pub(crate) struct Binder<'a> {
+    pub prepared: &'a Prepared,
+    pub state: &'a State,
+    pub values: Values<'a>,
+    pub ignore: bool,
+    /// NULL for a NOT NULL column is no error outside of strict mode (all but one-row inserts).
+    pub lenient_nulls: bool,
+    /// Indexes over grams are used: see [`Piece::Indexed`].
+    pub indexed: bool,
+    pub warnings: Vec<Warning>,
+    scratch: &'a mut Scratch,
+    last: Option<(usize, Source, bool, u64, Bound)>,
+}
+
+/// Buffers that live as long as the session.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    literal: Vec<u8>,
+    pub payload: Vec<u8>,
+    weight: Vec<u8>,
+    filled: Vec<u8>,
+    /// Cells that an upsert sends again.
+    pub kept: Kept,
+    /// By which grams the patterns of the statement are looked up.
+    pub looked_up: Vec<LookedUp>,
+    /// A value was refused beside others that may have raised warnings before it.
+    pub refused_among_others: bool,
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(
+        prepared: &'a Prepared,
+        state: &'a State,
+        values: Values<'a>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Binder {
+            prepared,
+            state,
+            values,
+            ignore: false,
+            lenient_nulls: false,
+            indexed: false,
+            warnings: Vec::new(),
+            scratch,
+            last: None,
+        }
+    }
+
+    /// Fills a slot. `base` is added to literal indexes; `row` counts from 1 for messages.
+    pub fn fill(&mut self, slot: &Slot, base: usize, row: u64) -> Outcome<Filled<'_>> {
+        let stores = slot.purpose.stores();
+        let source = slot.source.behind(base);
+        let upserts = self.prepared.plan.upsert.is_some();
+        if slot.purpose == Purpose::Kept {
+            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            filled.clear();
+            for byte in kept.constants.get(&slot.column).into_iter().flatten() {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                filled.push(DIGITS[usize::from(byte >> 4)]);
+                filled.push(DIGITS[usize::from(byte & 15)]);
+            }
+            return Ok(Filled::Bytes(filled));
+        }
+        if let Purpose::CandidateGrams(escape) = slot.purpose {
+            let found = self.pattern(slot.column, source, escape)?;
+            let filled = &mut self.scratch.filled;
+            filled.clear();
+            if let Pattern::Like(pattern) = found {
+                let cipher = &self.prepared.ciphers[slot.column];
+                sealing::gram_search(cipher, &pattern, filled);
+            }
+            return Ok(Filled::Bytes(filled));
+        }
+        if let Purpose::CandidateGram(escape, nth) = slot.purpose {
+            let Scratch {
+                looked_up, filled, ..
+            } = &mut *self.scratch;
+            let decided = looked_up
+                .iter()
+                .find(|l| (l.column, l.pattern, l.escape) == (slot.column, source, escape))
+                .and_then(|l| l.number(nth));
+            let Some(number) = decided else {
+                return Err(Failure::refused(&errors::INTERNAL, "a pattern's grams"));
+            };
+            filled.clear();
+            filled.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            return Ok(Filled::Bytes(filled));
+        }
+        let bound = match self.last {
+            Some((column, last, as_stored, last_row, bound))
+                if column == slot.column
+                    && last == source
+                    && as_stored == stores
+                    && last_row == row =>
+            {
+                bound
+            }
+            _ => {
+                let bound = self.coerce(slot.column, source, stores, row)?;
+                self.last = Some((slot.column, source, stores, row, bound));
+                bound
+            }
+        };
+        let place = (slot.column, source, row);
+        if upserts
+            && slot.purpose == Purpose::Seal
+            && bound != Bound::Null
+            && self.scratch.kept.cells.contains_key(&place)
+        {
+            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            filled.clear();
+            filled.extend_from_slice(kept.cells.get(&place).map_or(b"", Vec::as_slice));
+            return Ok(Filled::Bytes(filled));
+        }
+        self.make(slot, bound)
+    }
+
+    /// Whether the statement has values besides this one, which the server has not seen, that may raise
+    /// warnings: anything but whole numbers.
+    fn others_may_warn(&self, refused: Source) -> bool {
+        let refused = match refused {
+            Source::Literal { index, .. } => Some(index),
+            _ => None,
+        };
+        let default = memchr::memmem::find(&self.values.sql.to_ascii_lowercase(), b"default");
+        let others = self.values.literals.iter().enumerate();
+        !self.warnings.is_empty()
+            || (default.is_some() && refused.is_some())
+            || others.into_iter().any(|(index, literal)| {
+                // a number that fits no integer type is warned of by itself
+                let whole = literal.kind == LiteralKind::Integer
+                    && literal.text(self.values.sql).len() < 19;
+                !whole && (Some(index) != refused || literal.kind == LiteralKind::Integer)
+            })
+    }
+
+    fn make(&mut self, slot: &Slot, bound: Bound) -> Outcome<Filled<'_>> {
+        if bound == Bound::Null {
+            return Ok(Filled::Null);
+        }
+        let used = &self.prepared.plan.columns[slot.column];
+        let cipher = &self.prepared.ciphers[slot.column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let Scratch {
+            payload,
+            weight: weights,
+            filled,
+            ..
+        } = &mut *self.scratch;
+        let weighed =
+            |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
+        filled.clear();
+        match slot.purpose {
+            Purpose::Kept | Purpose::CandidateGrams(_) | Purpose::CandidateGram(..) => {
+                return Err(Failure::refused(&errors::INTERNAL, used.path()));
+            }
+            Purpose::StoreGrams => {
+                let form = used
+                    .column()
+                    .grams()
+                    .map_or(GramForm::Words, |(_, form)| form);
+                let most = most_numbers(&used.table);
+                sealing::gram_tokens(cipher, ty, form, most, payload, filled).map_err(weighed)?;
+            }
+            Purpose::Seal => cipher
+                .seal(payload, filled)
+                .map_err(|e| Failure::seal(&e, &used.path()))?,
+            Purpose::StoreEquality | Purpose::CompareEquality => {
+                if bound == Bound::Exact {
+                    sealing::equality_token(cipher, ty, payload, weights, filled)
+                        .map_err(weighed)?;
+                } else {
+                    // no value of the column is equal: a text that no token is
+                    filled.push(0);
+                }
+            }
+            Purpose::StoreOrder | Purpose::CompareOrder | Purpose::CandidateOrder => match bound {
+                // below every key, or above it; between two keys by one byte more than the lower
+                Bound::BelowAll => {}
+                Bound::AboveAll => {
+                    let width = ty.order_width().map_or(0, |w| w.bytes);
+                    filled.resize(onionskin_crypt::order_key_len(width) + 1, 0xff);
+                }
+                _ => {
+                    sealing::order_key(cipher, ty, payload, weights, filled).map_err(weighed)?;
+                    // behind the beginning that the key covers a candidate may still be greater
+                    if bound == Bound::Between && slot.purpose != Purpose::CandidateOrder {
+                        filled.push(0);
+                    }
+                }
+            },
+        }
+        Ok(Filled::Bytes(filled))
+    }
+
+    fn context<'c>(&'c self, column: usize, row: u64) -> Context<'c>
+    where
+        'a: 'c,
+    {
+        let used = &self.prepared.plan.columns[column];
+        Context {
+            sql_mode: self.state.sql_mode,
+            time_zone: &self.state.time_zone,
+            family: self.state.family,
+            ignore: self.ignore,
+            row,
+            column: &used.column().name,
+            database: &used.table.database,
+            table: &used.table.name,
+        }
+    }
+
+    /// Coerces a value; the payload lies in the scratch buffer.
+    fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        let bound = self.coerced(column, source, stores, row);
+        if bound.is_err() {
+            self.scratch.refused_among_others = self.others_may_warn(source);
+        }
+        bound
+    }
+
+    fn coerced(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        let prepared = self.prepared;
+        let used = &prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let mut payload = std::mem::take(&mut self.scratch.payload);
+        let mut literal = std::mem::take(&mut self.scratch.literal);
+        let mut warnings = Vec::new();
+        payload.clear();
+        let result = (|| {
+            let default;
+            let mut implicit = false;
+            let mut is_parameter = false;
+            let input = match source {
+                Source::Default => match &used.column().default {
+                    // which takes its first member, and says nothing
+                    None if !used.column().nullable
+                        && matches!(ty.kind, Kind::Enum(_))
+                        && !(self.updates() && self.state.family == Family::MariaDb) =>
+                    {
+                        Input::Integer {
+                            negative: false,
+                            magnitude: 1,
+                        }
+                    }
+                    None if !used.column().nullable => {
+                        if self.updates() && self.state.family == Family::MariaDb {
+                            return Err(no_default(&used.column().name));
+                        }
+                        let strict = self.state.sql_mode.is_strict() && !self.ignore;
+                        if strict {
+                            return Err(no_default(&used.column().name));
+                        }
+                        implicit = true;
+                        warnings.push(no_default_warning(&used.column().name));
+                        implicit_default(ty)
+                    }
+                    Some(ColumnDefault::Literal(DefaultLiteral::Value(bytes))) => {
+                        default = bytes.clone();
+                        // the text form of the definition, in the column's own terms
+                        if let (true, Some(magnitude)) = (ty.is_bit(), bits_of_default(&default)) {
+                            Input::Integer {
+                                negative: false,
+                                magnitude,
+                            }
+                        } else if ty.is_binary() {
+                            Input::Bytes(&default)
+                        } else {
+                            Input::Text {
+                                bytes: &default,
+                                charset: Charset::Utf8mb4,
+                            }
+                        }
+                    }
+                    Some(ColumnDefault::Literal(DefaultLiteral::Null)) | None
+                        if used.column().nullable =>
+                    {
+                        Input::Null
+                    }
+                    _ => implicit_default(ty),
+                },
+                Source::Null => Input::Null,
+                Source::Bool(b) => Input::Bool(b),
+                Source::Literal { index, negative } => {
+                    let input =
+                        self.values
+                            .input(index, negative, self.state, &mut literal, used)?;
+                    is_parameter = self.values.param_number(index).is_some();
+                    let input = match input {
+                        Input::Hex(bytes)
+                            if stores
+                                && self.state.family == Family::MariaDb
+                                && ty.is_numeric()
+                                && self.values.is_hybrid(index) =>
+                        {
+                            number_of_hybrid(bytes).unwrap_or(input)
+                        }
+                        _ => input,
+                    };
+                    if is_parameter && self.state.family == Family::MySql {
+                        check_conversion(ty, input)?;
+                    }
+                    input
+                }
+            };
+            let mut ctx = self.context(column, row);
+            if implicit && matches!(ty.kind, Kind::Timestamp { .. } | Kind::Json) {
+                // depending on its settings, the server takes the present time
+                return Err(Failure::refused(&errors::VALUE, used.path()));
+            }
+            if implicit {
+                ctx.sql_mode = SqlMode::empty();
+            }
+            if !stores {
+                return match compare(ty, input, &ctx, &mut payload) {
+                    Ok(Comparand::Null) => Ok(Bound::Null),
+                    Ok(Comparand::Exact) => Ok(Bound::Exact),
+                    Ok(Comparand::Between) => Ok(Bound::Between),
+                    Ok(Comparand::BelowAll) => Ok(Bound::BelowAll),
+                    Ok(Comparand::AboveAll) => Ok(Bound::AboveAll),
+                    Err(e) => Err(Failure::refused(
+                        &errors::VALUE,
+                        format!("{} ({e})", used.path()),
+                    )),
+                };
+            }
+            let stored = store(ty, input, &ctx, &mut payload, &mut warnings)
+                .map_err(|e| Failure::store(e, &used.path()))?;
+            if is_parameter {
+                // it is literals of which the parser says that they are ill-formed
+                warnings.retain(|w| w.code != ILL_FORMED);
+                let is_text = matches!(input, Input::Text { .. });
+                let too_great = warnings.iter().any(|w| w.code == OUT_OF_RANGE);
+                if is_text && too_great && self.state.family == Family::MySql && ty.is_integer() {
+                    // MySQL warns of such a parameter once more
+                    return Err(Failure::refused(&errors::VALUE, used.path()));
+                }
+            }
+            match stored {
+                Stored::Null if !used.column().nullable => {
+                    // several rows, or IGNORE: NULL becomes the type's own default
+                    let lenient =
+                        self.ignore || (self.lenient_nulls && !self.state.sql_mode.is_strict());
+                    if !lenient {
+                        return Err(Failure::Value(cannot_be_null(&used.column().name)));
+                    }
+                    if matches!(ty.kind, Kind::Timestamp { .. } | Kind::Json) {
+                        return Err(Failure::refused(&errors::VALUE, used.path()));
+                    }
+                    if let Kind::Enum(_) = ty.kind {
+                        // its first member, or the value that stands for errors
+                        let number = u8::from(self.state.family == Family::MariaDb);
+                        payload.extend_from_slice(&[0, number]);
+                        warnings.push(null_warning(&used.column().name));
+                        return Ok(Bound::Exact);
+                    }
+                    warnings.push(null_warning(&used.column().name));
+                    let plain = Context {
+                        sql_mode: SqlMode::empty(),
+                        ..ctx
+                    };
+                    store(
+                        ty,
+                        implicit_default(ty),
+                        &plain,
+                        &mut payload,
+                        &mut warnings,
+                    )
+                    .map_err(|e| Failure::store(e, &used.path()))?;
+                    Ok(Bound::Exact)
+                }
+                Stored::Null => Ok(Bound::Null),
+                Stored::Value => Ok(Bound::Exact),
+            }
+        })();
+        self.scratch.payload = payload;
+        self.scratch.literal = literal;
+        for warning in warnings {
+            // a missing default is reported once for a statement, and so are MySQL's NULLs in an INSERT
+            let once = warning.code == NO_DEFAULT
+                || (warning.code == NOT_NULL
+                    && self.state.family == Family::MySql
+                    && !self.updates());
+            let known = once && self.warnings.iter().any(|w| w.message == warning.message);
+            if !known {
+                self.warnings.push(warning);
+            }
+        }
+        result
+    }
+
+    /// Whether the statement is an `UPDATE`.
+    fn updates(&self) -> bool {
+        let plan = &self.prepared.plan;
+        plan.probe.is_some() || matches!(plan.action, Action::Update(_))
+    }
+
+    /// The payload of a stored value, for tier 2. `None` is NULL.
+    pub fn stored_payload(&mut self, column: usize, source: Source) -> Outcome<Option<&[u8]>> {
+        self.stored_payload_of(column, source, 1)
+    }
+
+    /// The same for the row with this number.
+    pub fn stored_payload_of(
+        &mut self,
+        column: usize,
+        source: Source,
+        row: u64,
+    ) -> Outcome<Option<&[u8]>> {
+        self.last = None;
+        match self.coerce(column, source, true, row)? {
+            Bound::Null => Ok(None),
+            _ => Ok(Some(&self.scratch.payload)),
+        }
+    }
+
+    /// A constant that tier 2 compares a column with: where it stands, and its payload.
+    pub fn compared(&mut self, column: usize, source: Source) -> Outcome<(Bound, Vec<u8>)> {
+        self.last = None;
+        let bound = self.coerce(column, source, false, 1)?;
+        Ok((bound, self.scratch.payload.clone()))
+    }
+
+    /// A pattern that tier 2 matches a column with.
+    pub fn pattern(&mut self, column: usize, source: Source, escape: Escape) -> Outcome<Pattern> {
+        let used = &self.prepared.plan.columns[column];
+        let unclear =
+            |why: &str| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let pads = self
+            .state
+            .sql_mode
+            .contains(SqlMode::PAD_CHAR_TO_FULL_LENGTH);
+        if pads && matches!(ty.kind, Kind::Char { .. }) {
+            return Err(unclear("LIKE under PAD_CHAR_TO_FULL_LENGTH"));
+        }
+        let mut buffer = Vec::new();
+        let escape = match escape {
+            Escape::Backslash => onionskin_value::Escape::Backslash,
+            Escape::Literal(index) => {
+                let path = used.path();
+                let input = self
+                    .values
+                    .input(index, false, self.state, &mut buffer, &path)?;
+                let Input::Text { bytes, .. } = input else {
+                    return Err(unclear("ESCAPE"));
+                };
+                match *bytes {
+                    [byte] if byte.is_ascii() => {
+                        onionskin_value::Escape::Character(char::from(byte))
+                    }
+                    _ => return Err(unclear("ESCAPE with more or less than one ASCII character")),
+                }
+            }
+        };
+        let mut buffer = Vec::new();
+        let input = match source {
+            Source::Null => Input::Null,
+            Source::Bool(truth) => Input::Bool(truth),
+            Source::Literal { index, negative } => {
+                let path = used.path();
+                self.values
+                    .input(index, negative, self.state, &mut buffer, &path)?
+            }
+            Source::Default => return Err(unclear("LIKE")),
+        };
+        // the server converts a text to the connection's character set, and then compares its bytes
+        if let Input::Text { bytes, .. } = input
+            && ty.is_binary()
+            && !bytes.is_ascii()
+            && self.state.client_charset != self.state.connection_charset
+        {
+            return Err(unclear("LIKE with a text that the server converts"));
+        }
+        LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
+    }
+
+    /// Whether every pattern of a text has grams, so that its indexes over grams can be used.
+    pub fn can_index(&mut self, pieces: &[Piece]) -> Outcome<bool> {
+        for piece in pieces {
+            let Piece::Indexed(inner) = piece else {
+                continue;
+            };
+            for piece in inner {
+                if let Piece::Slot(slot) = piece
+                    && let Filled::Bytes(b"") = self.fill(slot, 0, 1)?
+                {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Fills slots with a payload that tier 2 computed.
+    pub fn fill_payload(&mut self, slot: &Slot, payload: &[u8]) -> Outcome<Filled<'_>> {
+        self.last = None;
+        self.scratch.payload.clear();
+        self.scratch.payload.extend_from_slice(payload);
+        self.make(slot, Bound::Exact)
+    }
+}

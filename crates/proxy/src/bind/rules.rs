@@ -1,0 +1,101 @@
+//! What servers say of a value before they store it, and what they take in its place.
+
+use onionskin_value::{Charset, Family, Input, Kind, Level, SqlType, ValueError, Warning};
+
+use crate::error::{Failure, Outcome};
+
+pub(super) const NOT_NULL: u16 = 1048;
+pub(super) const OUT_OF_RANGE: u16 = 1264;
+pub(super) const NO_DEFAULT: u16 = 1364;
+const IMPOSSIBLE_CONVERSION: u16 = 3988;
+/// Of a text that its character set does not allow.
+pub(crate) const ILL_FORMED: u16 = 1300;
+
+/// What a NOT NULL column without a default gets where the server is not strict.
+pub(super) fn implicit_default(ty: &SqlType) -> Input<'static> {
+    let number = ty.is_numeric() || ty.is_bit() || matches!(ty.kind, Kind::Set(_) | Kind::Year);
+    if ty.is_temporal() || number {
+        Input::Integer {
+            negative: false,
+            magnitude: 0,
+        }
+    } else if ty.is_binary() {
+        Input::Bytes(b"")
+    } else {
+        Input::Text {
+            bytes: b"",
+            charset: Charset::Utf8mb4,
+        }
+    }
+}
+
+/// MySQL converts a parameter to the character set of the column that it is for before anything
+/// else, and does not where that would lose characters.
+pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
+    let (Input::Text { bytes, charset }, Some(collation)) = (input, ty.collation) else {
+        return Ok(());
+    };
+    let target = collation.charset();
+    if charset == target || charset.same_bytes(target, bytes) {
+        return Ok(());
+    }
+    let mut rest = bytes;
+    let mut converted = Vec::new();
+    while !rest.is_empty() {
+        match charset.decode(rest) {
+            Some((code, length)) if target.encode(code, &mut converted) => rest = &rest[length..],
+            _ => {
+                return Err(Failure::Value(ValueError {
+                    code: IMPOSSIBLE_CONVERSION,
+                    sqlstate: *b"HY000",
+                    message: format!(
+                        "Conversion from collation {} into {} impossible for parameter",
+                        charset.name(),
+                        collation.name()
+                    ),
+                }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the server raises an error of a value before it looks for rows.
+pub(crate) fn is_early(error: &ValueError, family: Family) -> bool {
+    match family {
+        Family::MySql => error.code == IMPOSSIBLE_CONVERSION,
+        Family::MariaDb => error.code == NO_DEFAULT,
+    }
+}
+
+pub(super) fn cannot_be_null(column: &str) -> ValueError {
+    ValueError {
+        code: NOT_NULL,
+        sqlstate: *b"23000",
+        message: format!("Column '{column}' cannot be null"),
+    }
+}
+
+pub(super) fn null_warning(column: &str) -> Warning {
+    Warning {
+        level: Level::Warning,
+        code: NOT_NULL,
+        message: format!("Column '{column}' cannot be null"),
+    }
+}
+
+pub(super) fn no_default(column: &str) -> Failure {
+    Failure::Value(ValueError {
+        code: NO_DEFAULT,
+        sqlstate: *b"HY000",
+        message: format!("Field '{column}' doesn't have a default value"),
+    })
+}
+
+pub(super) fn no_default_warning(column: &str) -> Warning {
+    Warning {
+        level: Level::Warning,
+        code: 1364,
+        message: format!("Field '{column}' doesn't have a default value"),
+    }
+}

@@ -1,0 +1,319 @@
+//! The text or the parameters that the server gets, with every slot filled.
+
+use onionskin_plan::{ColumnUse, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_schema::GramForm;
+use onionskin_value::{Family, Kind, SqlType};
+use onionskin_wire::messages::ExecuteWriter;
+use onionskin_wire::{BinaryValue, ColumnType, ParamType};
+
+use super::rules::no_default;
+use super::{Binder, Filled, Values};
+use crate::error::{Failure, Outcome};
+
+impl Binder<'_> {
+    /// Raises what the server would raise first: a column that has no value and no default.
+    fn check_defaults(&self, pieces: &[Piece]) -> Outcome<()> {
+        let late = self.state.family == Family::MySql;
+        if !self.state.sql_mode.is_strict() || self.ignore || late {
+            return Ok(());
+        }
+        for piece in pieces {
+            match piece {
+                Piece::Rows { row, .. } => self.check_defaults(row)?,
+                Piece::Slot(Slot {
+                    column,
+                    source: Source::Default,
+                    ..
+                }) => {
+                    let column = self.prepared.plan.columns[*column].column();
+                    let is_enum = |t: &SqlType| matches!(t.kind, Kind::Enum(_));
+                    if column.default.is_none()
+                        && !column.nullable
+                        && !column.sql_type.as_ref().is_some_and(is_enum)
+                    {
+                        return Err(no_default(&column.name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the text for the server.
+    pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
+        self.check_defaults(pieces)?;
+        self.lenient_nulls |= rows > 1;
+        for piece in pieces {
+            match piece {
+                Piece::Rows {
+                    row,
+                    first_literal,
+                    per_row,
+                } => {
+                    for n in 0..rows {
+                        if n > 0 {
+                            out.push(b',');
+                        }
+                        let base = first_literal + n * per_row;
+                        for piece in row {
+                            self.piece(piece, base, n as u64 + 1, out)?;
+                        }
+                    }
+                }
+                // literals behind folded rows are counted in the whole statement
+                other => self.piece(other, 0, 1, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends pieces of a row.
+    pub fn pieces(
+        &mut self,
+        pieces: &[Piece],
+        base: usize,
+        row: u64,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        pieces
+            .iter()
+            .try_for_each(|piece| self.piece(piece, base, row, out))
+    }
+
+    fn piece(&mut self, piece: &Piece, base: usize, row: u64, out: &mut Vec<u8>) -> Outcome<()> {
+        match piece {
+            Piece::Sql(sql) => out.extend_from_slice(sql),
+            Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
+            Piece::Slot(slot) => {
+                let used = &self.prepared.plan.columns[slot.column];
+                match self.fill(slot, base, row)? {
+                    Filled::Null => out.extend_from_slice(b"NULL"),
+                    Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, out),
+                }
+            }
+            Piece::Indexed(inner) if self.indexed => self.pieces(inner, base, row, out)?,
+            Piece::Indexed(_) => {}
+            Piece::Rows { .. } => {
+                return Err(Failure::refused(&errors::INTERNAL, "rows inside of rows"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the parameters for the server's prepared statement.
+    pub fn params(
+        &mut self,
+        pieces: &[Piece],
+        rows: usize,
+        writer: &mut ExecuteWriter,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        for piece in pieces {
+            match piece {
+                Piece::Rows {
+                    row,
+                    first_literal,
+                    per_row,
+                } => {
+                    for n in 0..rows {
+                        let base = first_literal + n * per_row;
+                        for piece in row {
+                            self.param(piece, base, n as u64 + 1, writer, out)?;
+                        }
+                    }
+                }
+                other => self.param(other, 0, 1, writer, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn param(
+        &mut self,
+        piece: &Piece,
+        base: usize,
+        row: u64,
+        writer: &mut ExecuteWriter,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let blob = ParamType::new(ColumnType::BLOB);
+        let misfit = |_| Failure::refused(&errors::MALFORMED, "a parameter");
+        match piece {
+            Piece::Sql(_) => Ok(()),
+            Piece::Literal(index) => {
+                let Some(n) = self.values.param_number(index + base) else {
+                    return Ok(());
+                };
+                match self.values.long(n) {
+                    Some(bytes) => {
+                        let ty = self.values.params.get(n).map_or(blob, |p| p.ty);
+                        let ty = if ty.kind.is_length_encoded() {
+                            ty
+                        } else {
+                            blob
+                        };
+                        writer
+                            .param(out, ty, &BinaryValue::Bytes(bytes))
+                            .map_err(misfit)
+                    }
+                    None => {
+                        let param = self.values.params.get(n).ok_or_else(|| {
+                            Failure::refused(&errors::MALFORMED, "a parameter is missing")
+                        })?;
+                        writer.param(out, param.ty, &param.value).map_err(misfit)
+                    }
+                }
+            }
+            Piece::Slot(slot) => {
+                let text = ParamType::new(ColumnType::VAR_STRING);
+                let is_text = matches!(
+                    slot.purpose,
+                    Purpose::StoreGrams | Purpose::CandidateGrams(_) | Purpose::CandidateGram(..)
+                );
+                match self.fill(slot, base, row)? {
+                    Filled::Null => writer.param(out, blob, &BinaryValue::Null).map_err(misfit),
+                    Filled::Bytes(bytes) => writer
+                        .param(
+                            out,
+                            if is_text { text } else { blob },
+                            &BinaryValue::Bytes(bytes),
+                        )
+                        .map_err(misfit),
+                }
+            }
+            Piece::Indexed(inner) if self.indexed => inner
+                .iter()
+                .try_for_each(|piece| self.param(piece, base, row, writer, out)),
+            Piece::Indexed(_) => Ok(()),
+            Piece::Rows { .. } => Err(Failure::refused(&errors::INTERNAL, "rows inside of rows")),
+        }
+    }
+}
+
+/// Appends what a slot was filled with, as a constant for the server.
+pub(crate) fn put_filled(used: &ColumnUse, purpose: Purpose, bytes: &[u8], out: &mut Vec<u8>) {
+    match purpose {
+        // letters, digits and commas: of a binary string neither a full-text search nor a JSON column wants to know
+        Purpose::StoreGrams | Purpose::CandidateGrams(_) => {
+            if purpose == Purpose::StoreGrams && stores_json(used) {
+                out.extend_from_slice(b"_utf8mb4");
+            }
+            out.push(b'\'');
+            out.extend_from_slice(bytes);
+            out.push(b'\'');
+        }
+        Purpose::CandidateGram(..) => out.extend_from_slice(bytes),
+        _ => put_hex(bytes, out),
+    }
+}
+
+fn stores_json(used: &ColumnUse) -> bool {
+    matches!(used.column().grams(), Some((_, GramForm::Numbers)))
+}
+
+/// The statement text for the server's COM_STMT_PREPARE: every slot and parameter a `?`.
+pub(crate) fn prepared_text(
+    pieces: &[Piece],
+    columns: &[ColumnUse],
+    rows: usize,
+    values: &Values,
+    indexed: bool,
+    out: &mut Vec<u8>,
+) -> usize {
+    let mut count = 0;
+    let mut put = |piece: &Piece, base: usize, out: &mut Vec<u8>| match piece {
+        Piece::Sql(sql) => out.extend_from_slice(sql),
+        Piece::Slot(slot) => {
+            // a session of the character set binary would send what no JSON is made of
+            let json = slot.purpose == Purpose::StoreGrams
+                && columns.get(slot.column).is_some_and(stores_json);
+            out.extend_from_slice(if json {
+                b"CONVERT(? USING utf8mb4)"
+            } else {
+                b"?"
+            });
+            count += 1;
+        }
+        Piece::Literal(index) => {
+            let literal = values.literals.get(index + base);
+            if literal.is_some_and(|l| l.kind == LiteralKind::Parameter) {
+                count += 1;
+            }
+            out.extend_from_slice(literal.map_or(b"", |l| l.text(values.sql)));
+        }
+        Piece::Rows { .. } | Piece::Indexed(_) => {}
+    };
+    for piece in pieces {
+        if let Piece::Indexed(inner) = piece {
+            let inner = inner.iter().filter(|_| indexed);
+            inner.for_each(|p| put(p, 0, out));
+            continue;
+        }
+        if let Piece::Rows {
+            row,
+            first_literal,
+            per_row,
+        } = piece
+        {
+            for n in 0..rows {
+                if n > 0 {
+                    out.push(b',');
+                }
+                row.iter()
+                    .for_each(|p| put(p, first_literal + n * per_row, out));
+            }
+        } else {
+            put(piece, 0, out);
+        }
+    }
+    count
+}
+
+/// `x'0a0b'`
+pub(crate) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"x'");
+    let start = out.len();
+    // with the quote, so that room is made once
+    out.resize(start + bytes.len() * 2 + 1, b'\'');
+    let (digits, _) = out[start..].as_chunks_mut::<2>();
+    for (two, b) in digits.iter_mut().zip(bytes) {
+        *two = [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]];
+    }
+}
+
+/// The bytes that HEX() made digits of; `None` if these are none.
+pub(crate) fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: u8| {
+        char::from(b)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_hexadecimal_literals() {
+        let mut out = Vec::new();
+        put_hex(&[0, 0xff, 0x1a], &mut out);
+        assert_eq!(out, b"x'00ff1a'");
+    }
+    #[test]
+    fn digits_become_bytes() {
+        assert_eq!(unhex(b"00fF5c"), Some(vec![0, 255, 0x5c]));
+        assert_eq!(unhex(b""), Some(Vec::new()));
+        assert_eq!(unhex(b"0"), None);
+        assert_eq!(unhex(b"0g"), None);
+    }
+}

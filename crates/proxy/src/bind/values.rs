@@ -1,0 +1,279 @@
+//! The values of one execution: literals of the text, and bound parameters.
+
+use onionskin_plan::{Literal, LiteralKind, errors};
+use onionskin_value::{Charset, DateTimeParts, Input, TemporalKind};
+use onionskin_wire::messages::Param;
+use onionskin_wire::{BinaryValue, ColumnType};
+
+use super::text::put_hex;
+use crate::error::{Failure, Outcome};
+use crate::state::State;
+
+/// The values of one execution.
+#[derive(Clone, Copy)]
+pub(crate) struct Values<'a> {
+    /// The statement's text.
+    pub sql: &'a [u8],
+    /// Its literals.
+    pub literals: &'a [Literal],
+    /// Bound parameters, in order; empty for text statements.
+    pub params: &'a [Param<'a>],
+    /// Parameters that came as long data.
+    pub long_data: &'a [Option<Vec<u8>>],
+}
+
+impl<'a> Values<'a> {
+    /// Of a text that has none.
+    pub fn none() -> Self {
+        Self {
+            sql: &[],
+            literals: &[],
+            params: &[],
+            long_data: &[],
+        }
+    }
+
+    /// Which bound parameter a literal is.
+    pub(super) fn param_number(&self, index: usize) -> Option<usize> {
+        let literal = self.literals.get(index)?;
+        (literal.kind == LiteralKind::Parameter).then(|| {
+            self.literals[..index]
+                .iter()
+                .filter(|l| l.kind == LiteralKind::Parameter)
+                .count()
+        })
+    }
+
+    /// Whether a literal is a parameter that was bound as a text.
+    pub fn is_text_parameter(&self, index: usize) -> bool {
+        self.param_number(index).is_some_and(|n| {
+            let bytes = |p: &Param| matches!(p.value, BinaryValue::Bytes(_));
+            self.long(n).is_some() || self.params.get(n).is_some_and(bytes)
+        })
+    }
+
+    /// Whether a literal is `0x41` or `b'1'`: to MariaDB these are numbers where a number is wanted, unlike `x'41'`.
+    pub(super) fn is_hybrid(&self, index: usize) -> bool {
+        self.literals.get(index).is_some_and(|l| match l.kind {
+            LiteralKind::Hex => l.text(self.sql).starts_with(b"0"),
+            kind => kind == LiteralKind::Bits,
+        })
+    }
+
+    pub(super) fn long(&self, n: usize) -> Option<&'a [u8]> {
+        self.long_data.get(n)?.as_deref()
+    }
+
+    /// A literal's or parameter's value.
+    pub fn input<'s>(
+        &self,
+        index: usize,
+        negative: bool,
+        state: &State,
+        scratch: &'s mut Vec<u8>,
+        about: impl std::fmt::Display,
+    ) -> Outcome<Input<'s>>
+    where
+        'a: 's,
+    {
+        let unknown = || Failure::refused(&errors::CHARACTER_SET, about.to_string());
+        let charset = state.connection_charset.ok_or_else(unknown)?;
+        let client = state.client_charset.ok_or_else(unknown)?;
+        let literal = *self
+            .literals
+            .get(index)
+            .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a literal's index"))?;
+        let unclear = || Failure::refused(&errors::VALUE, about.to_string());
+        if let Some(n) = self.param_number(index) {
+            if negative {
+                return Err(unclear());
+            }
+            if let Some(bytes) = self.long(n) {
+                let ty = self.params.get(n).map(|p| p.ty.kind);
+                return Ok(match ty {
+                    Some(kind) if is_blob(kind) => Input::Bytes(bytes),
+                    _ => Input::Text {
+                        bytes,
+                        charset: client,
+                    },
+                });
+            }
+            let param = self.params.get(n).ok_or_else(unclear)?;
+            return param_input(param, client).ok_or_else(unclear);
+        }
+        if literal.kind == LiteralKind::String
+            && client != charset
+            && !literal.text(self.sql).is_ascii()
+        {
+            // the server converts literals from the client's to the connection's character set;
+            // what that loses is not reproduced
+            if client == Charset::Binary || charset == Charset::Binary {
+                return Err(unclear());
+            }
+            let input = onionskin_plan::literal::decode(
+                literal.text(self.sql),
+                literal.kind,
+                negative,
+                state.lex_mode(),
+                client,
+                scratch,
+            );
+            return input.ok_or_else(unclear);
+        }
+        onionskin_plan::literal::decode(
+            literal.text(self.sql),
+            literal.kind,
+            negative,
+            state.lex_mode(),
+            charset,
+            scratch,
+        )
+        .ok_or_else(unclear)
+    }
+
+    /// Appends a literal as it stands, or a bound parameter as a literal.
+    pub fn put_literal(&self, index: usize, state: &State, out: &mut Vec<u8>) -> Outcome<()> {
+        let Some(literal) = self.literals.get(index) else {
+            return Err(Failure::refused(&errors::INTERNAL, "a literal's index"));
+        };
+        let Some(n) = self.param_number(index) else {
+            out.extend_from_slice(literal.text(self.sql));
+            return Ok(());
+        };
+        let unclear = || Failure::refused(&errors::VALUE, "a parameter");
+        if let Some(bytes) = self.long(n) {
+            return put_string(bytes, self.params.get(n).map(|p| p.ty.kind), state, out);
+        }
+        let param = self.params.get(n).ok_or_else(unclear)?;
+        match param.value {
+            BinaryValue::Null => out.extend_from_slice(b"NULL"),
+            BinaryValue::Int(v) => out.extend_from_slice(v.to_string().as_bytes()),
+            BinaryValue::UInt(v) => out.extend_from_slice(v.to_string().as_bytes()),
+            BinaryValue::Float(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            BinaryValue::Double(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            BinaryValue::Bytes(bytes) => {
+                return put_string(bytes, Some(param.ty.kind), state, out);
+            }
+            BinaryValue::DateTime(d) => {
+                // a string of its own collation would not go with other strings
+                let word = match (d.month, d.day) {
+                    (0, _) | (_, 0) => "",
+                    _ if param.ty.kind == ColumnType::DATE => "DATE",
+                    _ => "TIMESTAMP",
+                };
+                out.extend_from_slice(word.as_bytes());
+                let text = format!(
+                    "'{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}'",
+                    d.year, d.month, d.day, d.hour, d.minute, d.second, d.microsecond
+                );
+                let text = if param.ty.kind == ColumnType::DATE {
+                    format!("{}'", text.get(..11).unwrap_or_default())
+                } else {
+                    text
+                };
+                out.extend_from_slice(text.as_bytes());
+            }
+            BinaryValue::Time(t) => {
+                let sign = if t.negative { "-" } else { "" };
+                let hours = u64::from(t.days) * 24 + u64::from(t.hours);
+                let text = format!(
+                    "'{sign}{hours:02}:{:02}:{:02}.{:06}'",
+                    t.minutes, t.seconds, t.microseconds
+                );
+                out.extend_from_slice(text.as_bytes());
+            }
+            BinaryValue::LongData => return Err(unclear()),
+        }
+        Ok(())
+    }
+}
+
+fn is_blob(kind: ColumnType) -> bool {
+    matches!(
+        kind,
+        ColumnType::BLOB | ColumnType::TINY_BLOB | ColumnType::MEDIUM_BLOB | ColumnType::LONG_BLOB
+    )
+}
+
+/// A string parameter as a literal that means the same under every `sql_mode`.
+fn put_string(
+    bytes: &[u8],
+    kind: Option<ColumnType>,
+    state: &State,
+    out: &mut Vec<u8>,
+) -> Outcome<()> {
+    if !kind.is_some_and(is_blob)
+        && let Some(charset) = state.client_charset.filter(|&c| c != Charset::Binary)
+    {
+        if charset.valid_prefix(bytes) < bytes.len() {
+            // a parameter may be ill-formed, a literal may not
+            return Err(Failure::refused(&errors::VALUE, "a parameter"));
+        }
+        out.push(b'_');
+        out.extend_from_slice(charset.name().as_bytes());
+        out.push(b' ');
+    }
+    put_hex(bytes, out);
+    Ok(())
+}
+
+fn param_input<'p>(param: &Param<'p>, client: Charset) -> Option<Input<'p>> {
+    Some(match param.value {
+        BinaryValue::Null => Input::Null,
+        BinaryValue::Int(v) => Input::Integer {
+            negative: v < 0,
+            magnitude: v.unsigned_abs(),
+        },
+        BinaryValue::UInt(v) => Input::Integer {
+            negative: false,
+            magnitude: v,
+        },
+        BinaryValue::Float(v) => Input::Double(f64::from(v)),
+        BinaryValue::Double(v) => Input::Double(v),
+        BinaryValue::Bytes(bytes) => match param.ty.kind {
+            ColumnType::DECIMAL | ColumnType::NEWDECIMAL => Input::Decimal(bytes),
+            kind if is_blob(kind) => Input::Bytes(bytes),
+            ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR => Input::Text {
+                bytes,
+                charset: client,
+            },
+            _ => return None,
+        },
+        BinaryValue::DateTime(d) => Input::Temporal(DateTimeParts {
+            kind: if param.ty.kind == ColumnType::DATE {
+                TemporalKind::Date
+            } else {
+                TemporalKind::DateTime
+            },
+            negative: false,
+            year: d.year,
+            month: d.month,
+            day: d.day,
+            hour: u32::from(d.hour),
+            minute: d.minute,
+            second: d.second,
+            micros: d.microsecond,
+        }),
+        BinaryValue::Time(t) => Input::Temporal(DateTimeParts {
+            kind: TemporalKind::Time,
+            negative: t.negative,
+            year: 0,
+            month: 0,
+            day: 0,
+            hour: t.days.checked_mul(24)?.checked_add(u32::from(t.hours))?,
+            minute: t.minutes,
+            second: t.seconds,
+            micros: t.microseconds,
+        }),
+        BinaryValue::LongData => return None,
+    })
+}
+
+/// The number that `0x41` means; `None` if it has more than 64 bits.
+pub(super) fn number_of_hybrid(bytes: &[u8]) -> Option<Input<'static>> {
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+    (bytes.len() <= 8).then(|| Input::Integer {
+        negative: false,
+        magnitude: number(bytes),
+    })
+}
