@@ -441,6 +441,31 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                         .unwrap();
                     }
                 }
+                Effect::Create(new) => {
+                    writeln!(
+                        out,
+                        "3: creates {}.{}{}{}{}{}{}; list {:?} without {:?}, options {:?}, {}, query {:?}, made from protected columns: {:?}{}, called after constants: {:?}",
+                        new.database,
+                        new.name,
+                        if new.temporary { ", temporary" } else { "" },
+                        if new.or_replace { ", replaced" } else { "" },
+                        if new.if_absent { ", if absent" } else { "" },
+                        if new.ignore { ", IGNORE" } else { "" },
+                        if new.replaces { ", REPLACE" } else { "" },
+                        new.list,
+                        new.cut,
+                        new.options,
+                        new.collation,
+                        new.query,
+                        new.handed,
+                        if new.positional { "" } else { " of all" },
+                        new.called
+                    )
+                    .unwrap();
+                    if !new.encrypted.is_empty() {
+                        writeln!(out, "words: {:?}", new.encrypted).unwrap();
+                    }
+                }
                 Effect::Update(targets) | Effect::Delete(targets) => {
                     for target in targets {
                         let read = &write.scratch.reads[target.read];

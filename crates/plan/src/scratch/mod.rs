@@ -10,7 +10,7 @@
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
 //! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `given.rs`
-//! INSERT … VALUES of what the proxy does not convert; `row_names.rs` says how a row is found again.
+//! INSERT … VALUES of what the proxy does not convert, `create.rs` CREATE TABLE … SELECT; `row_names.rs` says how a row is found again.
 //! `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
 //! # What is read
@@ -27,6 +27,7 @@
 
 mod by_words;
 mod constants;
+mod create;
 mod functions;
 mod given;
 mod handed;
@@ -52,6 +53,8 @@ use self::walk::walk;
 
 pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
+pub use self::create::NewTable;
+pub(crate) use self::create::{create, create_by_words};
 pub use self::load::Load;
 pub(crate) use self::load::load;
 pub use self::row_names::NamedBy;
@@ -117,6 +120,10 @@ pub struct ScratchRead {
     pub key: Vec<String>,
     /// What the values of `key` are.
     pub named_by: NamedBy,
+    /// The columns of another table are made from these: they have all defaults and comments.
+    pub defines: bool,
+    /// The collation of that table.
+    pub collation: Option<String>,
 }
 
 /// A column of a temporary table.

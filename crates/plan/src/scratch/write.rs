@@ -22,6 +22,7 @@ use sqlparser::ast::{
     TableObject, Update, Visit,
 };
 
+use super::create::NewTable;
 use super::given::given;
 use super::handed::Handed;
 use super::load::Load;
@@ -65,6 +66,8 @@ pub enum Effect {
     Update(Vec<Written>),
     /// Rows that are gone are deleted.
     Delete(Vec<Written>),
+    /// The rows of a query are a new table.
+    Create(Box<NewTable>),
 }
 
 /// `INSERT … SELECT`
@@ -119,7 +122,7 @@ pub struct WrittenColumn {
 }
 
 const FOR_UPDATE: &str = " FOR UPDATE";
-const SHARED: &str = " LOCK IN SHARE MODE";
+pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
 
 /// A table of the statement's own list.
 pub(super) struct Own {
@@ -134,7 +137,7 @@ fn qualifier(reference: &Reference) -> String {
     alias.unwrap_or_else(|| reference.table.name.clone())
 }
 
-fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
+pub(super) fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
     let references = found.references.iter();
     references
         .map(|r| (qualifier(r), Arc::clone(&r.table)))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Delete, FromTable, Statement, TableFactor};
+use sqlparser::ast::{Delete, FromTable, Query, Statement, TableFactor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -331,6 +331,22 @@ pub(super) fn parse(text: &str) -> Planned<Statement> {
         return Err(bad("text behind its end".into()));
     }
     Ok(statement)
+}
+
+/// The query that begins with this token, behind words that are none of it, for tier 3.
+pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Query>> {
+    blank_gaps(planner);
+    let begin = planner.tokens.get(first).map_or(0, |t| t.start);
+    if !planner.parse_text.get(..begin).is_some_and(str::is_ascii) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a definition beyond ASCII");
+    }
+    planner
+        .parse_text
+        .replace_range(..begin, &" ".repeat(begin));
+    match parse(&planner.parse_text)? {
+        Statement::Query(query) => Ok(query),
+        _ => refuse(&errors::NOT_UNDERSTOOD, "a query"),
+    }
 }
 
 /// `EXPLAIN` of a statement: the server explains what it would get.

@@ -172,18 +172,7 @@ impl Session {
         // servers forget the last row's own number where rows may be updated instead
         let updates = !tail.is_empty()
             && memchr::memmem::find(&tail.to_ascii_lowercase(), b"last_insert_id").is_none();
-        let id = match inserted.of_ids {
-            0 if updates => 0,
-            0 => inserted.last_id,
-            _ => inserted.first_id,
-        };
-        if inserted.of_ids > 1 {
-            // to the server, the last of several statements counts
-            let sql = format!("SET last_insert_id = {id}");
-            self.server.put_query(sql.as_bytes())?;
-            self.server.flush()?;
-            self.server.read_ok()?;
-        }
+        let id = self.keep_insert_id(&inserted, updates)?;
         let Inserted {
             records,
             duplicates,
@@ -210,7 +199,24 @@ impl Session {
         })
     }
 
-    fn insert_batches(
+    /// The number that the client is told, and that LAST_INSERT_ID() returns from now on.
+    pub(super) fn keep_insert_id(&mut self, inserted: &Inserted, updates: bool) -> Outcome<u64> {
+        let id = match inserted.of_ids {
+            0 if updates => 0,
+            0 => inserted.last_id,
+            _ => inserted.first_id,
+        };
+        if inserted.of_ids > 1 {
+            // to the server, the last of several statements counts
+            let sql = format!("SET last_insert_id = {id}");
+            self.server.put_query(sql.as_bytes())?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        Ok(id)
+    }
+
+    pub(super) fn insert_batches(
         &mut self,
         engine: &mut Engine,
         new: &NewRows,
