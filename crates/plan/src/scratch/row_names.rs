@@ -1,7 +1,8 @@
 //! What names a row that was read, so that it can be written.
 //!
-//! A primary key does, in one look-up. A table without one has rows all the same: a sealed cell holds a random nonce, so that its bytes
-//! stand in one row only, and rows that are alike in every column are one as good as the other, if each statement takes one of them.
+//! A primary key does, in one look-up. A table without one has rows all the same: what stands in all their columns names them, and rows that are
+//! alike in every column are one as good as the other, if each statement takes one of them. Sealed cells tell most rows apart, but not all: one
+//! UPDATE seals a constant once for all its rows.
 //! Finding such a row is a scan of the table, or of an index over one of its columns.
 
 use onionskin_schema::{Column, KeyRole, Table};
@@ -16,7 +17,7 @@ use crate::planner::{Planned, Planner, quoted, refuse};
 pub enum NamedBy {
     /// The primary key.
     Key,
-    /// Sealed cells. A row in which all of them are NULL has no name.
+    /// Sealed cells, and what else stays as it is. A row in which all of that is NULL has no name.
     Cells,
     /// The whole row: several rows may be alike.
     Row,
@@ -44,8 +45,16 @@ pub(super) fn row_names(planner: &Planner<'_>, table: &Table) -> Planned<RowName
             by: NamedBy::Key,
         });
     }
+    Ok(RowNames {
+        parts: parts_of(table, table.columns.iter())?,
+        by: NamedBy::Row,
+    })
+}
+
+/// What the server compares of these columns.
+fn parts_of<'t>(table: &Table, columns: impl Iterator<Item = &'t Column>) -> Planned<Vec<String>> {
     let mut parts = Vec::new();
-    for column in table.columns.iter().filter(|c| !c.generated) {
+    for column in columns.filter(|c| !c.generated) {
         if let Some(indexed) = indexed(column) {
             parts.push(indexed);
         }
@@ -62,10 +71,7 @@ pub(super) fn row_names(planner: &Planner<'_>, table: &Table) -> Planned<RowName
         };
         parts.push(text);
     }
-    Ok(RowNames {
-        parts,
-        by: NamedBy::Row,
-    })
+    Ok(parts)
 }
 
 /// The names of rows that new ones meet, in which the columns with these places get new values one after the other.
@@ -79,14 +85,14 @@ pub(super) fn met_names(
     }
     let columns = table.columns.iter().enumerate();
     let stay = columns.filter(|(i, _)| !assigned.contains(i));
-    let parts: Vec<String> = stay.filter_map(|(_, c)| c.enc_name()).map(quoted).collect();
-    match parts.is_empty() {
-        true => no_key(table),
-        false => Ok(RowNames {
-            parts,
-            by: NamedBy::Cells,
-        }),
+    let stay: Vec<&Column> = stay.map(|(_, column)| column).collect();
+    if stay.iter().all(|column| column.enc_name().is_none()) {
+        return no_key(table);
     }
+    Ok(RowNames {
+        parts: parts_of(table, stay.into_iter())?,
+        by: NamedBy::Cells,
+    })
 }
 
 fn is_enumerated(column: &Column) -> bool {

@@ -123,26 +123,36 @@ fn temporary(sql: &[u8], mode: LexMode, collation: &str) -> Option<(Vec<u8>, Str
     if rest.iter().any(strange) {
         return None;
     }
-    let end = tokens.iter().rev().find(|t| !t.is(b';'))?.end;
-    let mut text = b"CREATE TEMPORARY TABLE ".to_vec();
-    text.extend_from_slice(&sql[name.start..end]);
     let mut depth = 0usize;
+    let close = rest.iter().position(|token| {
+        depth += usize::from(token.is(b'('));
+        depth -= usize::from(token.is(b')') && depth > 0);
+        depth == 0
+    })?;
+    let mut text = b"CREATE TEMPORARY TABLE ".to_vec();
+    text.extend_from_slice(&sql[name.start..rest[close].end]);
+    // Options name engines, files and other servers, which are nothing to the engine. A character set changes what a column may hold.
+    let options = &rest[close + 1..];
+    let option = |at: usize| {
+        let mut behind = options.get(at..)?.iter().skip_while(|t| t.is(b'='));
+        let word = behind.next()?.text(sql);
+        let is_name = word.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        is_name.then(|| String::from_utf8_lossy(word).into_owned())
+    };
     let mut named = false;
-    for token in rest {
-        if token.is(b'(') {
-            depth += 1;
-        } else if token.is(b')') {
-            depth = depth.saturating_sub(1);
-        } else if depth == 0 {
-            let words = ["charset", "character", "collate"];
-            named |= words.iter().any(|w| token.is_word(sql, w));
-        }
+    for (at, token) in options.iter().enumerate() {
+        let is = |at: usize, w: &str| options.get(at).is_some_and(|t| t.is_word(sql, w));
+        let (words, clause) = match () {
+            () if token.is_word(sql, "charset") => (1, "CHARACTER SET"),
+            () if token.is_word(sql, "character") && is(at + 1, "set") => (2, "CHARACTER SET"),
+            () if token.is_word(sql, "collate") => (1, "COLLATE"),
+            () => continue,
+        };
+        text.extend_from_slice(format!(" {clause} {}", option(at + words)?).as_bytes());
+        named = true;
     }
-    if !named
-        && collation
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if !named && collation.bytes().all(is_name) {
         // the database's
         text.extend_from_slice(format!(" COLLATE {collation}").as_bytes());
     }
@@ -169,9 +179,14 @@ mod tests {
         );
         assert_eq!(
             of("CREATE TABLE t (a INT) CHARSET latin1").unwrap().0,
-            "CREATE TEMPORARY TABLE t (a INT) CHARSET latin1"
+            "CREATE TEMPORARY TABLE t (a INT) CHARACTER SET latin1"
+        );
+        assert_eq!(
+            of("CREATE TABLE t (a BIT(65), KEY (a)) ENGINE=FEDERATED CONNECTION='mysql://u@h/d/t' DEFAULT CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin").unwrap().0,
+            "CREATE TEMPORARY TABLE t (a BIT(65), KEY (a)) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
         );
         for other in [
+            "CREATE TABLE t (a INT) CHARSET 'x y'",
             "CREATE TABLE d.t (a INT)",
             "CREATE TABLE t (a INT REFERENCES u (b))",
             "CREATE TABLE t (a INT ENCRYPTED FOR (eq))",

@@ -157,6 +157,14 @@ impl Session {
                     }
                     waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
                 }
+                // none is sent before it is known that there are not too many
+                None if read.named_by == NamedBy::Row => {
+                    size += sql.len() + 64;
+                    if size > BOUND {
+                        return Err(Failure::refused(&errors::MEMORY, ""));
+                    }
+                    waiting.push((0, sql));
+                }
                 None => self.send_row(&sql, sent)?,
             }
         }
@@ -315,8 +323,11 @@ impl Session {
                 return Err(Failure::refused(&errors::VALUE, about));
             }
             if read.named_by == NamedBy::Row && done.affected_rows != 1 {
-                let about = "a row that was locked is gone";
-                return Err(Failure::refused(&errors::INTERNAL, about));
+                let about = format!(
+                    "{}.{}, a row that is gone meanwhile, by a foreign key perhaps",
+                    read.table.database, read.table.name
+                );
+                return Err(Failure::refused(&errors::NEEDS_KEY, about));
             }
         }
         Ok(gone.len() as u64)

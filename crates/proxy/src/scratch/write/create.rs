@@ -363,10 +363,12 @@ impl Session {
             };
             let is_ours = |table: Table| {
                 let (id, columns) = &made.is;
-                table.table_id == *id
-                    && (columns.is_empty() || names_of_columns(&table) == *columns)
+                let known = !columns.is_empty() && names_of_columns(&table) == *columns;
+                // an id is random; a plain table is known by its columns only
+                table.table_id == *id && (known || (id.is_some() && columns.is_empty()))
             };
-            if shown.is_some_and(is_ours) {
+            // rows that are there, though ours were taken back, are another's
+            if locked && shown.is_some_and(is_ours) && self.has_no_rows_of_others(new)? {
                 let dropped = self.tried(format!("DROP TABLE {name}").as_bytes())?;
                 if !dropped {
                     tracing::warn!(
@@ -384,6 +386,33 @@ impl Session {
         self.after_relay(prepared)?;
         self.diagnostics.clear();
         Ok(())
+    }
+
+    /// Whether what stands in a table that could not be filled may be dropped: nothing, or what an engine without transactions has kept of ours.
+    fn has_no_rows_of_others(&mut self, new: &NewTable) -> Outcome<bool> {
+        let first = format!("SELECT 1 FROM {} LIMIT 1", full_name(new));
+        let text = |name: &str| {
+            let mut text = Vec::new();
+            crate::bind::put_hex(name.as_bytes(), &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        let engine = format!(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = CONVERT({} USING utf8mb4) AND table_name = CONVERT({} USING utf8mb4) AND engine = 'InnoDB' LIMIT 1",
+            text(&new.database),
+            text(&new.name)
+        );
+        for question in [first, engine] {
+            match self.server.rows(question.as_bytes()) {
+                Ok(rows) if rows.is_empty() => return Ok(true),
+                Ok(_) => {}
+                Err(failure) if failure.is_fatal() => return Err(failure),
+                Err(_) => {
+                    self.server.drain()?;
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Runs a statement without rows; whether it succeeds.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
+use onionskin_schema::Table;
 use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -284,7 +285,7 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql, b"")?;
+        let (done, prepared) = self.run_quietly(sql, b"", &new.table)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
@@ -333,11 +334,12 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's. The server gets `behind` after it, as it is.
+    /// Plans and runs a statement without rows that is a part of the client's and inserts into `table`. The server gets `behind` after it, as it is.
     pub(super) fn run_quietly(
         &mut self,
         sql: &[u8],
         behind: &[u8],
+        table: &Table,
     ) -> Outcome<(Done, Arc<Prepared>)> {
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
@@ -354,6 +356,16 @@ impl Session {
             prepared: prepared?,
         };
         let prepared = &planned.prepared;
+        // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
+        let columns = &prepared.plan.columns;
+        let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
+        let refused = matches!(prepared.plan.action, Action::Refuse(_));
+        if table.table_id.is_some()
+            && !refused
+            && (columns.is_empty() || !columns.iter().all(is_same))
+        {
+            return Err(Failure::Stale);
+        }
         match &prepared.plan.action {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
