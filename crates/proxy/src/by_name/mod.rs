@@ -146,6 +146,10 @@ impl Session {
     /// Whether a statement executes one that asks about the statement before it.
     pub(crate) fn asks_by_name(&self, sql: &[u8]) -> bool {
         let named = &self.statements.named;
+        let first = self.template.key.get(..7);
+        if !first.is_some_and(|word| word.eq_ignore_ascii_case(b"execute")) {
+            return false;
+        }
         let Some(name) = executed(sql, self.space.settings.lex) else {
             return false;
         };
