@@ -39,6 +39,10 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
     if !table.is_protected() {
         return refuse(&errors::NOT_UNDERSTOOD, "INSERT into a plain table");
     }
+    if let Some(reason) = &table.damaged {
+        let about = format!("{}.{} ({reason})", table.database, table.name);
+        return refuse(&errors::DAMAGED, about);
+    }
     let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
         return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
     };

@@ -45,7 +45,7 @@ struct Run {
 
 /// A table that was created and not filled yet.
 struct Made {
-    /// The names of its physical columns, which for protected ones hold digits of their ids, and the table's id.
+    /// The table's id, which is random, and the names of its columns. A table without protected columns has no id.
     is: (Option<[u8; 8]>, Vec<String>),
 }
 
