@@ -13,6 +13,8 @@ second; `max`: as fast as they can). --encrypt runs behind a proxy, which the lo
     s            from the tool's start to its end; a tool that has not ended within --limit seconds is stopped: "does not end"
     load         statements of the application during the change, relative to those just before it
     stall ms     the longest statement of the application during the change and a second after it
+    late ms      the longest time from when a statement was due to its end: where the application falls behind its rate, statements wait for
+                 their turn, and are as late at the end as all that was missed would take
     MiB          peak resident memory of the tool
 
 Afterwards the table must have all rows and the change. --switches changes a small table that often under 3,000 row changes a second, and
@@ -38,14 +40,29 @@ ADD = "ADD COLUMN c1 VARCHAR(100) NOT NULL DEFAULT 'x'"
 ENCRYPT = "k: eq range; c:; pad:"
 ROWS_EACH = 4
 LOAD = """
+local ffi = require("ffi")
+ffi.cdef("typedef struct { long s; long ns; } onionskin_time; int clock_gettime(int, onionskin_time *);")
+local clock = ffi.new("onionskin_time")
+local longest, told = 0, 0
+local function now()
+   ffi.C.clock_gettime(1, clock)
+   return tonumber(clock.s) * 1e3 + tonumber(clock.ns) / 1e6
+end
 function thread_init()
    drv = sysbench.sql.driver()
    con = drv:connect()
 end
 function event()
    local id = sysbench.rand.uniform(1, %(rows)d - 3)
+   local begun = now()
    con:query("UPDATE sbtest1 SET c = '" .. sysbench.rand.string("###########-###########-###########-###########") ..
              "' WHERE id BETWEEN " .. id .. " AND " .. (id + 3))
+   local ended = now()
+   longest = math.max(longest, ended - begun)
+   if ended > told + 250 then
+      print(string.format("longest %%.1f", longest))
+      longest, told = 0, ended
+   end
 end
 function thread_done() con:disconnect() end
 sysbench.cmdline.options = {}
@@ -126,7 +143,8 @@ class Load:
     """sysbench, and the longest statement of every second."""
 
     def __init__(self, lua, port, threads, rate):
-        self.seconds, self.failed = [], None  # (when it ended, statements, the longest in ms)
+        self.seconds, self.failed = [], None  # (when it ended, statements, how late the latest was in ms)
+        self.statements = []  # (when it was told, the longest of a thread in a quarter of a second in ms)
         command = ["stdbuf", "-oL", "sysbench", str(lua), "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}",
                    "--mysql-user=root", "--mysql-db=app", f"--threads={threads}", "--time=600", "--events=0", "--report-interval=1",
                    "--percentile=100", "--mysql-ignore-errors=1213,1020,1205,1062"]
@@ -140,12 +158,18 @@ class Load:
         for line in self.process.stdout:
             if found := re.search(r"tps: ([\d.]+) .*lat \(ms,\d+%\): ([\d.]+) err/s", line):
                 self.seconds.append((time.monotonic(), float(found[1]), float(found[2])))
+            if found := re.match(r"longest ([\d.]+)", line):
+                self.statements.append((time.monotonic(), float(found[1])))
             if "FATAL" in line and self.failed is None:
                 self.failed = line.strip()
 
     def stall(self, since):
-        seen = [longest for at, _, longest in self.seconds if at > since]
-        return max(seen) if seen else float("nan")
+        """The longest statement."""
+        return max((longest for at, longest in self.statements if at > since), default=float("nan"))
+
+    def late(self, since):
+        """The latest statement."""
+        return max((late for at, _, late in self.seconds if at > since), default=float("nan"))
 
     def rate(self, since, until):
         """Statements a second in the seconds that lie mostly between two moments."""
@@ -214,7 +238,7 @@ def change(server, arguments, lua, port, command, load, before=2):
     """One change under one load."""
     server.fresh()
     writers = None
-    kept = stall = None
+    kept = stall = late = None
     if load != "0":
         rate = 0 if load == "max" else int(load) // ROWS_EACH
         writers = Load(lua, port, arguments.threads, rate)
@@ -226,7 +250,7 @@ def change(server, arguments, lua, port, command, load, before=2):
         time.sleep(1.3)
         without = writers.rate(since - before - 0.5, since - 0.5)
         kept = writers.rate(since, until) / without if without else None
-        stall = writers.stall(since + 0.3)
+        stall, late = writers.stall(since), writers.late(since + 0.3)
         writers.stop()
         if writers.failed:
             failed = failed or "the application failed: " + writers.failed[:120]
@@ -234,7 +258,7 @@ def change(server, arguments, lua, port, command, load, before=2):
             text += f"\n(the server reaches {without * ROWS_EACH:.0f} row changes/s without a change)"
     if failed:
         clean(server)
-    return seconds, memory, failed, kept, stall, text, (without * ROWS_EACH if writers else 0)
+    return seconds, memory, failed, kept, stall, text, (without * ROWS_EACH if writers else 0), late
 
 
 def prove(server, operation, rows):
@@ -289,7 +313,7 @@ def bench(arguments, folder):
         for operation in arguments.operations.split(",") if arguments.rounds else []:
             made = commands(server, program, proxy.home, operation, folder)
             wanted = arguments.tools.split(",") if arguments.tools else list(made)
-            print(f"\n### {operation}\n\n| row changes/s | tool | s | load | stall ms | MiB | |\n|---|---|---|---|---|---|---|", flush=True)
+            print(f"\n### {operation}\n\n| row changes/s | tool | s | load | stall ms | late ms | MiB | |\n|---|---|---|---|---|---|---|---|", flush=True)
             for load in arguments.loads.split(","):
                 runs = {name: [] for name in made if any(name.startswith(word) for word in wanted)}
                 for number in range(arguments.rounds):
@@ -308,7 +332,7 @@ def bench(arguments, folder):
                     reached = [one[6] for one in rounds]
                     label = load if load in ("0", "max") and not reached[0] else f"{load} ({statistics.median(reached):.0f})"
                     columns = [shown([one[at] for one in (ended if at == 0 else rounds)], form)
-                               for at, form in ((0, ".1f"), (3, ".2f"), (4, ".0f"), (1, ".0f"))]
+                               for at, form in ((0, ".1f"), (3, ".2f"), (4, ".0f"), (7, ".0f"), (1, ".0f"))]
                     print(f"| {label} | {name} | {' | '.join(columns)} | {'; '.join(notes)} |", flush=True)
         if arguments.switches:
             switches(server, arguments, program, lua)

@@ -135,10 +135,11 @@ class Tiers:
                     sys.exit(f"bench: another answer than the plain server's: {sql}")
                 samples.append((seconds, used, plain))
             # the first one warms up
+            # a clock tick is the least that can be told
             seconds, used, plain = (statistics.median(x) for x in zip(*samples[1:]))
             count = cells * self.options.rows
             report.append({"sql": sql, "cells": count, "seconds": seconds, "cpu": used, "plain": plain,
-                           "per_cpu_second": count / used, "per_second": count / seconds})
+                           "per_cpu_second": count / max(used, 1 / bench.TICKS), "per_second": count / seconds})
         return report
 
     def beyond(self):
@@ -161,7 +162,12 @@ class Tiers:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    names = lambda text: [x for x in text.split(",") if x in ("mariadb", "mysql")] or parser.error("mariadb or mysql")
+    def names(text):
+        found = text.split(",")
+        if not set(found) <= {"mariadb", "mysql"}:
+            parser.error("--servers: mariadb, mysql")
+        return found
+
     parser.add_argument("--servers", type=names, default=["mariadb", "mysql"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -169,6 +175,8 @@ def main():
     parser.add_argument("--onionskin", type=Path, default=bench.CHECKOUT / "target/release/onionskin")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     options = parser.parse_args()
+    if min(options.rounds, options.repeat, options.rows) < 1:
+        parser.error("--rounds, --repeat and --rows: at least 1")
     missed, reports = [], {}
     for kind in options.servers:
         with tempfile.TemporaryDirectory(prefix="osb-", dir="/tmp") as folder:

@@ -272,6 +272,7 @@ fn the_limit_of_a_session(kind: Kind) {
             twins.both("DO 1");
         }
         twins.both("UPDATE t SET n = n + 1, bare = bare + 1 WHERE id < 7");
+        twins.both("UPDATE t SET n = n + 1 WHERE id = 5");
         twins.both("UPDATE t SET word = 'W0', n = n - 40 WHERE n > 95");
         twins.both("DELETE FROM t WHERE word LIKE 'w0%' AND id > 7");
         twins.same("SELECT @@sql_select_limit", &[]);

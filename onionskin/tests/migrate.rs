@@ -19,6 +19,7 @@ on_both_servers!(
     what_a_checkpoint_tells_is_made_good,
     a_new_uniqueness_never_costs_a_row,
     the_lock_is_given_back_when_much_is_left_to_write,
+    changes_that_are_told_before_they_can_be_seen_are_not_lost,
 );
 
 fn start(kind: Kind) -> Option<Server> {
@@ -173,7 +174,7 @@ fn an_idle_table_is_rebuilt_altered_and_encrypted(kind: Kind) {
 
 /// Two tables that are written, and for each a twin that is written in the same transactions and left alone.
 const NUMBERS: &str = "(id INT NOT NULL PRIMARY KEY, u INT NOT NULL, v VARCHAR(60) NOT NULL, n BIGINT, f FLOAT, d DOUBLE, j JSON, \
-    dt DATETIME(3), g INT AS (u + 1) VIRTUAL, UNIQUE KEY (u), KEY (v)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+    dt DATETIME(3), ts TIMESTAMP(3) NULL, g INT AS (u + 1) VIRTUAL, UNIQUE KEY (u), KEY (v)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 const NAMES: &str = "(name VARCHAR(20) NOT NULL, part DATE NOT NULL, n INT NOT NULL, b VARBINARY(10), PRIMARY KEY (name, part)) \
     DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 const IDS: u32 = 4000;
@@ -224,7 +225,7 @@ fn change(rng: &mut StdRng) -> Vec<String> {
     let number: f64 = rng.random_range(-1e10..1e10);
     let (name, day) = (word(rng.random_range(0..600)), rng.random_range(1..4));
     let n = rng.random_range(0..1_000_000);
-    match rng.random_range(0..13) {
+    match rng.random_range(0..14) {
         0 => vec![format!(
             "INSERT INTO {{}} (id, u, v, n, f, d, j, dt) VALUES ({id}, {id}, '{text}', NULL, {number:e}, {number:e}, '{{\"k\": {n}}}', '2024-02-29 12:00:00.{}')",
             n % 1000
@@ -270,6 +271,12 @@ fn change(rng: &mut StdRng) -> Vec<String> {
                 name.to_lowercase()
             ),
         ],
+        // The same words are another moment in every writer's time zone.
+        12 => vec![format!(
+            "UPDATE {{}} SET ts = '2024-03-31 {:02}:30:00.{:03}', dt = ts WHERE id BETWEEN {id} AND {id} + 3",
+            n % 24,
+            n % 1000
+        )],
         _ => vec![format!(
             "UPDATE {{}}2 SET n = n + 1, b = x'ff00' WHERE name = '{name}'"
         )],
@@ -281,6 +288,8 @@ fn write(port: u16, seed: u64, stop: &AtomicBool, committed: &AtomicU64) {
     let mut session = Session::open(port, "root", "", Some("app"));
     session.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     let mut rng = StdRng::seed_from_u64(seed);
+    let zone = ["+00:00", "-08:00", "+05:45", "SYSTEM"][seed as usize % 4];
+    session.must(&format!("SET time_zone = '{zone}'"));
     while !stop.load(Ordering::Relaxed) {
         let statements = change(&mut rng);
         let mut work = || -> Result<(), Failure> {
@@ -314,7 +323,7 @@ fn write(port: u16, seed: u64, stop: &AtomicBool, committed: &AtomicU64) {
 fn assert_equal_to_twins(session: &mut Session) {
     session.must("USE app");
     for (table, columns) in [
-        ("t", "id, u, v, n, f, d, j, dt, g"),
+        ("t", "id, u, v, n, f, d, j, dt, ts, g"),
         ("t2", "name, part, n, b"),
     ] {
         let rows = |session: &mut Session, table: &str| {
@@ -936,4 +945,64 @@ fn the_lock_is_given_back_when_much_is_left_to_write(kind: Kind) {
         session.text(&format!("{all} t_onionskin_old")).unwrap()
     );
     assert_eq!(session.text("SELECT COUNT(*) FROM t").unwrap(), "20000");
+}
+
+/// Under semi-synchronous replication a server tells its replicas of a transaction, waits for one of them, and only then lets other sessions
+/// see its rows. Here no replica answers, so that every commit stands for a while between the two.
+fn changes_that_are_told_before_they_can_be_seen_are_not_lost(kind: Kind) {
+    let Some(server) = start(kind) else { return };
+    let mut session = server.connect();
+    let word = match kind {
+        Kind::MariaDb => "master",
+        Kind::MySql => {
+            session.must("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
+            "source"
+        }
+    };
+    session.must(&format!(
+        "SET GLOBAL rpl_semi_sync_{word}_wait_point = 'AFTER_SYNC', GLOBAL rpl_semi_sync_{word}_timeout = 60"
+    ));
+    prepare(&mut session);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (port, stop) = (server.port(), &stop);
+        scope.spawn(move || {
+            // Who has waited in vain once is not waited for again, until it is switched on anew.
+            let mut administrator = Session::open(port, "root", "", None);
+            while !stop.load(Ordering::Relaxed) {
+                for state in ["OFF", "ON"] {
+                    administrator.must(&format!(
+                        "SET GLOBAL rpl_semi_sync_{word}_enabled = {state}"
+                    ));
+                }
+                std::thread::sleep(Duration::from_millis(70));
+            }
+            administrator.must(&format!("SET GLOBAL rpl_semi_sync_{word}_enabled = OFF"));
+        });
+        let work = || {
+            beside_writers(port, || {
+                for table in ["app.t", "app.t2"] {
+                    let text = must_migrate(&server, None, &[table, "--rebuild", "--drop-old"]);
+                    assert!(
+                        text.contains(" 0 repaired") && !text.contains("warning"),
+                        "{text}"
+                    );
+                }
+            });
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    let waits = session
+        .text(&format!(
+            "SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_{word}_no_tx'"
+        ))
+        .unwrap();
+    announce(&format!("{}: {waits}", kind.name()));
+    let waits: u32 = waits.rsplit('\t').next().unwrap().parse().unwrap();
+    assert!(waits > 5, "commits did not wait");
+    assert_equal_to_twins(&mut session);
 }

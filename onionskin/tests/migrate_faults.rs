@@ -3,11 +3,8 @@
 mod support;
 use support::*;
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -83,7 +80,8 @@ fn copying_waits_for_a_replica_and_for_load(kind: Kind) {
         let behind: Option<u64> = ::mysql::from_value(set.rows[0][at].clone());
         behind.is_some_and(|behind| behind > 2)
     });
-    let address = replica.address();
+    let cable = Cable::to(replica.port());
+    let address = cable.address();
     let waits = [
         "app.t",
         "--rebuild",
@@ -108,7 +106,16 @@ fn copying_waits_for_a_replica_and_for_load(kind: Kind) {
         Kind::MariaDb => "CHANGE MASTER TO MASTER_DELAY=0",
         Kind::MySql => "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=0",
     });
+    // One that cannot be asked is waited for as long.
+    cable.cut();
     follower.must(&word("START REPLICA"));
+    wait_until("the replica has caught up", Duration::from_secs(30), || {
+        follower
+            .text("SELECT COUNT(*) FROM app.t WHERE n = -1")
+            .is_ok_and(|count| count == "10")
+    });
+    assert!(goes_on(&mut child, Duration::from_millis(1500)), "it waits");
+    cable.mend();
     let (succeeded, text) = end_of_migration(child);
     assert!(succeeded && text.contains("waiting: a replica"), "{text}");
 
@@ -142,67 +149,6 @@ fn copying_waits_for_a_replica_and_for_load(kind: Kind) {
         session.text("SELECT COUNT(*), SUM(n = -1) FROM t").unwrap(),
         "3000\t10"
     );
-}
-
-/// Forwards connections until it is cut.
-struct Cable {
-    port: u16,
-    ends: Arc<Mutex<Vec<TcpStream>>>,
-    is_cut: Arc<AtomicBool>,
-}
-
-impl Cable {
-    fn to(port: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a listening socket");
-        let own = listener.local_addr().expect("its address").port();
-        let (ends, is_cut) = (
-            Arc::<Mutex<Vec<TcpStream>>>::default(),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (kept, stop) = (Arc::clone(&ends), Arc::clone(&is_cut));
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", port)))
-                else {
-                    continue;
-                };
-                for (from, to) in [(&client, &server), (&server, &client)] {
-                    let (mut from, mut to) = (
-                        from.try_clone().expect("a socket"),
-                        to.try_clone().expect("a socket"),
-                    );
-                    thread::spawn(move || {
-                        let mut buffer = [0; 1 << 14];
-                        while let Ok(n @ 1..) = from.read(&mut buffer) {
-                            if to.write_all(&buffer[..n]).is_err() {
-                                break;
-                            }
-                        }
-                        let _ = to.shutdown(Shutdown::Both);
-                    });
-                }
-                kept.lock()
-                    .expect("no thread panics with it")
-                    .extend([client, server]);
-            }
-        });
-        Self {
-            port: own,
-            ends,
-            is_cut,
-        }
-    }
-
-    fn cut(&self) {
-        self.is_cut.store(true, Ordering::SeqCst);
-        for end in self.ends.lock().expect("no thread panics with it").iter() {
-            let _ = end.shutdown(Shutdown::Both);
-        }
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
-    }
 }
 
 fn a_cut_connection_loses_nothing(kind: Kind) {
@@ -239,9 +185,8 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
             let mut operation = "--rebuild";
             for pause in [150, 400, 700, 1000] {
                 let cable = Cable::to(server.port());
-                let address = format!("127.0.0.1:{}", cable.port);
                 let mut child = start_migration(migrate_at(
-                    &address,
+                    &cable.address(),
                     None,
                     &["app.t", operation, "--drop-old", "--threads", "2"],
                 ));

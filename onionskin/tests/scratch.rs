@@ -493,11 +493,19 @@ fn constants_for_protected_columns(kind: Kind) {
     for sql in [
         "INSERT INTO user (id, name) VALUES (50, SLEEP(0))",
         "INSERT INTO user (id, name) VALUES (50, VERSION())",
-        "INSERT INTO user (id, name, age) VALUES (50, 'x', NOW())",
-        "INSERT INTO user (id, name, age) VALUES (50, 'x', 'five' + 1)",
     ] {
         let failure = twins.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
+    }
+    // what the column does not take, the server's own error says, or a refusal
+    for sql in [
+        "INSERT INTO user (id, name, age) VALUES (50, 'x', NOW())",
+        "INSERT INTO user (id, name, age) VALUES (50, 'x', 'five' + 1)",
+    ] {
+        let expected = twins.plain.must_fail(sql);
+        let failure = twins.protected.run(sql).expect_err(sql);
+        let refused = failure.message.starts_with("OS1");
+        assert!(refused || failure.code == expected, "{sql}: {failure}");
     }
     twins.conclude(0);
 }

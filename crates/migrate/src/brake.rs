@@ -19,6 +19,10 @@ use crate::error::Result;
 const BITE: Duration = Duration::from_millis(60);
 /// The greatest share of the time, in percent.
 const MOST: u32 = 90;
+/// How long the brake's statements may take to be answered: a lock is waited for a second at most.
+const ANSWER: Duration = Duration::from_secs(15);
+/// For how long the end of the brake's thread is waited for. Behind a dead network it may take longer; then the server lets go by itself.
+const GOODBYE: Duration = Duration::from_secs(3);
 /// For how long they are left alone when a long transaction keeps the lock away.
 const RESPITE: Duration = Duration::from_secs(10);
 
@@ -94,14 +98,18 @@ impl Brake {
 impl Drop for Brake {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            while !thread.is_finished() && begun.elapsed() < GOODBYE {
+                thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 }
 
 fn connect(login: &Login) -> std::result::Result<Session, SqlError> {
     let mut session = Session::connect(login)?;
+    session.set_longest_answer(Some(ANSWER))?;
     // Where the connection is lost without the server's notice, it lets go by itself.
     session.run("SET lock_wait_timeout = 1, wait_timeout = 5")?;
     Ok(session)

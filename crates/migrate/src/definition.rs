@@ -7,7 +7,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::physical_create_table;
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{Policy, identifier};
+use onionskin_schema::{Policy, identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
@@ -15,6 +15,7 @@ use crate::facts::{Facts, PhysicalColumn};
 use crate::operation::Operation;
 use crate::preflight::{Names, choose_key};
 use crate::sealing::{ColumnChange, Resealing};
+use crate::specifications::Specifications;
 
 /// Keys and the suite for new cells.
 #[derive(Clone)]
@@ -44,8 +45,11 @@ pub fn statements(
             identifier(&old.table)
         )];
         if let Operation::Alter(specifications) = operation {
-            check_specifications(specifications)?;
+            Specifications::read(specifications).check()?;
+            // What stands there about times is of the server's zone.
+            statements.push("SET SESSION time_zone = @@GLOBAL.time_zone".into());
             statements.push(format!("ALTER TABLE {new} {specifications}"));
+            statements.push("SET SESSION time_zone = '+00:00'".into());
         }
         return Ok(statements);
     }
@@ -95,51 +99,22 @@ fn without_check_names(elements: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Renaming needs no copy, and here it could not be told from dropping one column and adding another.
-fn check_specifications(specifications: &str) -> Result<()> {
-    let words: Vec<String> = specifications
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .map(str::to_ascii_uppercase)
-        .collect();
-    for word in ["FOREIGN", "REFERENCES"] {
-        if words.iter().any(|known| known == word) {
-            return Err(MigrateError::Request(
-                "--alter cannot add foreign keys, which cannot be switched with the tables: \
-                 add them on the server afterwards"
-                    .into(),
-            ));
-        }
-    }
-    if words.iter().any(|known| known == "FULLTEXT") {
-        return Err(MigrateError::Request(
-            "--alter cannot add full-text indexes, of which MySQL's lose rows that are written while a table is copied: \
-             add them on the server afterwards"
-                .into(),
-        ));
-    }
-    for word in ["RENAME", "CHANGE"] {
-        if words.iter().any(|known| known == word) {
-            return Err(MigrateError::Request(format!(
-                "--alter cannot {word}: ALTER TABLE … RENAME COLUMN on the server is instant and needs no copy; \
-                 use MODIFY for other definitions"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// Makes the new table; it must not be there.
 pub fn create(
     session: &mut Session,
     old: &Facts,
     names: &Names,
     statements: &[String],
+    operation: &Operation,
 ) -> Result<()> {
     session.run(&format!("USE {}", identifier(&old.database)))?;
     for sql in statements {
         session
             .run(sql)
             .map_err(MigrateError::sql("making the new table"))?;
+    }
+    if operation.tells_number() {
+        return Ok(());
     }
     // So that numbers that were given out and deleted again are not given out once more.
     let next = session.text(&format!(
@@ -158,8 +133,15 @@ pub fn create(
     Ok(())
 }
 
-/// How rows get from the old table into the new one, which exists.
-pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> Result<Route> {
+/// How rows get from the old table into the new one, which exists. Columns of the old table that were `dropped` have nothing but the name in
+/// common with those that the new table has under their names.
+pub fn route(
+    old: &Facts,
+    new: &Facts,
+    keys: Option<&Keys>,
+    family: Family,
+    dropped: &[String],
+) -> Result<Route> {
     if let Some(reason) = &new.logical.damaged {
         return Err(MigrateError::Refused {
             table: new.table.clone(),
@@ -168,8 +150,11 @@ pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> R
     }
     let mut copied = Vec::new();
     let mut changes = Vec::new();
+    let mut is_replaced = false;
     for column in &new.logical.columns {
-        let before = old.logical.column(&column.name);
+        let is_other = dropped.iter().any(|name| same_name(name, &column.name));
+        is_replaced |= is_other;
+        let before = old.logical.column(&column.name).filter(|_| !is_other);
         if let Some(before) = before
             && (before.protection.is_some() || column.protection.is_some())
         {
@@ -192,6 +177,7 @@ pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> R
                 target: there.name.clone(),
                 source: Some(here.name.clone()),
                 constant: String::new(),
+                converted: conversion(&old.table, here, there)?,
                 compared: Some(comparison(here, there)),
             }),
             None => copied.extend(added(new, there)?),
@@ -219,7 +205,7 @@ pub fn route(old: &Facts, new: &Facts, keys: Option<&Keys>, family: Family) -> R
         None => 50_000,
     };
     Ok(Route {
-        replaces: new.is_no_more_unique_than(old),
+        replaces: new.is_no_more_unique_than(old) && !is_replaced,
         most_rows,
         database: old.database.clone(),
         source: old.table.clone(),
@@ -242,6 +228,19 @@ fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
             column.name
         )));
     }
+    let of_a_zone = matches!(column.data_type.as_str(), "datetime" | "date" | "time");
+    let is_computed = column.extra.contains("default_generated")
+        || column
+            .default
+            .as_deref()
+            .is_some_and(|text| text.contains('('));
+    if of_a_zone && is_computed {
+        return Err(refused(format!(
+            "the new column {} has a default that may tell the time, which is not one for all rows here: \
+             add it with a constant or without a default, and change that on the server afterwards",
+            column.name
+        )));
+    }
     if column.nullable || column.default.is_some() || column.extra.contains("default_generated") {
         return Ok(None);
     }
@@ -261,8 +260,41 @@ fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
         target: column.name.clone(),
         source: None,
         constant: constant.to_owned(),
+        converted: None,
         compared: Some("{}".into()),
     }))
+}
+
+/// A TIMESTAMP is a moment, everything else that looks like a time is one in some zone. ALTER TABLE takes the session's, which is the server's
+/// unless somebody sets another; sessions of ours have UTC.
+fn conversion(table: &str, old: &PhysicalColumn, new: &PhysicalColumn) -> Result<Option<String>> {
+    // A date that is none has no zone.
+    let between = |from: &str, to: &str| {
+        Some(format!(
+            "IF({{}} = 0, {{}}, CONVERT_TZ({{}}, {from}, {to}))"
+        ))
+    };
+    let (utc, local) = ("'+00:00'", "@@GLOBAL.time_zone");
+    Ok(match (old.data_type.as_str(), new.data_type.as_str()) {
+        ("timestamp", "timestamp") => None,
+        ("timestamp", _) => between(utc, local),
+        // Beyond a TIMESTAMP's range CONVERT_TZ gives back what it was given; no TIMESTAMP takes the year 1000, and the statement fails.
+        ("datetime" | "date", "timestamp") => between(local, utc).map(|convert| {
+            format!(
+                "IF({{}} <> 0 AND ({{}} < '1970-01-02' OR {{}} >= '2038-01-18'), '1000-01-01', {convert})"
+            )
+        }),
+        (_, "timestamp") => {
+            return Err(MigrateError::Refused {
+                table: table.to_owned(),
+                reason: format!(
+                    "column {} is a {}, and in which time zone it would become a TIMESTAMP cannot be told: make it a DATETIME first",
+                    old.name, old.data_type
+                ),
+            });
+        }
+        _ => None,
+    })
 }
 
 /// An expression that has the same value in both tables where the value was copied right.
@@ -310,14 +342,5 @@ mod tests {
             without_check_names(text),
             "\n  `a` int DEFAULT NULL,\n  CHECK ((`a` > 1)),\n  CHECK ((`a` > 2))\n) ENGINE=InnoDB"
         );
-    }
-
-    #[test]
-    fn renaming_is_refused() {
-        assert!(check_specifications("ADD COLUMN a INT, RENAME COLUMN b TO c").is_err());
-        assert!(check_specifications("change a b INT").is_err());
-        assert!(check_specifications("ADD COLUMN exchange INT").is_ok());
-        assert!(check_specifications("ADD FOREIGN KEY (a) REFERENCES b (c)").is_err());
-        assert!(check_specifications("ADD COLUMN a INT references b (c)").is_err());
     }
 }

@@ -27,6 +27,10 @@ const MOST_PENDING: usize = 300_000;
 const MEETINGS: u32 = 20;
 /// How long a mark may take to come back through the binary log when nothing else comes either.
 const SILENCE: Duration = Duration::from_secs(60);
+/// How often the server is asked for a sign of life while nothing comes from its log, not even a heartbeat.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+/// How long a session may be silent before it is used for the sake of being used.
+const REST: Duration = Duration::from_secs(600);
 /// How long rows are copied or compared at least, before changes have their turn.
 const SHORTEST_SLICE: Duration = Duration::from_millis(300);
 /// And at most.
@@ -54,6 +58,8 @@ pub(crate) struct Engine {
     pub seen: u64,
     /// The end of what was delivered.
     pub position: String,
+    /// When all sessions were last heard of.
+    pub heard: Instant,
 }
 
 /// What a round did.
@@ -125,8 +131,17 @@ impl Engine {
 
     /// Takes in the next delivery.
     pub fn absorb(&mut self, limit: Duration) -> Result<()> {
-        let Some(delivery) = self.feed.next(limit)? else {
-            return Err(MigrateError::Silent(limit.as_secs()));
+        let until = Instant::now() + limit;
+        let delivery = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if let Some(delivery) = self.feed.next(left.min(SIGN_OF_LIFE))? {
+                break delivery;
+            }
+            if left <= SIGN_OF_LIFE {
+                return Err(MigrateError::Silent(limit.as_secs()));
+            }
+            // The reader of the log may be looking for a server that has gone.
+            self.control.run("DO 0")?;
         };
         let Delivery {
             events,
@@ -142,6 +157,9 @@ impl Engine {
                 }
                 Event::Mark(number) => self.seen = self.seen.max(number),
                 Event::Statement { database, sql } => self.statement(&database, &sql)?,
+                Event::Mended(reason) => self.progress.note(format!(
+                    "the stream of the binary log broke and goes on where it was: {reason}"
+                )),
             }
         }
         self.position = position;
@@ -211,6 +229,14 @@ impl Engine {
     /// Drains, writes what is pending, and moves the checkpoint.
     pub fn round(&mut self) -> Result<Round> {
         let begun = Instant::now();
+        if self.heard.elapsed() > REST {
+            // Where nothing is written for a day, servers end the sessions that were to write it.
+            on_all(&mut self.sessions, |session| {
+                session.run("DO 0")?;
+                Ok(())
+            })?;
+            self.heard = begun;
+        }
         self.drain()?;
         let rows = self.write_pending()?;
         self.save()?;

@@ -88,6 +88,11 @@ pub enum MigrateError {
         "there is no way back to the old table any more, because {0}; the new table is in place and right: --finish ends this"
     )]
     NoWayBack(String),
+    /// The connection broke while something was on its way.
+    #[error(
+        "the connection to the server broke ({0}): no row is lost; --status tells whether a migration has begun, and --resume goes on with it"
+    )]
+    Lost(String),
     /// Nothing came from the binary log for too long.
     #[error(
         "the binary log does not bring what was written {0} s ago: --resume goes on from the last checkpoint"
@@ -106,6 +111,18 @@ impl MigrateError {
         match self {
             Self::Sql { source, .. } | Self::Rows(RowError::Sql(source)) => source.waited_in_vain(),
             _ => false,
+        }
+    }
+
+    /// Says of a broken connection what it means here.
+    pub(crate) fn of_lost_connection(self) -> Self {
+        match self {
+            Self::Rows(RowError::Sql(source)) if source.code == 0 => Self::Lost(source.message),
+            Self::Sql { doing, source } if source.code == 0 => {
+                Self::Lost(format!("{doing}: {}", source.message))
+            }
+            Self::Binlog(error) if error.is_disconnect() => Self::Lost(error.to_string()),
+            other => other,
         }
     }
 

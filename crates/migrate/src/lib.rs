@@ -17,11 +17,12 @@
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
 //! | `definition`, `sealing` | the new table; values on their way into it |
 //! | `engine` | rounds of changes, with copying and comparing between them |
+//! | `specifications` | what stands in `--alter` |
 //! | `statement` | what a statement in the binary log means |
 //! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
 //! | `reverse` | after it: the old table is fed, and the way back |
-//! | `throttle`, `brake` | waiting for others; making writers wait that never would |
+//! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
 //! | `progress`, `status` | telling what happens |
 
 mod brake;
@@ -32,15 +33,17 @@ mod facts;
 mod operation;
 mod preflight;
 mod progress;
+mod replicas;
 mod reverse;
 mod sealing;
 mod snapshots;
+mod specifications;
 mod statement;
 mod status;
 mod switch;
 mod throttle;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onionskin_rowstream::apply::on_all;
 use onionskin_rowstream::binlog::TableName;
@@ -72,6 +75,9 @@ pub use throttle::{Limits, parse_load};
 
 /// Sessions of one migration beside those for rows: for marks, for the lock, for the rename.
 const OTHER_SESSIONS: usize = 3;
+/// For how long the server may wait for the reader of the log, who waits for the writer, who is busy with rows. The stream would be made
+/// again, but whoever reads it twice falls behind.
+const READING_PATIENCE: Duration = Duration::from_secs(3600);
 /// Most threads.
 pub const MOST_THREADS: usize = 32;
 
@@ -122,6 +128,7 @@ impl Job {
     pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
         let (job, control) = self.spelled()?;
         job.begin(control, operation, progress)
+            .map_err(MigrateError::of_lost_connection)
     }
 
     fn begin(
@@ -169,13 +176,14 @@ impl Job {
         };
         checkpoint.create(&mut control, &state)?;
         let prepared = (|| {
-            definition::create(&mut control, &old, &names, &statements)?;
+            definition::create(&mut control, &old, &names, &statements, operation)?;
             let new = self.facts(&mut control, &names.new)?;
+            let dropped = operation.dropped();
             if self.reverse {
-                reverse::check_reversible(&new, &old)?;
-                definition::route(&new, &old, self.keys.as_ref(), family)?;
+                reverse::check_reversible(&new, &old, &dropped)?;
+                definition::route(&new, &old, self.keys.as_ref(), family, &[])?;
             }
-            definition::route(&old, &new, self.keys.as_ref(), family)
+            definition::route(&old, &new, self.keys.as_ref(), family, &dropped)
         })();
         if let Err(error) = prepared {
             // Nothing was copied yet, so nothing is left behind.
@@ -189,6 +197,7 @@ impl Job {
     pub fn resume(&self, progress: &Progress) -> Result<Done> {
         let (job, control) = self.spelled()?;
         job.go_on_from_checkpoint(control, progress)
+            .map_err(MigrateError::of_lost_connection)
     }
 
     fn go_on_from_checkpoint(&self, mut control: Session, progress: &Progress) -> Result<Done> {
@@ -411,7 +420,9 @@ impl Job {
         }
         preflight::check_table(&mut control, &old)?;
         let new = self.facts(&mut control, &names.new)?;
-        let route = definition::route(&old, &new, self.keys.as_ref(), family)?;
+        let operation = operation_of(&state)?;
+        let dropped = operation.dropped();
+        let route = definition::route(&old, &new, self.keys.as_ref(), family, &dropped)?;
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
             // What is in the log before this position is visible after the mark that follows, and only then is copied.
@@ -452,6 +463,7 @@ impl Job {
             names: &names,
             family,
             phase: "switch",
+            keeps_numbers: !operation.tells_number(),
             register: &register,
         }
         .run(&mut engine)?;
@@ -495,6 +507,7 @@ impl Job {
             table: TableName::new(&self.database, &self.table),
             checkpoint: TableName::new(&self.database, &checkpoint.name),
             key: route.key.clone(),
+            patience: READING_PATIENCE,
         };
         let position = state.position.clone();
         progress.set_changes(state.changes);
@@ -513,6 +526,7 @@ impl Job {
             renamed: false,
             seen: 0,
             position,
+            heard: Instant::now(),
         })
     }
 

@@ -6,6 +6,7 @@ use onionskin_schema::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{MigrateError, Result};
+use crate::specifications::Specifications;
 
 /// What is done to a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +79,22 @@ impl Operation {
             Self::Add(columns) => format!("add to {}", names(columns)),
             Self::Drop(columns) => format!("drop from {}", names(columns)),
             Self::Rotate => "rotate keys".into(),
+        }
+    }
+
+    /// The columns that are dropped; the new table may have others of their names.
+    pub(crate) fn dropped(&self) -> Vec<String> {
+        match self {
+            Self::Alter(sql) => Specifications::read(sql).dropped(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it tells the next number of an AUTO_INCREMENT column.
+    pub(crate) fn tells_number(&self) -> bool {
+        match self {
+            Self::Alter(sql) => Specifications::read(sql).tells_number(),
+            _ => false,
         }
     }
 

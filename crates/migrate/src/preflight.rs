@@ -12,6 +12,11 @@ use crate::facts::{Facts, PhysicalColumn, name_literal};
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
 
+/// After so many strong locks on a table MariaDB lets weaker ones by that came later, for once: a writer would go before our rename, into the
+/// old table. What is written there then is found and written again, but not before the new table was seen without it.
+/// The default is the greatest number; this many locks no series of attempts takes.
+const FEWEST_WRITE_LOCKS: u64 = 1000;
+
 /// Names of the tables beside the one that is changed. All of them sort behind it: a RENAME of several tables takes its
 /// locks in the order of names, and must wait for the table itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +70,20 @@ pub fn check_log(
         return Err(refused(
             "binlog_order_commits is OFF, so that nobody can tell when a change is visible: set it to ON".into(),
         ));
+    }
+    if family == Family::MariaDb {
+        let count = session
+            .text("SELECT @@GLOBAL.max_write_lock_count")
+            .map_err(&doing)?;
+        if count
+            .parse::<u64>()
+            .is_ok_and(|count| count < FEWEST_WRITE_LOCKS)
+        {
+            return Err(refused(format!(
+                "max_write_lock_count is {count}, so that the server may let writers by before a rename that waits: \
+                 SET GLOBAL max_write_lock_count = DEFAULT while this runs"
+            )));
+        }
     }
     let cluster = session
         .named("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")

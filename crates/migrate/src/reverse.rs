@@ -59,13 +59,18 @@ impl Names {
     }
 }
 
-/// Columns of the old table that the new one does not have cannot be kept up to date.
-pub(crate) fn check_reversible(new: &Facts, old: &Facts) -> Result<()> {
+/// Columns of the old table that the new one does not have, be it that others have their names, cannot be kept up to date.
+pub(crate) fn check_reversible(new: &Facts, old: &Facts, dropped: &[String]) -> Result<()> {
+    let is_dropped = |name: &str| {
+        dropped
+            .iter()
+            .any(|other| onionskin_schema::same_name(other, name))
+    };
     let lost = old
         .logical
         .columns
         .iter()
-        .find(|column| new.logical.column(&column.name).is_none());
+        .find(|column| is_dropped(&column.name) || new.logical.column(&column.name).is_none());
     match lost {
         None => Ok(()),
         Some(column) => Err(MigrateError::Request(format!(
@@ -145,8 +150,8 @@ impl Job {
     fn way_back(&self, control: &mut Session, family: Family) -> Result<(Facts, Route)> {
         let source = self.facts(control, &self.table)?;
         let target = self.facts(control, &Names::of(&self.table).old)?;
-        check_reversible(&source, &target)?;
-        let route = definition::route(&source, &target, self.keys.as_ref(), family)?;
+        check_reversible(&source, &target, &[])?;
+        let route = definition::route(&source, &target, self.keys.as_ref(), family, &[])?;
         Ok((source, route))
     }
 
@@ -171,35 +176,41 @@ impl Job {
 
     /// Puts the old table, which was kept up to date, in the new one's place.
     pub fn roll_back(&self, progress: &Progress) -> Result<Done> {
-        let (job, mut control) = self.spelled()?;
-        let names = Names::of(&job.table);
+        let (job, control) = self.spelled()?;
+        job.switch_back(control, progress)
+            .map_err(MigrateError::of_lost_connection)
+    }
+
+    fn switch_back(&self, mut control: Session, progress: &Progress) -> Result<Done> {
+        let names = Names::of(&self.table);
         let family = facts::family(&mut control)?;
-        job.must_be_begun(&mut control, &names)?;
+        self.must_be_begun(&mut control, &names)?;
         if exists(&mut control, &names.old)? {
             // Without the right keys the old table is better kept up to date than left alone.
-            job.way_back(&mut control, family)?;
+            self.way_back(&mut control, family)?;
         }
-        let (_, state) = job.take_over(&mut control, &names)?;
+        let (_, state) = self.take_over(&mut control, &names)?;
         // only the rename takes the old table's name away
         if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
-            return job.end_roll_back(&mut control, &state, None);
+            return self.end_roll_back(&mut control, &state, None);
         }
         let names = names.reversed();
-        let mut engine = job.reverse_engine(control, family, state, progress)?;
+        let mut engine = self.reverse_engine(control, family, state, progress)?;
         engine.verify().map_err(no_way_back)?;
         Snapshots::now(&mut engine.control)?.wait(&mut engine)?;
-        let register = |session: &mut Session| job.register(session, free_number());
+        let register = |session: &mut Session| self.register(session, free_number());
         let switched = Switch {
-            login: &job.login,
+            login: &self.login,
             names: &names,
             family,
             phase: ROLL_BACK,
+            keeps_numbers: true,
             register: &register,
         }
         .run(&mut engine)
         .map_err(no_way_back)?;
         let (mut control, _, state, _) = engine.end();
-        job.end_roll_back(&mut control, &state, Some(switched))
+        self.end_roll_back(&mut control, &state, Some(switched))
     }
 
     /// After the tables were switched back.

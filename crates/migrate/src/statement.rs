@@ -21,8 +21,9 @@ pub(crate) struct Tables<'a> {
     pub new: &'a str,
 }
 
+/// A piece of a statement. Strings are left out.
 #[derive(Debug, PartialEq, Eq)]
-enum Token {
+pub(crate) enum Token {
     /// A word as it stands, in capitals when it is compared.
     Word(String),
     /// In backquotes or double quotes.
@@ -31,11 +32,13 @@ enum Token {
 }
 
 impl Token {
-    fn is(&self, word: &str) -> bool {
+    /// Whether it is this word, in any case and not quoted.
+    pub fn is(&self, word: &str) -> bool {
         matches!(self, Token::Word(text) if text.eq_ignore_ascii_case(word))
     }
 
-    fn is_one_of(&self, words: &[&str]) -> bool {
+    /// Whether it is one of these words.
+    pub fn is_one_of(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.is(word))
     }
 
@@ -83,6 +86,13 @@ const KINDS: [&str; 17] = [
     "TABLESPACE",
     "INSTANCE",
 ];
+
+/// The tokens of a text, and whether they may be others than the server reads.
+pub(crate) fn read(sql: &str) -> (Vec<Token>, bool) {
+    let mut reader = Reader::default();
+    reader.read(sql);
+    (reader.tokens, reader.unclear)
+}
 
 /// Judges a statement of a session whose database was `database`.
 pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {

@@ -71,6 +71,8 @@ pub(crate) struct Switch<'a> {
     pub family: Family,
     /// What the checkpoint says meanwhile.
     pub phase: &'static str,
+    /// Whether the new table goes on where the old one's numbers are.
+    pub keeps_numbers: bool,
     /// For the lock's session and the rename's.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
 }
@@ -267,6 +269,9 @@ impl Switch<'_> {
 
     /// Numbers that the old table has given out since the new one was made, and whose rows are gone, are not given out again.
     fn keep_numbers(&self, engine: &Engine, locker: &mut Session) -> Result<()> {
+        if !self.keeps_numbers {
+            return Ok(());
+        }
         let mut next = |table: &str| -> Result<Option<u64>> {
             let text = locker.text(&format!(
                 "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",

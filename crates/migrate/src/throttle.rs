@@ -4,10 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use onionskin_rowstream::session::{Login, Session, SqlError};
+use onionskin_rowstream::session::{Login, Session};
 
 use crate::error::{MigrateError, Result};
 use crate::progress::Progress;
+use crate::replicas::Watched;
 
 /// When to wait.
 #[derive(Clone, Default)]
@@ -20,6 +21,8 @@ pub struct Limits {
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(500);
+/// How long the server may take to tell its load: behind a dead network nobody answers.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// Reads `Threads_running=50`.
 pub fn parse_load(text: &str) -> std::result::Result<(String, u64), String> {
@@ -37,7 +40,7 @@ pub fn parse_load(text: &str) -> std::result::Result<(String, u64), String> {
 /// Looks now and then.
 pub(crate) struct Throttle {
     limits: Limits,
-    replicas: Vec<Session>,
+    replicas: Vec<Watched>,
     looked: Option<Instant>,
     waits: bool,
 }
@@ -47,7 +50,7 @@ impl Throttle {
         let mut replicas = Vec::new();
         for login in limits.max_lag.iter().flat_map(|(logins, _)| logins) {
             replicas.push(
-                Session::connect(login).map_err(MigrateError::sql("connecting to a replica"))?,
+                Watched::new(login).map_err(MigrateError::sql("asking a replica for its lag"))?,
             );
         }
         Ok(Self {
@@ -74,9 +77,12 @@ impl Throttle {
 
     fn reason(&mut self, session: &mut Session) -> Result<Option<String>> {
         if let Some((name, limit)) = &self.limits.max_load {
+            let doing = MigrateError::sql("reading the server's load");
+            session.set_longest_answer(Some(LOOK)).map_err(&doing)?;
             let rows = session
                 .texts(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
-                .map_err(MigrateError::sql("reading the server's load"))?;
+                .map_err(&doing)?;
+            session.set_longest_answer(None).map_err(&doing)?;
             let value = rows.first().and_then(|row| row.get(1)?.clone());
             let value: u64 = value.and_then(|value| value.parse().ok()).ok_or_else(|| {
                 MigrateError::Request(format!("there is no status variable {name} with a number"))
@@ -88,28 +94,11 @@ impl Throttle {
         let Some((_, limit)) = self.limits.max_lag else {
             return Ok(None);
         };
-        for replica in &mut self.replicas {
-            let behind = lag(replica).map_err(MigrateError::sql("reading a replica's lag"))?;
-            match behind {
-                Some(seconds) if seconds <= limit => {}
-                Some(seconds) => return Ok(Some(format!("a replica is {seconds} s behind"))),
-                None => return Ok(Some("a replica does not replicate".into())),
-            }
-        }
-        Ok(None)
+        Ok(self
+            .replicas
+            .iter()
+            .find_map(|replica| replica.objection(limit)))
     }
-}
-
-/// How far a replica is behind; `None` if it does not replicate.
-fn lag(replica: &mut Session) -> std::result::Result<Option<u64>, SqlError> {
-    let rows = match replica.named("SHOW REPLICA STATUS") {
-        Ok(rows) => rows,
-        Err(_) => replica.named("SHOW SLAVE STATUS")?,
-    };
-    let seconds = rows.into_iter().flatten().find(|(name, _)| {
-        ["Seconds_Behind_Source", "Seconds_Behind_Master"].contains(&name.as_str())
-    });
-    Ok(seconds.and_then(|(_, value)| value?.parse().ok()))
 }
 
 #[cfg(test)]

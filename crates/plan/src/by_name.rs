@@ -280,9 +280,11 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
                     "a parameter among the columns of a result",
                 );
             }
-            // the servers take `(1)` for a position, too
-            let wraps = all[..at].iter().rev().take_while(|t| t.is(b'(')).count();
-            let key = at.checked_sub(wraps + 1).map(|i| all[i]);
+            // the servers take `(1)` and `+1` for positions, too
+            let signs = |t: &&Token| t.is(b'(') || t.is(b'+') || t.is(b'-');
+            let before_it: Vec<&Token> = all[..at].iter().rev().take_while(signs).collect();
+            let wraps = before_it.iter().filter(|t| t.is(b'(')).count();
+            let key = at.checked_sub(before_it.len() + 1).map(|i| all[i]);
             let around = depth.checked_sub(wraps).map(|d| open[d].0);
             if around == Some(Clause::By) && key.is_some_and(|t| t.is(b',') || t.is_word(sql, "by"))
             {
@@ -472,6 +474,8 @@ mod tests {
             "SELECT a FROM t ORDER BY ?",
             "SELECT a FROM t GROUP BY a, ?",
             "SELECT a FROM t GROUP BY (?)",
+            "SELECT a FROM t ORDER BY +?",
+            "SELECT a FROM t ORDER BY a, (-(?))",
             "SELECT a FROM t ORDER BY a, ((?)) DESC",
             "(SELECT IF(a = ?, 1, 2) FROM t)",
             "INSERT INTO t VALUES (1) RETURNING ?",

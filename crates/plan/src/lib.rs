@@ -39,8 +39,8 @@ pub use plan::{
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{
-    Carried, Computed, Effect, Load, MetRows, NewRows, NewValues, Renamed, Scratch, ScratchColumn,
-    ScratchRead, ScratchWrite, Written, WrittenColumn,
+    Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
+    Scratch, ScratchColumn, ScratchRead, ScratchWrite, Written, WrittenColumn,
 };
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

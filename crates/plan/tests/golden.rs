@@ -144,6 +144,16 @@ fn fixture() -> Fixture {
             "plain",
             vec![column("id", "int(11)", None), column("x", "int(11)", None)],
         ),
+        table(
+            "loose",
+            vec![
+                column("a", "int(11)", Some(("eq", 0x12))),
+                column("b", "varchar(40)", Some(("", 0x13))),
+                column("c", "int(11)", None),
+                column("d", "float", None),
+                column("e", "varchar(9)", None),
+            ],
+        ),
         Arc::new(broken),
     ])
 }
@@ -429,6 +439,31 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
                             met.values
                         )
                         .unwrap();
+                    }
+                }
+                Effect::Create(new) => {
+                    writeln!(
+                        out,
+                        "3: creates {}.{}{}{}{}{}{}; list {:?} without {:?}, options {:?}, {}, query {:?}, made from protected columns: {:?}{}, called after constants: {:?}",
+                        new.database,
+                        new.name,
+                        if new.temporary { ", temporary" } else { "" },
+                        if new.or_replace { ", replaced" } else { "" },
+                        if new.if_absent { ", if absent" } else { "" },
+                        if new.ignore { ", IGNORE" } else { "" },
+                        if new.replaces { ", REPLACE" } else { "" },
+                        new.list,
+                        new.cut,
+                        new.options,
+                        new.collation,
+                        new.query,
+                        new.handed,
+                        if new.positional { "" } else { " of all" },
+                        new.called
+                    )
+                    .unwrap();
+                    if !new.encrypted.is_empty() {
+                        writeln!(out, "words: {:?}", new.encrypted).unwrap();
                     }
                 }
                 Effect::Update(targets) | Effect::Delete(targets) => {

@@ -1,12 +1,22 @@
 //! `CREATE TABLE … LIKE`: the other table's definition is asked for, made logical, and carried out as a definition of its own.
 
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
-use onionskin_schema::{copy_definition, identifier};
+use onionskin_schema::{NewColumn, copy_definition, identifier};
 
 use crate::catalog::Prepared;
 use crate::define::{definition_text, with_ids};
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
+
+/// A definition of the proxy's own, physical.
+pub(crate) struct Defined {
+    /// Its text.
+    pub text: Vec<u8>,
+    /// The temporary table with protected columns that it makes.
+    pub temporary: Option<(String, String)>,
+    /// The protected columns.
+    pub protected: Vec<NewColumn>,
+}
 
 impl Session {
     /// Carries it out and relays the server's answer.
@@ -29,16 +39,30 @@ impl Session {
         let sql = copy_definition(&physical, source, &head, family)
             .map_err(|e| refused(e.to_string()))?;
 
+        let table = format!("table {}", source.name);
+        let defined = self.plan_definition(&sql, &table)?;
+        if source.is_protected() && defined.protected.is_empty() {
+            return Err(Failure::refused(
+                &errors::INTERNAL,
+                "a copy without protection",
+            ));
+        }
+        self.diagnostics.clear();
+        let names = &prepared.plan.names;
+        self.send_definition(&defined.text, defined.temporary.as_ref(), names)
+    }
+
+    /// Makes a definition physical that the proxy has put together itself. Its strings are in servers' form. `about` is what it is made of.
+    pub(crate) fn plan_definition(&mut self, sql: &str, about: &str) -> Outcome<Defined> {
         let mut template = Template::default();
         let lex = self.space.settings.lex;
         if lex.no_backslash_escapes && sql.contains('\\') {
             // servers print backslashes as escapes under every sql_mode
-            let about =
-                "CREATE TABLE … LIKE under NO_BACKSLASH_ESCAPES, of a definition with backslashes";
+            let about = "CREATE TABLE … LIKE or … SELECT under NO_BACKSLASH_ESCAPES, of a definition with backslashes";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
         if template.read(sql.as_bytes(), lex).is_err() || template.multiple {
-            return Err(refused(format!("table {}", source.name)));
+            return Err(Failure::refused(&errors::DAMAGED, about));
         }
         let config = &self.shared.config;
         let mut looked_up = 0;
@@ -60,26 +84,23 @@ impl Session {
                 PlanOutcome::Need(_) => return Err(Failure::Stale),
             }
         };
-        let (text, temporary) = match &plan.action {
-            Action::Relay => (sql.into_bytes(), None),
+        match plan.action {
+            Action::Relay => Ok(Defined {
+                text: sql.as_bytes().to_vec(),
+                temporary: None,
+                protected: Vec::new(),
+            }),
             Action::Define(ddl) => {
-                let columns = with_ids(ddl, &config.keys, config.suite);
+                let columns = with_ids(&ddl, &config.keys, config.suite);
                 let key = config.keys.metadata_key();
-                (
-                    definition_text(ddl, &columns, family, key)?,
-                    ddl.temporary.clone(),
-                )
+                Ok(Defined {
+                    text: definition_text(&ddl, &columns, self.state.family, key)?,
+                    temporary: ddl.temporary.clone(),
+                    protected: columns,
+                })
             }
-            Action::Refuse(refusal) => return Err(refusal.clone().into()),
-            _ => return Err(Failure::refused(&errors::INTERNAL, "a copied definition")),
-        };
-        if source.is_protected() && matches!(plan.action, Action::Relay) {
-            return Err(Failure::refused(
-                &errors::INTERNAL,
-                "a copy without protection",
-            ));
+            Action::Refuse(refusal) => Err(refusal.into()),
+            _ => Err(Failure::refused(&errors::INTERNAL, "a copied definition")),
         }
-        self.diagnostics.clear();
-        self.send_definition(&text, temporary.as_ref(), &prepared.plan.names)
     }
 }

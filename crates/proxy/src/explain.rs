@@ -131,8 +131,16 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
                     .reads
                     .extend(new.met.iter().map(|met| met.read.clone()));
             }
+            let what = match &write.effect {
+                Effect::Create(_) => {
+                    "read from the server, opened, run by the scratch engine; the table that it makes is defined, made physical, and filled"
+                }
+                _ => {
+                    "read from the server under locks, opened, done by the scratch engine, and written where changed"
+                }
+            };
             (
-                "read from the server under locks, opened, done by the scratch engine, and written where changed".into(),
+                what.into(),
                 reads(&scratch, plan, sql, template, &mut learns),
             )
         }

@@ -26,7 +26,7 @@ use crate::error::{Failure, Outcome};
 use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
-use crate::scratch::Bound;
+use crate::scratch::{Bound, is_not_known};
 use crate::session::{
     Planned, Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Statements {
     pub more_results: bool,
     /// Rows of the present statement were written.
     pub wrote: bool,
+    /// The present statement has literals in the place of the client's expressions.
+    pub computing: bool,
     /// Errors that were relayed behind other packets.
     pub errors_sent: u64,
     /// Relayed statements that ask about the statement before them, by id.
@@ -427,7 +429,9 @@ impl Session {
         let stale = match &done {
             Err(Failure::Stale | Failure::Value(_)) => true,
             Err(Failure::Refused(r)) => {
-                does_not_open(r) && !self.statements.wrote && !runs_once(&statement.sql)
+                (does_not_open(r) || is_not_known(r))
+                    && !self.statements.wrote
+                    && !runs_once(&statement.sql)
             }
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
@@ -573,7 +577,20 @@ impl Session {
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Copy(copied) => return self.copy_table(copied, &prepared),
-            Action::Compute { .. } => return self.compute_and_run(values),
+            Action::Compute { .. } => {
+                let done = self.compute_and_run(values);
+                let Err(Failure::Refused(refusal)) = &done else {
+                    return done;
+                };
+                if !self.scratch_may_do(&prepared, refusal) {
+                    return done;
+                }
+                self.server.drain()?;
+                return match self.scratch_plan(&statement.sql, &statement.template)? {
+                    Some(other) => self.scratch_execution(&other, values, &params, &statement.long),
+                    None => done,
+                };
+            }
             Action::ScratchWrite(write) => {
                 let long = &statement.long;
                 let params = &params;
@@ -643,12 +660,17 @@ impl Session {
         if let Err(failure) = bound {
             self.server.connection.cancel_payload();
             return match failure {
-                Failure::Refused(refusal) if self.scratch_may_do(&prepared, &refusal) => match self
-                    .scratch_plan(&statement.sql, &statement.template)?
+                // the engine would have the lifted limit of the session
+                Failure::Refused(refusal)
+                    if self.lifted_limit.is_none() && self.scratch_may_do(&prepared, &refusal) =>
                 {
-                    Some(other) => self.scratch_execution(&other, values, &params, &statement.long),
-                    None => Err(refusal.into()),
-                },
+                    match self.scratch_plan(&statement.sql, &statement.template)? {
+                        Some(other) => {
+                            self.scratch_execution(&other, values, &params, &statement.long)
+                        }
+                        None => Err(refusal.into()),
+                    }
+                }
                 Failure::Value(error) => self.not_looked_at(&prepared, values, 1, flags, error),
                 other => Err(other),
             };

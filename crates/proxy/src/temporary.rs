@@ -71,7 +71,16 @@ impl Session {
     }
 
     /// What the server shows under a name; `None` if it is no protected table.
-    fn read_temporary(&mut self, (database, name): &(String, String)) -> Outcome<Option<Table>> {
+    fn read_temporary(&mut self, name: &(String, String)) -> Outcome<Option<Table>> {
+        let table = self.shown_table(name)?;
+        Ok(table.filter(Table::is_protected))
+    }
+
+    /// The table that this session sees under a name, temporary ones before others.
+    pub(crate) fn shown_table(
+        &mut self,
+        (database, name): &(String, String),
+    ) -> Outcome<Option<Table>> {
         let ask = format!(
             "SHOW FULL COLUMNS FROM {}.{}",
             identifier(database),
@@ -124,8 +133,7 @@ impl Session {
         });
         let keys = &self.shared.config.keys;
         let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
-        let table = tables_from_rows(columns, verify).into_iter().next();
-        Ok(table.filter(Table::is_protected))
+        Ok(tables_from_rows(columns, verify).into_iter().next())
     }
 
     /// Whether one of these may be a temporary table with protected columns.

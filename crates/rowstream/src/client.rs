@@ -4,7 +4,7 @@
 //! in by itself: with `mysql_native_password` and `caching_sha2_password`, which all supported servers know. Under TLS the
 //! password's full check sends the password itself; on a plain socket it is encrypted for the server's RSA key.
 
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,11 +20,16 @@ use onionskin_wire::{
 };
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
 
 /// `utf8mb4_general_ci`, which all supported servers know.
 const UTF8MB4: u8 = 45;
 /// How long a server may take to answer during login and for a statement of ours.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one of its addresses may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// After this long a network is taken for dead that acknowledges nothing: of what was sent, or of the kernel's questions in silence.
+const DEAD: Duration = Duration::from_secs(30);
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,10 +152,7 @@ impl Client {
     /// Connects and logs in; `autocommit` and character set are the server's defaults with utf8mb4.
     pub fn connect(options: &ConnectOptions) -> Result<Self, ClientError> {
         let (transport, name) = match &options.address {
-            Address::Tcp { host, port } => (
-                Transport::tcp(TcpStream::connect((host.as_str(), *port))?)?,
-                host.as_str(),
-            ),
+            Address::Tcp { host, port } => (Transport::tcp(dial(host, *port)?)?, host.as_str()),
             Address::Unix(path) => (Transport::Unix(UnixStream::connect(path)?), "localhost"),
         };
         transport.set_read_timeout(Some(PATIENCE))?;
@@ -262,8 +264,18 @@ impl Client {
         self.run(sql).map(|answer| answer.rows)
     }
 
-    /// Runs one statement.
+    /// Runs one statement. A connection on which that failed halfway is ended, lest a late answer be taken for the next statement's.
     pub fn run(&mut self, sql: &str) -> Result<Answer, ClientError> {
+        let answer = self.exchange(sql);
+        if let Err(ClientError::Wire(_)) = &answer
+            && let Ok(socket) = self.closer()
+        {
+            let _ = socket.shutdown();
+        }
+        answer
+    }
+
+    fn exchange(&mut self, sql: &str) -> Result<Answer, ClientError> {
         self.command(0x03, sql.as_bytes())?;
         let head = self.connection.read_payload()?;
         let columns = match ResponseHead::classify(head)? {
@@ -368,6 +380,28 @@ impl Client {
     pub fn closer(&self) -> Result<Socket, ClientError> {
         Ok(self.connection.transport().try_clone_socket()?)
     }
+}
+
+/// A connection over TCP to the first of the host's addresses that accepts one. Where the network dies without a word, the kernel ends it
+/// after [`DEAD`], however long the server may take to answer.
+fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut failure = std::io::Error::other("the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(stream) => {
+                let keepalive = TcpKeepalive::new()
+                    .with_time(DEAD / 2)
+                    .with_interval(DEAD / 6)
+                    .with_retries(3);
+                let socket = SockRef::from(&stream);
+                socket.set_tcp_keepalive(&keepalive)?;
+                socket.set_tcp_user_timeout(Some(DEAD))?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }
 
 /// The greeting's scramble without the zero byte that closes it.

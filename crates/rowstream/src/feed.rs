@@ -1,7 +1,7 @@
 //! From the binary log to changes of keys, and marks.
 //!
 //! A thread of its own reads the log, so that it is read while rows are copied; a few transactions wait in between, and when
-//! nobody takes them the server waits.
+//! nobody takes them the server waits. A connection that breaks is made again (`line.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use onionskin_wire::Socket;
-
 use crate::binlog::value::{Date, Time};
 use crate::binlog::{
-    BinlogError, Change, FollowOptions, Follower, Item, Position, Row, TableColumns, TableName,
-    Value,
+    BinlogError, Change, FollowOptions, Item, Position, Row, TableColumns, TableName, Value,
 };
 use crate::client::Client;
 use crate::key::{Key, KeyColumn, KeyDefinition};
+use crate::line::{Cutter, Line};
 use crate::pending::KeyChange;
 use crate::session::Login;
 
@@ -38,6 +36,8 @@ pub enum Event {
         /// Its text.
         sql: String,
     },
+    /// Nothing happened to rows, but the connection broke, for this reason, and was made again.
+    Mended(String),
 }
 
 /// Events that were committed together, and where the log goes on behind them; `None` for the position inside of a long transaction.
@@ -63,12 +63,14 @@ pub struct FeedOptions {
     pub checkpoint: TableName,
     /// The table's key.
     pub key: KeyDefinition,
+    /// For how long the server waits when nothing is taken from it; then it ends the stream, which is made again.
+    pub patience: Duration,
 }
 
 /// Reads the log in a thread. Dropping it ends the thread.
 pub struct Feed {
     receiver: Receiver<Result<Delivery, BinlogError>>,
-    closer: Option<Socket>,
+    cutter: Cutter,
 }
 
 impl Feed {
@@ -82,12 +84,13 @@ impl Feed {
         }
         drop(client);
         let position = position_from_text(from)?;
-        let follow = FollowOptions::new(options.server_id, tables);
-        let follower = Follower::connect(&options.login, follow, &position)?;
-        let closer = follower.closer().ok();
+        let mut follow = FollowOptions::new(options.server_id, tables);
+        follow.stream.patience = options.patience;
+        let line = Line::open(&options.login, follow, &position)?;
+        let cutter = line.cutter();
         let (sender, receiver) = sync_channel(WAITING);
-        thread::spawn(move || follow_log(follower, &options, &sender));
-        Ok(Self { receiver, closer })
+        thread::spawn(move || follow_log(line, &options, &sender));
+        Ok(Self { receiver, cutter })
     }
 
     /// The next delivery; `None` if nothing came within `limit`.
@@ -104,9 +107,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        if let Some(socket) = &self.closer {
-            let _ = socket.shutdown();
-        }
+        self.cutter.cut();
     }
 }
 
@@ -119,12 +120,22 @@ pub fn position_from_text(text: &str) -> Result<Position, BinlogError> {
 }
 
 fn follow_log(
-    follower: Follower,
+    mut line: Line,
     options: &FeedOptions,
     sender: &SyncSender<Result<Delivery, BinlogError>>,
 ) {
-    for item in follower {
-        let delivery = item.and_then(|item| deliver(item, options));
+    loop {
+        let delivery = match line.next() {
+            Ok(item) => deliver(item, options),
+            Err(cause) => {
+                let reason = cause.to_string();
+                line.mend(cause).map(|()| Delivery {
+                    events: vec![Event::Mended(reason)],
+                    position: line.position().to_string(),
+                    committed: 0,
+                })
+            }
+        };
         let failed = delivery.is_err();
         if sender.send(delivery).is_err() || failed {
             return;

@@ -22,6 +22,7 @@ pub mod copy;
 mod error;
 pub mod feed;
 pub mod key;
+mod line;
 pub mod pending;
 pub mod route;
 pub mod session;

@@ -36,6 +36,9 @@ pub struct Copied {
     pub source: Option<String>,
     /// What is written if there is no source: an expression without columns.
     pub constant: String,
+    /// What is written instead of the source's value, with `{}` for the qualified column, where the server's own conversion would depend on
+    /// the session.
+    pub converted: Option<String>,
     /// An expression whose value is the same in both tables where the row was copied right, with `{}` for the qualified
     /// column; `None` if the column cannot be compared.
     pub compared: Option<String>,
@@ -133,7 +136,13 @@ impl Route {
     fn lists(&self) -> (Vec<String>, Vec<String>) {
         let targets = self.copied.iter().map(|c| identifier(&c.target)).collect();
         let sources = self.copied.iter().map(|c| match &c.source {
-            Some(source) => column_of(&self.source, source),
+            Some(source) => {
+                let value = column_of(&self.source, source);
+                match &c.converted {
+                    Some(expression) => expression.replace("{}", &value),
+                    None => value,
+                }
+            }
             None => c.constant.clone(),
         });
         (targets, sources.collect())

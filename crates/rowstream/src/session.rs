@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use onionskin_wire::Socket;
+
 use crate::client::{Client, ClientError};
 
 pub use crate::client::{Address, ConnectOptions as Login};
@@ -40,6 +42,10 @@ impl From<ClientError> for SqlError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Server { code, message } => Self { code, message },
+            ClientError::Wire(error) if error.is_timeout() => Self {
+                code: 0,
+                message: "the server has not answered in time".into(),
+            },
             other => Self {
                 code: 0,
                 message: other.to_string(),
@@ -65,6 +71,10 @@ const ATTEMPTS: u32 = 12;
 /// For how long a statement that waited for a lock in vain is sent again: backups hold all writers up for minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long a statement of ours may take to be answered. Copying is cut into pieces of parts of a second, and whoever waits for locks is
+/// sent home after ten; but a server may stand still for minutes, and a table's removal or statistics may take as long.
+const LONGEST_ANSWER: Duration = Duration::from_secs(900);
+
 /// One connection.
 ///
 /// Times are in UTC; strings come in the bytes of their column's own character set; zeros stay zeros in AUTO_INCREMENT
@@ -79,8 +89,7 @@ impl Session {
     /// Connects and sets the session up.
     pub fn connect(login: &Login) -> Result<Self, SqlError> {
         let client = Client::connect(login)?;
-        // Copying, and waiting for locks, takes as long as it takes.
-        client.set_read_timeout(None)?;
+        client.set_read_timeout(Some(LONGEST_ANSWER))?;
         let mut session = Self {
             client,
             patience: PATIENCE,
@@ -111,6 +120,18 @@ impl Session {
     /// The connection's number on the server.
     pub fn id(&self) -> u32 {
         self.client.id()
+    }
+
+    /// How long an answer may take from now on, if not as long as usual. A connection that did not answer in time is of no further use.
+    pub fn set_longest_answer(&self, limit: Option<Duration>) -> Result<(), SqlError> {
+        Ok(self
+            .client
+            .set_read_timeout(Some(limit.unwrap_or(LONGEST_ANSWER)))?)
+    }
+
+    /// A handle with which another thread can end this connection.
+    pub fn closer(&self) -> Result<Socket, SqlError> {
+        Ok(self.client.closer()?)
     }
 
     /// Runs a statement; returns how many rows it affected.

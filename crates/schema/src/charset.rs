@@ -13,7 +13,7 @@ pub(crate) fn charset_of(collation: &str) -> &str {
 }
 
 /// The default collation of a character set.
-pub(crate) fn default_collation(charset: &str, family: Family) -> String {
+pub fn default_collation(charset: &str, family: Family) -> String {
     let suffix = match charset {
         "binary" => return "binary".to_owned(),
         "utf8mb4" if family == Family::MySql => "0900_ai_ci",

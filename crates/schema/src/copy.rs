@@ -63,7 +63,7 @@ fn copied(logical_sql: &str, head: &str, family: Family) -> Option<String> {
     Some(format!("{head} ({}{tail}", elements.join(",")))
 }
 
-fn words(element: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(element: &str) -> impl Iterator<Item = &str> {
     tokens(element).filter_map(|token| match token {
         Token::Word(word) => Some(word),
         _ => None,
@@ -71,7 +71,7 @@ fn words(element: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `CONSTRAINT name CHECK (…)` without its name.
-fn unnamed_check(element: &str) -> &str {
+pub(crate) fn unnamed_check(element: &str) -> &str {
     let trimmed = element.trim_start();
     if !trimmed.starts_with("CONSTRAINT ") {
         return element;
@@ -93,7 +93,7 @@ fn unnamed_check(element: &str) -> &str {
 }
 
 /// A column without the collation that MySQL shows though it is the table's: written in a definition, it would count as the column's own.
-fn without_collation(element: &str, of_table: Option<&str>) -> String {
+pub(crate) fn without_collation(element: &str, of_table: Option<&str>) -> String {
     let is_column = tokens(element.trim_start())
         .next()
         .is_some_and(|first| first.is_identifier());

@@ -41,12 +41,14 @@ mod long_unique;
 mod policy;
 mod protection;
 mod quote;
+mod selected;
 mod show_columns;
 mod show_create;
 mod table;
 mod type_facts;
 
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
+pub use charset::default_collation;
 pub use comment::{ColumnMetadata, CommentError};
 pub use copy::copy_definition;
 pub use ddl::{
@@ -60,6 +62,7 @@ pub use information_views::{LOGICAL_VIEWS, information_schema_view};
 pub use policy::{Policy, PolicyMatch};
 pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind};
 pub use quote::identifier;
+pub use selected::{SelectedDefinition, selected_definition};
 pub use show_columns::{show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};

@@ -511,6 +511,16 @@ mod tests {
         assert!(like("utf8mb4_general_ci", "😀", "😁"));
     }
 
+    /// Numbers below `n`, the same for the same seed.
+    fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
+        move |n| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        }
+    }
+
     /// LIKE as it is defined: `%` is any number of characters.
     fn by_definition(value: &[char], wanted: &[char]) -> bool {
         match (value, wanted) {
@@ -524,13 +534,7 @@ mod tests {
 
     #[test]
     fn random_patterns_match_by_definition() {
-        let mut seed = 11u64;
-        let mut random = |n: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % n
-        };
+        let mut random = numbers(11);
         let mut matched = 0;
         for _ in 0..20_000 {
             let mut word = |of: &[char], longest: usize| -> Vec<char> {
@@ -556,13 +560,7 @@ mod tests {
 
     #[test]
     fn what_matches_has_the_patterns_grams() {
-        let mut seed = 7u64;
-        let mut random = |n: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % n
-        };
+        let mut random = numbers(7);
         let mut selective = 0;
         for collation in [
             "utf8mb4_general_ci",

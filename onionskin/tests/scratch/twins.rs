@@ -46,7 +46,8 @@ pub fn twins(kind: Kind, tables: &str) -> Option<Twins> {
     twins_with(kind, tables, "")
 }
 
-/// `{words}` in the definitions stands for the protection of a column.
+/// `{words}` in the definitions stands for the protection of a column. Behind the settings may stand tables of the configuration.
+#[allow(dead_code)] // some tests have none
 pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
     if direct_mode() {
         return None;
@@ -61,11 +62,13 @@ pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
     )?;
     let plain_server = Server::start(kind, ServerOptions::default())?;
     let scratch = Server::start(kind, ServerOptions::default())?;
+    let (settings, sections) = settings.split_at(settings.find('[').unwrap_or(settings.len()));
+    let socket = scratch.socket().display().to_string();
     let proxy = Proxy::start_with(
         &behind,
         ProxyOptions {
             settings: settings.into(),
-            tables: format!("[scratch]\nsocket = \"{}\"\n", scratch.socket().display()),
+            tables: format!("[scratch]\nsocket = \"{socket}\"\n{sections}"),
             ..ProxyOptions::default()
         },
     );

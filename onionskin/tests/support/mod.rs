@@ -27,6 +27,7 @@
 // Each test file compiles its own copy of this module and uses a part of it.
 #![allow(dead_code, unused_imports, unused_macros)]
 
+mod cable;
 mod cli;
 mod migration;
 mod proxy;
@@ -40,6 +41,7 @@ mod session;
 mod stage;
 mod sysbench;
 
+pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
 pub use migration::{
     end_of_migration, logging_server, migrate, migrate_at, must_migrate, must_not_migrate,

@@ -10,6 +10,7 @@ use super::column::{column_definition, take_encrypted};
 use super::foreign_key::{self, Side};
 use super::index::{Indexed, is_key_element, key_element};
 use super::reader::Reader;
+use super::select::{self, Head};
 use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted, schema_refusal};
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
@@ -29,15 +30,10 @@ pub(crate) fn create_table<'a>(
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::NOT_UNDERSTOOD, about.to_string());
     r.eat("create");
-    if r.eat("or") {
-        r.eat("replace");
-    }
+    let or_replace = r.eat("or") && r.eat("replace");
     let temporary = r.eat("temporary");
     r.eat("table");
-    if r.eat("if") {
-        r.eat("not");
-        r.eat("exists");
-    }
+    let if_absent = r.eat("if") && r.eat("not") && r.eat("exists");
     let (database, name) = r.table().ok_or_else(|| bad("the table's name"))?;
     let explicit = has_encrypted(sql, &tokens);
     let Some(database) = database else {
@@ -71,6 +67,16 @@ pub(crate) fn create_table<'a>(
         return Ok((Action::Relay, None));
     }
     check_names(sql, &tokens)?;
+    if let Some(parts) = select::parts(Reader::over(request, &tokens, r.at..end)) {
+        let head = Head {
+            database,
+            name,
+            or_replace,
+            temporary,
+            if_absent,
+        };
+        return select::create_select(request, tokens, near, head, parts);
+    }
     let Some(list) = r.parenthesized() else {
         return refuse(
             &errors::STATEMENT,

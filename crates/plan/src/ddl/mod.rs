@@ -7,7 +7,7 @@
 //!
 //! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `index.rs` the
 //! indexes over it, `foreign_key.rs` its references, `collation.rs` tells which collation it gets; `copy.rs` is
-//! `CREATE TABLE … LIKE`.
+//! `CREATE TABLE … LIKE`, `select.rs` finds the parts of `CREATE TABLE … SELECT`.
 
 mod alter;
 mod collation;
@@ -18,6 +18,7 @@ mod foreign_key;
 mod index;
 mod migration;
 mod reader;
+mod select;
 mod specs;
 
 pub(crate) use alter::alter_table;

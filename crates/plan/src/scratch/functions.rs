@@ -4,7 +4,7 @@
 //! and what depends on tables of the server (CONVERT_TZ with names of zones).
 
 /// Lower-case names, sorted.
-const NAMES: [&str; 258] = [
+const NAMES: [&str; 264] = [
     "abs",
     "acos",
     "adddate",
@@ -65,6 +65,8 @@ const NAMES: [&str; 258] = [
     "dense_rank",
     "div",
     "elt",
+    "encode",
+    "encrypt",
     "exp",
     "export_set",
     "extract",
@@ -167,6 +169,7 @@ const NAMES: [&str; 258] = [
     "mod",
     "month",
     "monthname",
+    "name_const",
     "natural_sort_key",
     "now",
     "nth_value",
@@ -176,7 +179,9 @@ const NAMES: [&str; 258] = [
     "nvl2",
     "oct",
     "octet_length",
+    "old_password",
     "ord",
+    "password",
     "percent_rank",
     "percentile_cont",
     "percentile_disc",
@@ -254,6 +259,7 @@ const NAMES: [&str; 258] = [
     "utc_timestamp",
     "uuid",
     "uuid_to_bin",
+    "value",
     "var_pop",
     "var_samp",
     "variance",

@@ -130,6 +130,12 @@ impl Handed {
         }
     }
 
+    /// The same, and whether the query has so many columns. If not, the only word is about all of them.
+    pub fn counted(&self, query: &Query) -> (Vec<bool>, bool) {
+        let counted = !self.outputs(&query.body).iter().any(|o| o.many);
+        (self.columns(query), counted)
+    }
+
     fn has(&self, name: &str) -> bool {
         self.all || self.names.contains(&folded(name))
     }

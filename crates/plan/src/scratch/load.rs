@@ -208,6 +208,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
             assignments,
         }),
         met: None,
+        values: None,
     };
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch: Scratch {

@@ -9,7 +9,8 @@
 //!
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
-//! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions.
+//! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `given.rs`
+//! INSERT … VALUES of what the proxy does not convert, `create.rs` CREATE TABLE … SELECT; `row_names.rs` says how a row is found again.
 //! `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
 //! # What is read
@@ -26,11 +27,14 @@
 
 mod by_words;
 mod constants;
+mod create;
 mod functions;
+mod given;
 mod handed;
 mod load;
 mod pushable;
 mod reads;
+mod row_names;
 mod upsert;
 mod walk;
 mod write;
@@ -49,8 +53,11 @@ use self::walk::walk;
 
 pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
+pub use self::create::NewTable;
+pub(crate) use self::create::{create, create_by_words};
 pub use self::load::Load;
 pub(crate) use self::load::load;
+pub use self::row_names::NamedBy;
 pub use self::upsert::{MetRows, NewValues};
 pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 pub(crate) use self::write::{delete, insert, update};
@@ -108,8 +115,15 @@ pub struct ScratchRead {
     pub conditions: Vec<Text>,
     /// The clause behind it that locks the rows, or nothing.
     pub lock: &'static str,
-    /// Of a table that is written to: the physical columns of its primary key, quoted, which are the last of the result.
+    /// Of a table that is written to: what names a row, as the server is asked for it; the last of the result. The physical columns of
+    /// the primary key, where there is one.
     pub key: Vec<String>,
+    /// What the values of `key` are.
+    pub named_by: NamedBy,
+    /// The columns of another table are made from these: they have all defaults and comments.
+    pub defines: bool,
+    /// The collation of that table.
+    pub collation: Option<String>,
 }
 
 /// A column of a temporary table.

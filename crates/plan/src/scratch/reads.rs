@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, KeyRole, Table};
+use onionskin_schema::{Column, Default, KeyRole, Table};
 
 use super::walk::Reference;
-use super::{Carried, Renamed, ScratchColumn, ScratchRead};
+use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, OpenFrom, ResultItem};
@@ -106,6 +106,41 @@ fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
     }
 }
 
+/// The columns that stand in `DEFAULT(column)`, in lower case; `None` if it is not called.
+fn defaulted(planner: &Planner<'_>, tokens: Range<usize>) -> Option<Vec<String>> {
+    let sql = planner.sql();
+    let mut found = None;
+    for at in tokens {
+        let is_call = planner.tokens[at].is_word(sql, "default")
+            && planner.tokens.get(at + 1).is_some_and(|t| t.is(b'('));
+        if is_call {
+            let inside = planner.tokens[at + 2..].iter().take_while(|t| !t.is(b')'));
+            let names = inside.filter_map(|t| planner.name_of(t));
+            let names = names.map(|name| name.to_lowercase());
+            found.get_or_insert_with(Vec::new).extend(names);
+        }
+    }
+    found
+}
+
+/// Whether a temporary table's column has the same default: neither an expression nor a moment, which is shown in the time zone of who asks.
+pub(super) fn has_same_default(column: &Column) -> bool {
+    let Some(Default::Server(text)) = &column.default else {
+        return !column.generated;
+    };
+    let text = text.to_ascii_lowercase();
+    let now = text.starts_with("current_timestamp");
+    let begins_with_year = || {
+        let mut digits = text.bytes().filter(|b| *b != b'\'');
+        digits.next().is_some_and(|b| b.is_ascii_digit()) && !text.contains("0000-00-00")
+    };
+    let moment = column.type_text.to_lowercase().starts_with("timestamp");
+    if column.generated || (moment && begins_with_year()) {
+        return false;
+    }
+    now || !text.contains('(')
+}
+
 /// In which form a column is asked for, and its text; `None` for types whose values cannot be carried exactly.
 fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
     let column = &table.columns[index];
@@ -146,6 +181,7 @@ pub(super) fn reads(
     tokens: Range<usize>,
     lock: &'static str,
 ) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
+    let defaulted = defaulted(planner, tokens.clone());
     let named = Named::of(planner, tokens);
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     let mut reads = Vec::new();
@@ -201,6 +237,15 @@ pub(super) fn reads(
                 open,
                 ..ResultItem::plain()
             });
+            let column = &table.columns[index];
+            let is_asked = |names: &Vec<String>| names.contains(&column.name.to_lowercase());
+            if defaulted.as_ref().is_some_and(is_asked) && !has_same_default(column) {
+                let about = format!(
+                    "DEFAULT({}.{}.{}), an expression or a moment",
+                    table.database, table.name, column.name
+                );
+                return refuse(&errors::SCRATCH_FUNCTION, about);
+            }
             if !columns.is_empty() {
                 text.sql(b", ");
             }
@@ -229,6 +274,9 @@ pub(super) fn reads(
             conditions: reference.conditions,
             lock: if reference.outermost { lock } else { "" },
             key: Vec::new(),
+            named_by: NamedBy::Key,
+            defines: defaulted.is_some(),
+            collation: None,
         });
     }
     Ok((reads, renamed))
@@ -262,6 +310,9 @@ pub(super) fn whole(planner: &mut Planner<'_>, table: &Arc<Table>) -> Planned<Sc
         conditions: Vec::new(),
         lock: "",
         key: Vec::new(),
+        named_by: NamedBy::Key,
+        defines: false,
+        collation: None,
     })
 }
 

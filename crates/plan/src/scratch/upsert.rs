@@ -19,6 +19,7 @@ use sqlparser::ast::{
 
 use super::handed::Handed;
 use super::load::Checked;
+use super::row_names::met_names;
 use super::walk::{Reference, is_call_allowed};
 use super::write::{
     Effect, NewRows, Own, ScratchWrite, WrittenColumn, assigned_column, has_simple_default,
@@ -157,6 +158,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
         replaces: false,
         load: None,
         met: Some(Box::new(met)),
+        values: None,
     };
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch: Scratch {
@@ -170,10 +172,10 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
 }
 
 /// The columns that are given, where their values stand, and the values.
-type Given = (Vec<usize>, NewValues, Vec<Vec<Expr>>);
+pub(super) type Given = (Vec<usize>, NewValues, Vec<Vec<Expr>>);
 
 /// `(a, b) VALUES (1, 2), (3, 4)`, between the table's name and the clause.
-fn rows(
+pub(super) fn rows(
     planner: &Planner<'_>,
     insert: &Insert,
     query: &Query,
@@ -218,7 +220,7 @@ fn rows(
 }
 
 /// `SET a = 1, b = 2`
-fn set(
+pub(super) fn set(
     planner: &Planner<'_>,
     insert: &Insert,
     table: &Arc<Table>,
@@ -277,7 +279,7 @@ fn clause(planner: &Planner<'_>) -> Planned<(usize, usize)> {
 }
 
 /// A value of a new row: no column, no query.
-fn check_value(value: &Expr) -> Planned<()> {
+pub(super) fn check_value(value: &Expr) -> Planned<()> {
     struct Columns;
     impl Visitor for Columns {
         type Break = ();
@@ -541,7 +543,6 @@ pub(super) fn met(
     given: &[WrittenColumn],
     tail: usize,
 ) -> Planned<MetRows> {
-    let key = planner.key_columns(table)?;
     let is_unknown = |i: &usize| {
         let column = &table.columns[*i];
         let left_out = !given.iter().any(|c| c.index == *i);
@@ -596,7 +597,8 @@ pub(super) fn met(
     }
     let given = clause.given;
     let mut read = reads::whole(planner, table)?;
-    lock_by_key(&mut read, key)?;
+    let names = met_names(planner, table, &indexes)?;
+    lock_by_key(&mut read, names)?;
     let columns = indexes
         .into_iter()
         .map(|index| written_column(planner, table, index))

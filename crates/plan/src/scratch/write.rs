@@ -19,14 +19,17 @@ use onionskin_schema::{Default, KeyRole, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnInsert, SetExpr,
-    TableObject, TableWithJoins, Update,
+    TableObject, Update, Visit,
 };
 
+use super::create::NewTable;
+use super::given::given;
 use super::handed::Handed;
 use super::load::Load;
 use super::reads::{self, in_the_clear};
-use super::upsert::{self, MetRows};
-use super::walk::{Found, Reference, walk, walk_change};
+use super::row_names::{RowNames, row_names};
+use super::upsert::{self, MetRows, NewValues};
+use super::walk::{Found, Reference, Written as Names, walk, walk_change};
 use super::{Carried, Scratch, ScratchRead};
 use crate::errors;
 use crate::plan::{Action, ColumnUse};
@@ -63,6 +66,8 @@ pub enum Effect {
     Update(Vec<Written>),
     /// Rows that are gone are deleted.
     Delete(Vec<Written>),
+    /// The rows of a query are a new table.
+    Create(Box<NewTable>),
 }
 
 /// `INSERT … SELECT`
@@ -86,6 +91,8 @@ pub struct NewRows {
     pub load: Option<Load>,
     /// Rows that they meet get values that are computed from both.
     pub met: Option<Box<MetRows>>,
+    /// They stand in the statement, which has no such clause.
+    pub values: Option<NewValues>,
 }
 
 /// A table that an `UPDATE` or `DELETE` writes to.
@@ -115,7 +122,7 @@ pub struct WrittenColumn {
 }
 
 const FOR_UPDATE: &str = " FOR UPDATE";
-const SHARED: &str = " LOCK IN SHARE MODE";
+pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
 
 /// A table of the statement's own list.
 pub(super) struct Own {
@@ -130,7 +137,7 @@ fn qualifier(reference: &Reference) -> String {
     alias.unwrap_or_else(|| reference.table.name.clone())
 }
 
-fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
+pub(super) fn by_name(found: &Found) -> Vec<(String, Arc<Table>)> {
     let references = found.references.iter();
     references
         .map(|r| (qualifier(r), Arc::clone(&r.table)))
@@ -219,6 +226,10 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
         });
     }
     let targets: Vec<usize> = written.iter().map(|w| w.read).collect();
+    if own.len() > 1 {
+        check_read(assignments, &own, &targets)?;
+        check_read(selection, &own, &targets)?;
+    }
     let scratch = change(planner, found, variables, &targets)?;
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
@@ -240,23 +251,12 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
         order_by: _,
         limit: _,
     } = delete;
-    if returning.is_some() || output.is_some() {
+    if returning.is_some() || output.is_some() || using.is_some() {
         return refuse(&errors::NOT_UNDERSTOOD, "a clause of DELETE");
     }
     let variables = reads::variables(planner)?;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
-    let list: &[TableWithJoins] = match using {
-        Some(list) => list,
-        None => from,
-    };
-    // with USING, the tables behind FROM are names of others
-    if using.is_some() {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "DELETE … USING (write DELETE t FROM …)",
-        );
-    }
-    let found = walk_change(planner, delete, list, selection.as_ref())?;
+    let found = walk_change(planner, delete, from, selection.as_ref())?;
     let own = own(&found);
     let mut targets = Vec::new();
     for name in tables {
@@ -270,6 +270,9 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     }
     targets.sort_unstable();
     targets.dedup();
+    if own.len() > 1 || !tables.is_empty() {
+        check_read(selection, &own, &targets)?;
+    }
     let scratch = change(planner, found, variables, &targets)?;
     let written = targets.into_iter().map(|read| Written {
         read,
@@ -283,7 +286,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     })))
 }
 
-/// Plans an `INSERT … SELECT`. `None`: it is another `INSERT`.
+/// Plans an `INSERT`. `None`: its target is no table.
 pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Option<Action>> {
     let TableObject::TableName(name) = &insert.table else {
         return Ok(None);
@@ -293,13 +296,13 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
             (SetExpr::Values(_), Some(OnInsert::DuplicateKeyUpdate(_))) => {
                 return upsert::of_values(planner, insert).map(Some);
             }
-            (SetExpr::Values(_), _) => return Ok(None),
+            (SetExpr::Values(_), _) => return given(planner, insert).map(Some),
             _ => query,
         },
         (None, Some(OnInsert::DuplicateKeyUpdate(_))) if !insert.assignments.is_empty() => {
             return upsert::of_values(planner, insert).map(Some);
         }
-        (None, _) => return Ok(None),
+        (None, _) => return given(planner, insert).map(Some),
     };
     if insert.returning.is_some()
         || insert.insert_alias.is_some()
@@ -422,11 +425,29 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         replaces: insert.replace_into,
         load: None,
         met,
+        values: None,
     };
     Ok(Some(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
         effect: Effect::Insert(Box::new(new)),
     }))))
+}
+
+const READ: &str = "a table that is changed and read in another place of the statement";
+
+/// Servers do not change a table that a subquery reads in a statement over several tables (1093). The engine would not notice: other
+/// references to the table have names of their own there.
+fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Planned<()> {
+    let mut read = Names(Vec::new());
+    let _ = expressions.visit(&mut read);
+    let names = read.0.iter().filter_map(|name| name.0.last()?.as_ident());
+    for name in names {
+        let is = |n: &usize| own[*n].table.name.eq_ignore_ascii_case(&name.value);
+        if targets.iter().any(is) {
+            return refuse(&errors::NOT_UNDERSTOOD, READ);
+        }
+    }
+    Ok(())
 }
 
 /// The reads of a statement that changes these tables of its own list.
@@ -449,11 +470,10 @@ fn change(
                 && other.table.name.eq_ignore_ascii_case(&table.name);
             // MySQL has an error of its own for most of these
             if same && (targets.contains(&n) || n >= found.own && mysql) {
-                let about = "a table that is changed and read in another place of the statement";
-                return refuse(&errors::NOT_UNDERSTOOD, about);
+                return refuse(&errors::NOT_UNDERSTOOD, READ);
             }
         }
-        keys.insert(target, planner.key_columns(&table)?);
+        keys.insert(target, row_names(planner, &table)?);
     }
     let all = 0..planner.tokens.len();
     let (mut reads, renamed) = reads::reads(planner, found.references, all, "")?;
@@ -472,9 +492,10 @@ fn change(
 }
 
 /// Makes of a read one of a table that is written to.
-pub(super) fn lock_by_key(read: &mut ScratchRead, key: Vec<String>) -> Planned<()> {
+pub(super) fn lock_by_key(read: &mut ScratchRead, names: RowNames) -> Planned<()> {
     read.lock = FOR_UPDATE;
-    read.key = key;
+    read.key = names.parts;
+    read.named_by = names.by;
     // the key comes behind the columns
     let mut text = TextBuilder::default();
     text.sql(b"SELECT ");

@@ -46,7 +46,8 @@ fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
     let whole = match (is(0, "create"), is(0, "alter")) {
         (true, _) => crate::ddl::creates_table(sql, tokens),
         (_, true) => crate::ddl::alters_table(sql, tokens),
-        _ => false,
+        // `SHOW CREATE TABLE` only asks
+        _ => is(0, "show"),
     };
     whole && head.into_iter().all(|t| t.kind != TokenKind::Executable)
 }

@@ -31,7 +31,9 @@ use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 pub(crate) use self::definitions::holds_options;
-use self::near::{candidates, string_as_name};
+pub(crate) use self::near::candidates;
+use self::near::string_as_name;
+pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::show::show;
 use self::words::{

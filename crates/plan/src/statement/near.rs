@@ -90,7 +90,7 @@ fn is_reserved(word: &str) -> bool {
 
 /// Every `(database, name)` that an identifier of the statement may mean, in the statement's own letters: servers on file
 /// systems that tell `T` from `t` tell the tables apart, too.
-pub(super) fn candidates(
+pub(crate) fn candidates(
     request: &Request,
     tokens: &[Token],
 ) -> Result<Vec<(String, String)>, LexError> {

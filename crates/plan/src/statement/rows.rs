@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Delete, FromTable, Query, Statement, TableFactor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -33,6 +33,7 @@ pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_share_lock(planner);
     blank_modifiers(planner);
+    blank_stars(planner);
     blank_index_hints(planner)?;
     let stays = blank_into(planner);
     let statement = parse(&with_joins(planner))?;
@@ -62,7 +63,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
         }
         Statement::Insert(insert) => planner.insert(&insert),
         Statement::Update(update) => planner.update(&update),
-        Statement::Delete(delete) => planner.delete(&delete),
+        Statement::Delete(delete) => planner.delete(&with_targets(delete)?),
         _ => refuse(&errors::STATEMENT, ""),
     }
 }
@@ -94,6 +95,7 @@ fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
     let shares = blank_share_lock(planner);
     blank_gaps(planner);
     blank_modifiers(planner);
+    blank_stars(planner);
     let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return refuse(&errors::VIEW, "writing beside one");
@@ -102,7 +104,9 @@ fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
         Statement::Insert(insert) => crate::scratch::insert(planner, &insert),
         Statement::Update(update) => crate::scratch::update(planner, &update).map(Some),
-        Statement::Delete(delete) => crate::scratch::delete(planner, &delete).map(Some),
+        Statement::Delete(delete) => {
+            crate::scratch::delete(planner, &with_targets(delete)?).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -125,6 +129,47 @@ fn blank_modifiers(planner: &mut Planner) {
         let blank = " ".repeat(range.len());
         planner.parse_text.replace_range(range, &blank);
     }
+}
+
+/// `DELETE t.*, u.* FROM …` means `DELETE t, u FROM …`.
+fn blank_stars(planner: &mut Planner) {
+    let sql = planner.sql();
+    let tokens = &planner.tokens;
+    if !tokens.first().is_some_and(|t| t.is_word(sql, "delete")) {
+        return;
+    }
+    let ends_name = |t: &Token| t.is(b',') || t.is_word(sql, "from") || t.is_word(sql, "using");
+    let mut found = Vec::new();
+    for three in tokens.windows(3) {
+        if three[0].is_word(sql, "where") {
+            break;
+        }
+        if three[0].is(b'.') && three[1].is(b'*') && ends_name(&three[2]) {
+            found.push(three[0].start..three[1].end);
+        }
+    }
+    for range in found {
+        let blank = " ".repeat(range.len());
+        planner.parse_text.replace_range(range, &blank);
+    }
+}
+
+/// `DELETE FROM t, u USING …` means `DELETE t, u FROM …`.
+fn with_targets(mut delete: Delete) -> Planned<Delete> {
+    let Some(list) = delete.using.take() else {
+        return Ok(delete);
+    };
+    let (FromTable::WithFromKeyword(targets) | FromTable::WithoutKeyword(targets)) = delete.from;
+    for target in targets {
+        match target.relation {
+            TableFactor::Table {
+                name, alias: None, ..
+            } if target.joins.is_empty() => delete.tables.push(name),
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE"),
+        }
+    }
+    delete.from = FromTable::WithFromKeyword(list);
+    Ok(delete)
 }
 
 /// The text for the parser with JOIN in the place of the commas between the tables of an `UPDATE`, which it does not know there.
@@ -288,6 +333,22 @@ pub(super) fn parse(text: &str) -> Planned<Statement> {
     Ok(statement)
 }
 
+/// The query that begins with this token, behind words that are none of it, for tier 3.
+pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Query>> {
+    blank_gaps(planner);
+    let begin = planner.tokens.get(first).map_or(0, |t| t.start);
+    if !planner.parse_text.get(..begin).is_some_and(str::is_ascii) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a definition beyond ASCII");
+    }
+    planner
+        .parse_text
+        .replace_range(..begin, &" ".repeat(begin));
+    match parse(&planner.parse_text)? {
+        Statement::Query(query) => Ok(query),
+        _ => refuse(&errors::NOT_UNDERSTOOD, "a query"),
+    }
+}
+
 /// `EXPLAIN` of a statement: the server explains what it would get.
 pub(super) fn explained<'a>(
     request: &'a Request<'a>,
@@ -349,6 +410,9 @@ pub(super) fn explained<'a>(
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
+        Action::Scratch(scratch) if scratch.reads.is_empty() => {
+            return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables");
+        }
         Action::Scratch(scratch) => text.extend(scratch.explained()),
         // it must not run
         Action::ScratchWrite(write) => match write.scratch.reads.is_empty() {

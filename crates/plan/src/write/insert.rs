@@ -6,7 +6,8 @@ use std::sync::Arc;
 use onionskin_schema::{Column, Table};
 use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
-    Assignment, Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, Visit, Visitor,
+    Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, ObjectName,
+    OnInsert, Query, SetExpr, TableObject, Visit, Visitor,
 };
 
 use super::{Target, default_text, in_parentheses, is_default, physical};
@@ -140,9 +141,21 @@ impl Planner<'_> {
             let count = values.rows.len();
             self.insert_rows(name, columns, count, &table, *ignore, &mut upsert)?;
             // plain expressions in rows must not read protected columns
+            let shown: Vec<&str> = match columns.is_empty() {
+                true => {
+                    let shown = table.columns.iter().filter(|c| !c.invisible);
+                    shown.map(|c| c.name.as_str()).collect()
+                }
+                false => columns
+                    .iter()
+                    .map(|c| c.0.last().and_then(|p| p.as_ident()))
+                    .map(|c| c.map_or("", |c| c.value.as_str()))
+                    .collect(),
+            };
             for row in &values.rows {
-                for e in &row.content {
-                    if self.constant(e).is_none() && !is_default(e) {
+                for (e, column) in row.content.iter().zip(&shown) {
+                    let is_plain = self.constant(e).is_none() && !is_default(e);
+                    if is_plain && !is_own_default(e, column, &table) {
                         self.scan(e, &scope)?;
                     }
                 }
@@ -367,6 +380,7 @@ impl Planner<'_> {
                 Target::Protected(column) => {
                     let source = self
                         .cell_source(cell, base)
+                        .or_else(|| self.own_default(cell, column))
                         .or_else(|| self.computed(cell, column, true))
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
@@ -417,6 +431,7 @@ impl Planner<'_> {
                 let value = self.value_tokens(tokens)?;
                 let source = self
                     .cell_source(&value, 0)
+                    .or_else(|| self.own_default(&value, column))
                     .or_else(|| self.computed(&value, column, true))
                     .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                 let text = self.assign_text(column, source, false);
@@ -447,6 +462,25 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the value of a protected column is `DEFAULT(column)` of itself.
+fn is_own_default(e: &Expr, column: &str, table: &Table) -> bool {
+    let Expr::Function(function) = e else {
+        return false;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return false;
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))] =
+        list.args.as_slice()
+    else {
+        return false;
+    };
+    Planner::function_name(function) == "default"
+        && function.over.is_none()
+        && name.value.to_lowercase() == column.to_lowercase()
+        && table.column(column).is_some_and(|c| c.protection.is_some())
 }
 
 /// Whether the column takes its first member where a row names no value.

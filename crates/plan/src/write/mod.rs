@@ -77,6 +77,20 @@ impl Planner<'_> {
         }
     }
 
+    /// `DEFAULT(k)` as the value of `k` itself.
+    fn own_default(&self, cell: &Range<usize>, column: &ColumnUse) -> Option<Source> {
+        let tokens = self.tokens.get(cell.clone())?;
+        let [word, open, name, close] = tokens else {
+            return None;
+        };
+        let c = column.column();
+        let is_call = word.is_word(self.sql(), "default") && open.is(b'(') && close.is(b')');
+        let is_own = self.name_of(name)?.to_lowercase() == c.name.to_lowercase();
+        // without one, it is an error where the bare word may be a warning
+        let has_one = c.default.is_some() || c.nullable;
+        (is_call && is_own && has_one).then_some(Source::Default)
+    }
+
     /// `k$enc = …, k$ord = …`. With `keep`, the old cell stays when the value is the same.
     fn assign_text(&mut self, column: &ColumnUse, source: Source, keep: bool) -> Text {
         let mut text = Vec::new();

@@ -146,12 +146,20 @@ impl Session {
     /// Whether a statement executes one that asks about the statement before it.
     pub(crate) fn asks_by_name(&self, sql: &[u8]) -> bool {
         let named = &self.statements.named;
-        if !named.entries.values().any(|e| e.asks) {
+        let first = self.template.key.get(..7);
+        if !first.is_some_and(|word| word.eq_ignore_ascii_case(b"execute")) {
             return false;
         }
-        executed(sql, self.space.settings.lex)
-            .and_then(|name| named.get(&name))
-            .is_some_and(|e| e.asks)
+        let Some(name) = executed(sql, self.space.settings.lex) else {
+            return false;
+        };
+        if name.eq_ignore_ascii_case("immediate") {
+            // a text in a variable may ask anything
+            let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+            let words = ["row_count", "found_rows", "warning", "error", "diagnostics"];
+            return text.contains('@') || words.iter().any(|w| text.contains(w));
+        }
+        named.get(&name).is_some_and(|e| e.asks)
     }
 
     fn relay_by_name(

@@ -86,7 +86,6 @@ impl Session {
                 if count > 0 {
                     self.keep_warnings(count).map_err(lost)?;
                 }
-                self.diagnostics.hides_servers = true;
                 self.diagnostics.row_count = Some(-1);
             }
             Err(_) => self.statements.interfered = true,

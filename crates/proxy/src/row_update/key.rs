@@ -32,7 +32,13 @@ pub(crate) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
         ColumnType::DATE | ColumnType::DATETIME | ColumnType::TIMESTAMP | ColumnType::TIME => {
             KeyKind::Temporal
         }
-        ColumnType::STRING | ColumnType::VAR_STRING | ColumnType::VARCHAR | ColumnType::BLOB => {
+        ColumnType::STRING
+        | ColumnType::VAR_STRING
+        | ColumnType::VARCHAR
+        | ColumnType::TINY_BLOB
+        | ColumnType::MEDIUM_BLOB
+        | ColumnType::LONG_BLOB
+        | ColumnType::BLOB => {
             if definition.charset == 63 {
                 KeyKind::Bytes
             } else {

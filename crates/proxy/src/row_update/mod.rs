@@ -97,7 +97,9 @@ impl Session {
             {
                 return self.write_done(&done);
             }
+            // whose SELECT sql_select_limit would cut
             if own
+                && self.server.select_limit.is_none()
                 && let Some(done) =
                     self.compare_and_set(prepared, update, values, condition, &select, key)?
             {

@@ -29,7 +29,11 @@ impl Session {
         if matches!(self.plan(&sql)?.plan.action, Action::Compute { .. }) {
             return Err(Failure::refused(&errors::INTERNAL, "a computed literal"));
         }
-        self.statement(&sql, false)
+        // what a literal is to the engine need not be what the expression was
+        let outer = std::mem::replace(&mut self.statements.computing, true);
+        let done = self.statement(&sql, false);
+        self.statements.computing = outer;
+        done
     }
 
     /// The statement with its parameters as literals.

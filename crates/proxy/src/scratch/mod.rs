@@ -8,6 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `constants` | constant expressions meant for protected columns |
+//! | `definition` | what the engine says of a table that cannot be as it is defined |
 //! | `engine` | the session at the scratch engine |
 //! | `settings` | what of the client's session it must share |
 //! | `tables` | temporary tables, rows as literals |
@@ -15,6 +16,7 @@
 //! | `write` | what statements that change tables have made of the rows |
 
 mod constants;
+mod definition;
 mod engine;
 mod result;
 mod settings;
@@ -25,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Outcome as PlanOutcome, Refusal, Request, Scratch, ScratchRead,
+    Action, NamedBy, Outcome as PlanOutcome, Refusal, Request, Scratch, ScratchRead,
     Settings as PlanSettings, Template, UseScratch, errors, lex,
 };
 use onionskin_wire::Step;
@@ -58,6 +60,14 @@ pub(crate) struct Bound<'a> {
 
 /// Bytes of the conditions that name rows to be written.
 const KEYS: usize = 64 << 20;
+
+/// What the engine misses and the server has.
+const NOT_KNOWN: &str = "a table that is not known";
+
+/// Whether a statement was refused because of a table that the snapshot lacks. Another session may have made it meanwhile.
+pub(crate) fn is_not_known(refusal: &Refusal) -> bool {
+    refusal.entry == &errors::NOT_UNDERSTOOD && refusal.about == NOT_KNOWN
+}
 
 /// What was brought to the scratch engine.
 #[derive(Default)]
@@ -135,10 +145,11 @@ impl Session {
                 return failure;
             }
         }
-        refused("a table that is not known")
+        refused(NOT_KNOWN)
     }
 
-    /// Whether a query that was refused when its values were bound, or its rows finished, may run on the scratch engine.
+    /// Whether a statement that was refused when its values were bound, or its rows finished, may run on the scratch engine. Of those that
+    /// write, nothing was sent yet where a value was not understood.
     pub fn scratch_may_do(&self, prepared: &Prepared, refusal: &Refusal) -> bool {
         let reasons = [
             &errors::VALUE,
@@ -148,18 +159,19 @@ impl Session {
             &errors::TIME_ZONE,
             &errors::MEMORY,
         ];
-        let query = match prepared.plan.action {
-            Action::Server { ref result, .. } => result.is_some(),
+        let by_value = refusal.entry == &errors::VALUE && !self.statements.computing;
+        let may = match prepared.plan.action {
+            Action::Server { ref result, .. } => result.is_some() || by_value,
             Action::Finish(_) => true,
+            Action::Compute { .. } => by_value,
             _ => false,
         };
-        query
-            && self.shared.config.scratch.is_some()
+        may && self.shared.config.scratch.is_some()
             && !self.statements.wrote
             && reasons.contains(&refusal.entry)
     }
 
-    /// The plan of a query for the scratch engine, if it can run there.
+    /// The plan of a statement for the scratch engine, if it can run there.
     pub fn scratch_plan(
         &mut self,
         sql: &[u8],
@@ -180,7 +192,7 @@ impl Session {
         let PlanOutcome::Plan(plan) = outcome else {
             return Ok(None);
         };
-        if !matches!(plan.action, Action::Scratch(_)) {
+        if !matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_)) {
             return Ok(None);
         }
         let shared = Arc::clone(&self.shared);
@@ -201,6 +213,9 @@ impl Session {
         match &prepared.plan.action {
             Action::Scratch(scratch) => {
                 self.scratch_query(prepared, scratch, values, Some(Bound { params, long }))
+            }
+            Action::ScratchWrite(write) => {
+                self.scratch_write(prepared, write, values, Some(Bound { params, long }))
             }
             _ => Err(Failure::refused(&errors::INTERNAL, "a plan of tier 3")),
         }
@@ -451,23 +466,38 @@ impl Session {
                     brought.rows += 1;
                     loader.begin_row();
                     let packet = self.server.connection.last_payload();
-                    let mut condition = Vec::new();
+                    let (mut condition, mut has_name) = (Vec::new(), false);
                     opener.cells(packet, &shared.config.keys, |n, cell| {
                         if n < of_values || read.key.is_empty() {
                             return loader.cell(n, cell);
                         }
                         let part = n - of_values;
                         let name = read.key.get(part).zip(kinds.get(part));
-                        let (Some((name, kind)), Some(cell)) = (name, cell) else {
-                            return Err(Failure::refused(&errors::NEEDS_KEY, &read.table.name));
+                        let Some((name, kind)) = name else {
+                            return Err(unnamed(read));
                         };
                         if part > 0 {
                             condition.extend_from_slice(b" AND ");
                         }
                         condition.extend_from_slice(name.as_bytes());
-                        condition.extend_from_slice(b" = ");
+                        let Some(cell) = cell else {
+                            if read.named_by == NamedBy::Key {
+                                return Err(unnamed(read));
+                            }
+                            condition.extend_from_slice(b" <=> NULL");
+                            return Ok(());
+                        };
+                        has_name = true;
+                        condition.extend_from_slice(match read.named_by {
+                            NamedBy::Key => b" = ",
+                            // never NULL, so that it can be negated
+                            NamedBy::Cells | NamedBy::Row => b" <=> ",
+                        });
                         key_literal(cell, *kind, charset, &mut condition)
                     })?;
+                    if read.named_by == NamedBy::Cells && !has_name {
+                        return Err(unnamed(read));
+                    }
                     if !read.key.is_empty() {
                         loader.number(first + keys.len());
                         size += condition.len() + 32;
@@ -509,6 +539,12 @@ impl Session {
         open::definitions_of(prepared, &read.fetch, definitions, &self.state, false, true)
             .map(|(_, opener)| opener)
     }
+}
+
+/// A row cannot be found again.
+fn unnamed(read: &ScratchRead) -> Failure {
+    let about = format!("{}.{}", read.table.database, read.table.name);
+    Failure::refused(&errors::NEEDS_KEY, about)
 }
 
 /// The statement, with the references that have names of their own.

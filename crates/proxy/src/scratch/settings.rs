@@ -16,7 +16,7 @@ use crate::exchange::Server;
 use crate::state::State;
 
 /// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
-pub(super) const VARIABLES: [&str; 32] = [
+pub(super) const VARIABLES: [&str; 33] = [
     "sql_mode",
     "time_zone",
     "timestamp",
@@ -40,6 +40,8 @@ pub(super) const VARIABLES: [&str; 32] = [
     // the engine then asks for a key or a LIMIT; its tables have no keys
     "sql_safe_updates",
     "block_encryption_mode",
+    // of PASSWORD()
+    "old_passwords",
     "default_regex_flags",
     "windowing_use_high_precision",
     "cte_max_recursion_depth",

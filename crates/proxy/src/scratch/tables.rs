@@ -1,7 +1,7 @@
 //! Temporary tables: their definitions, and rows as literals that mean the same in any session.
 
 use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, errors};
-use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, default_collation};
 use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
 
 use crate::error::{Failure, Outcome};
@@ -49,7 +49,11 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     let primary_fits = !primary.is_empty() && fits_key(&primary);
     let mut counter = false;
     for column in columns() {
-        let mut text = format!("{} {}", quoted(&column.name), column_type(column, family));
+        let ty = match &read.collation {
+            Some(of_table) => column_type_beside(column, of_table, family),
+            None => column_type(column, family),
+        };
+        let mut text = format!("{} {ty}", quoted(&column.name));
         if !column.nullable {
             text.push_str(" NOT NULL");
         } else {
@@ -65,7 +69,10 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         if column.auto_increment && first_of_key && !counter {
             counter = true;
             text.push_str(" AUTO_INCREMENT");
-        } else if let Some(default) = default(column, family, written) {
+        } else if column.auto_increment && read.defines {
+            // what servers make of it
+            text.push_str(" DEFAULT 0");
+        } else if let Some(default) = default(column, family, written || read.defines) {
             text.push_str(" DEFAULT ");
             text.push_str(&default);
         }
@@ -74,6 +81,10 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         }
         if column.invisible {
             text.push_str(" INVISIBLE");
+        }
+        if read.defines && !column.comment.is_empty() {
+            let comment = column.comment.replace('\\', "\\\\").replace('\'', "''");
+            text.push_str(&format!(" COMMENT '{comment}'"));
         }
         parts.push(text);
     }
@@ -97,8 +108,12 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
             "{CHANGED} TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6) INVISIBLE"
         ));
     }
+    let collation = match &read.collation {
+        Some(collation) => format!("COLLATE={collation}"),
+        None => "CHARSET=utf8mb4".into(),
+    };
     format!(
-        "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT CHARSET=utf8mb4",
+        "CREATE TEMPORARY TABLE {} ({}) {engine} DEFAULT {collation}",
         full_name(read),
         parts.join(", ")
     )
@@ -252,6 +267,32 @@ pub(super) fn column_type(column: &Column, family: Family) -> String {
         ));
     }
     text
+}
+
+/// The same in a table of this collation. MySQL remembers which character sets and collations were written, and hands that on to columns that are made
+/// from these; so only what has to be written is.
+fn column_type_beside(column: &Column, of_table: &str, family: Family) -> String {
+    let text = column_type(column, family);
+    let Some(collation) = column.sql_type.and_then(|t| t.collation) else {
+        return text;
+    };
+    let of_type = text
+        .rfind(" CHARACTER SET ")
+        .filter(|_| family == Family::MySql);
+    let Some(of_type) = of_type else {
+        return text;
+    };
+    let (bare, charset) = (&text[..of_type], collation.charset().name());
+    if collation.name() == of_table && !column.explicit_collation {
+        return bare.to_owned();
+    }
+    match default_collation(charset, family) == collation.name() {
+        true => format!("{bare} CHARACTER SET {charset}"),
+        false => format!(
+            "{bare} CHARACTER SET {charset} COLLATE {}",
+            collation.name()
+        ),
+    }
 }
 
 /// A default tells clients, by a flag, that the column has one. In a table that is `written`, it is also what DEFAULT means.

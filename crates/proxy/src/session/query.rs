@@ -15,6 +15,7 @@ use crate::bind::unhex;
 use crate::catalog::Prepared;
 use crate::diagnostics;
 use crate::error::{Failure, Outcome};
+use crate::scratch::is_not_known;
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
@@ -217,7 +218,9 @@ impl Session {
                 Err(Failure::Stale | Failure::Value(_)) => true,
                 Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
                 Err(Failure::Refused(r)) => {
-                    does_not_open(r) && !self.statements.wrote && !runs_once(&template.key)
+                    (does_not_open(r) || is_not_known(r))
+                        && !self.statements.wrote
+                        && !runs_once(&template.key)
                 }
                 _ => false,
             };
@@ -283,7 +286,7 @@ impl Session {
                     self.after_relay(prepared)
                 }
             }
-            Action::Refuse(refusal) => Err(refusal.clone().into()),
+            Action::Refuse(refusal) => Err(self.refused(&planned.sql, refusal)),
             Action::ByName(statement) => self.by_name(statement, &planned.sql, whole),
             Action::Server { text, result } => {
                 if let Some(upsert) = &prepared.plan.upsert {

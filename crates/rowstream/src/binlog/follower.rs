@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onionskin_wire::Socket;
+use onionskin_wire::{Socket, WireError};
 
 use super::columns::{TableColumns, TableName};
 use super::compression::{Payload, decompress_mariadb};
@@ -106,6 +106,8 @@ pub struct Follower {
     stream: EventStream,
     tables: Tables,
     piece: usize,
+    /// It was asked for the end.
+    may_end: bool,
     at_end: bool,
     /// The end of the last whole transaction.
     end: Position,
@@ -144,6 +146,7 @@ impl Follower {
         let stream = EventStream::open(connect, &options.stream, from)?;
         Ok(Self {
             stream,
+            may_end: options.stream.stop_at_end,
             tables: options.tables,
             piece: options.piece,
             at_end: false,
@@ -214,6 +217,10 @@ impl Follower {
         let mut buffer = std::mem::take(&mut self.inner);
         buffer.clear();
         let Some(event) = self.stream.next_event()? else {
+            if !self.may_end {
+                // A server says so when its thread was ended, be it in the middle of a transaction.
+                return Err(ClientError::from(WireError::Closed).into());
+            }
             self.at_end = true;
             return match self.group {
                 None => Ok(()),

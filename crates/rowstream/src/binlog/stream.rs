@@ -22,6 +22,9 @@ pub struct StreamOptions {
     pub heartbeat: Duration,
     /// End at the end of the log instead of waiting for more.
     pub stop_at_end: bool,
+    /// For how long the server waits when nothing is taken from it, in whole seconds, before it ends the stream. Whoever reads may be busy
+    /// writing for minutes.
+    pub patience: Duration,
     /// MariaDB: also send the events that hold the texts of statements, which a reader of rows does not need.
     pub annotations: bool,
 }
@@ -33,6 +36,7 @@ impl StreamOptions {
             server_id,
             heartbeat: Duration::from_secs(1),
             stop_at_end: false,
+            patience: Duration::from_secs(3600),
             annotations: false,
         }
     }
@@ -87,8 +91,10 @@ impl EventStream {
     ) -> BinlogResult<Self> {
         let mut client = Client::connect(connect)?;
         check_binlog(&mut client)?;
-        // Whoever reads may be busy writing for minutes, and meanwhile takes nothing.
-        client.query("SET net_write_timeout = 3600")?;
+        client.query(&format!(
+            "SET net_write_timeout = {}",
+            options.patience.as_secs().max(1)
+        ))?;
         // In nanoseconds. What a server does not know is a user variable without meaning.
         let period = options.heartbeat.as_nanos();
         client.query(&format!(

@@ -1,7 +1,8 @@
 //! Rows that a statement has changed on the scratch engine, or taken away, written to the server by their keys.
 
 use onionskin_plan::{
-    ColumnUse, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors, lex,
+    ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors,
+    lex,
 };
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -22,6 +23,10 @@ use crate::session::Session;
 const AT_ONCE: usize = 1;
 /// Rows deleted by one statement.
 const DELETED: usize = 256;
+/// Rows of a table without a primary key that one statement writes: for each, the server looks through the table.
+const SCANS: u64 = 1000;
+/// Behind the name of a row of such a table: of rows that are alike in everything, the one is as good as the other.
+const ONE_OF_THEM: &[u8] = b" LIMIT 1";
 /// Bytes of statements that wait for their turn.
 const BOUND: usize = 64 << 20;
 
@@ -143,6 +148,7 @@ impl Session {
             let row = engine.server.payload();
             let (number, sql) = self.row_text(row, prepared, read, target, keys)?;
             written += 1;
+            check_scans(read, written)?;
             match ranks {
                 Some(ranks) => {
                     size += sql.len() + 64;
@@ -150,6 +156,14 @@ impl Session {
                         return Err(Failure::refused(&errors::MEMORY, ""));
                     }
                     waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
+                }
+                // none is sent before it is known that there are not too many
+                None if read.named_by == NamedBy::Row => {
+                    size += sql.len() + 64;
+                    if size > BOUND {
+                        return Err(Failure::refused(&errors::MEMORY, ""));
+                    }
+                    waiting.push((0, sql));
                 }
                 None => self.send_row(&sql, sent)?,
             }
@@ -218,6 +232,9 @@ impl Session {
         }
         sql.extend_from_slice(b" WHERE ");
         sql.extend_from_slice(key);
+        if read.named_by == NamedBy::Row {
+            sql.extend_from_slice(ONE_OF_THEM);
+        }
         Ok((number, sql))
     }
 
@@ -282,7 +299,12 @@ impl Session {
             .zip(stays)
             .filter_map(|(key, stays)| (!stays).then_some(key))
             .collect();
-        for chunk in gone.chunks(DELETED) {
+        check_scans(read, gone.len() as u64)?;
+        let at_once = match read.named_by {
+            NamedBy::Row => 1,
+            NamedBy::Key | NamedBy::Cells => DELETED,
+        };
+        for chunk in gone.chunks(at_once) {
             let mut sql = b"DELETE FROM ".to_vec();
             put_name_of(&read.table, &mut sql);
             for (i, key) in chunk.iter().enumerate() {
@@ -290,11 +312,22 @@ impl Session {
                 sql.extend_from_slice(key);
                 sql.push(b')');
             }
+            if read.named_by == NamedBy::Row {
+                sql.extend_from_slice(ONE_OF_THEM);
+            }
             self.server.put_query(&sql)?;
             self.server.flush()?;
-            if self.server.read_ok()?.warnings > 0 {
+            let done = self.server.read_ok()?;
+            if done.warnings > 0 {
                 let about = "a warning while rows were deleted";
                 return Err(Failure::refused(&errors::VALUE, about));
+            }
+            if read.named_by == NamedBy::Row && done.affected_rows != 1 {
+                let about = format!(
+                    "{}.{}, a row that is gone meanwhile, by a foreign key perhaps",
+                    read.table.database, read.table.name
+                );
+                return Err(Failure::refused(&errors::NEEDS_KEY, about));
             }
         }
         Ok(gone.len() as u64)
@@ -322,6 +355,16 @@ pub(super) fn put_value(
 
 pub(super) fn row_number(cell: Option<&[u8]>) -> Option<usize> {
     std::str::from_utf8(cell?).ok()?.parse().ok()
+}
+
+/// Refuses to look through a table without a primary key for very many rows.
+fn check_scans(read: &ScratchRead, rows: u64) -> Outcome<()> {
+    if read.named_by != NamedBy::Row || rows <= SCANS {
+        return Ok(());
+    }
+    let table = format!("{}.{}", read.table.database, read.table.name);
+    let about = format!("more than {SCANS} rows of {table} in one statement");
+    Err(Failure::refused(&errors::NEEDS_KEY, about))
 }
 
 /// The numbers of rows that a query returns.

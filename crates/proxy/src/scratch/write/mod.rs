@@ -6,6 +6,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `create` | `CREATE TABLE … SELECT` |
 //! | `changes` | rows that an `UPDATE` has changed, or a `DELETE` has taken away |
 //! | `file` | the file of `LOAD DATA LOCAL`, on its way through the engine |
 //! | `rows` | rows of `INSERT … SELECT`, which become an `INSERT … VALUES` |
@@ -13,6 +14,7 @@
 //! | `values` | cells of temporary tables, as payloads and as literals |
 
 mod changes;
+mod create;
 mod file;
 mod rows;
 mod upsert;
@@ -24,6 +26,8 @@ use onionskin_schema::Table;
 use super::engine::{Engine, ours};
 use super::tables::quoted;
 use super::{Bound, renamed_text};
+use onionskin_wire::StatusFlags;
+
 use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
@@ -34,6 +38,7 @@ use crate::session::Session;
 
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
+const NO_SAVEPOINT: u16 = 1305;
 /// MariaDB's `innodb_snapshot_isolation` (on by default since 11.6): a row has changed since the transaction's snapshot.
 const CHANGED_SINCE: u16 = 1020;
 /// How often a statement that is a transaction of its own is run again after one.
@@ -93,6 +98,9 @@ impl Session {
         values: Values,
         bound: Option<Bound>,
     ) -> Outcome<()> {
+        if let Effect::Create(new) = &write.effect {
+            return self.create_select(prepared, write, new, values, bound);
+        }
         if self.locked_tables && !self.server.in_transaction() {
             // a transaction of ours would end the locks, and without one a failure leaves a part of the rows changed
             let about = "a change by the scratch engine under LOCK TABLES";
@@ -147,6 +155,7 @@ impl Session {
                 return self.insert_query(engine, prepared, write, new, values, bound, change);
             }
             Effect::Update(targets) | Effect::Delete(targets) => targets,
+            Effect::Create(_) => return Err(Failure::refused(&errors::INTERNAL, "a definition")),
         };
         let scratch = &write.scratch;
         let settings = self.read_tables(engine, prepared, scratch, values, Some(change))?;
@@ -219,6 +228,14 @@ impl Session {
             match self.server.read_ok() {
                 Err(other) if other.is_fatal() => return Ok(other),
                 Err(other) if change.frame == Frame::Transaction => return Ok(other),
+                // without the savepoint there is no transaction either: error 1020 may have ended it, as a deadlock does
+                Err(Failure::Server {
+                    code: NO_SAVEPOINT, ..
+                }) => {
+                    self.server.drain()?;
+                    self.server.status.remove(StatusFlags::IN_TRANS);
+                    break;
+                }
                 _ => {}
             }
         }
@@ -233,8 +250,10 @@ fn names_of(write: &ScratchWrite) -> Vec<(String, String)> {
         .filter(|r| r.name != r.table.name)
         .map(|r| (r.name.clone(), r.table.name.clone()))
         .collect();
-    if let Effect::Insert(new) = &write.effect {
-        names.push((rows::NEW.to_string(), new.table.name.clone()));
+    match &write.effect {
+        Effect::Insert(new) => names.push((rows::NEW.to_string(), new.table.name.clone())),
+        Effect::Create(new) => names.push((rows::NEW.to_string(), new.name.clone())),
+        _ => {}
     }
     names
 }

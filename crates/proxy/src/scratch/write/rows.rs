@@ -2,13 +2,14 @@
 //!
 //! Before that they go into a temporary table with the columns of the target, which makes of them what the target would: conversions,
 //! their warnings and errors are the engine's. Keys and AUTO_INCREMENT are the server's, so the temporary table has none; a NULL
-//! that asks for a number is kept.
+//! that asks for a number is kept. The rows of an `INSERT … VALUES` that holds values in forms which the proxy does not convert go the same way.
 
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, ColumnUse, LiteralKind, NewRows, ScratchWrite, WrittenColumn, errors, lex,
+    Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
+use onionskin_schema::Table;
 use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -74,7 +75,13 @@ impl Session {
             }
         };
         let place = bytes(new.query);
-        let query = renamed_part(sql, &tokens, &write.scratch, place.clone())?;
+        let (query, of_one) = match &new.values {
+            Some(values) => given(sql, &tokens, values)?,
+            None => (
+                renamed_part(sql, &tokens, &write.scratch, place.clone())?,
+                false,
+            ),
+        };
         let mut text = format!(
             "INSERT {}INTO {} ({}) ",
             if new.ignore { "IGNORE " } else { "" },
@@ -87,7 +94,8 @@ impl Session {
         let count = values
             .literals
             .iter()
-            .filter(|l| l.kind == LiteralKind::Parameter && l.start < place.end)
+            .filter(|l| l.kind == LiteralKind::Parameter)
+            .filter(|l| new.values.is_some() || l.start < place.end)
             .count();
         let bound = bound.map(|bound| Bound {
             params: bound.params.get(..count).unwrap_or(bound.params),
@@ -98,11 +106,18 @@ impl Session {
         engine.share(&settings)?;
         let ran = run_there(engine, &text, bound, &names_of(write));
         let finished = ran.and_then(|(done, mut diagnostics)| {
-            // those of its query
-            diagnostics.found_rows = Some(done.affected_rows);
+            if new.values.is_none() {
+                // those of its query
+                diagnostics.found_rows = Some(done.affected_rows);
+            }
             let head = sql[bytes(new.head)].to_vec();
             let tail = self.with_literals(values, bytes(new.tail))?;
-            self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)
+            let mut finished =
+                self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)?;
+            if of_one {
+                finished.done.info.clear();
+            }
+            Ok(finished)
         });
         engine.put(drop_new(new).as_bytes())?;
         finished
@@ -158,18 +173,7 @@ impl Session {
         // servers forget the last row's own number where rows may be updated instead
         let updates = !tail.is_empty()
             && memchr::memmem::find(&tail.to_ascii_lowercase(), b"last_insert_id").is_none();
-        let id = match inserted.of_ids {
-            0 if updates => 0,
-            0 => inserted.last_id,
-            _ => inserted.first_id,
-        };
-        if inserted.of_ids > 1 {
-            // to the server, the last of several statements counts
-            let sql = format!("SET last_insert_id = {id}");
-            self.server.put_query(sql.as_bytes())?;
-            self.server.flush()?;
-            self.server.read_ok()?;
-        }
+        let id = self.keep_insert_id(&inserted, updates)?;
         let Inserted {
             records,
             duplicates,
@@ -196,7 +200,24 @@ impl Session {
         })
     }
 
-    fn insert_batches(
+    /// The number that the client is told, and that LAST_INSERT_ID() returns from now on.
+    pub(super) fn keep_insert_id(&mut self, inserted: &Inserted, updates: bool) -> Outcome<u64> {
+        let id = match inserted.of_ids {
+            0 if updates => 0,
+            0 => inserted.last_id,
+            _ => inserted.first_id,
+        };
+        if inserted.of_ids > 1 {
+            // to the server, the last of several statements counts
+            let sql = format!("SET last_insert_id = {id}");
+            self.server.put_query(sql.as_bytes())?;
+            self.server.flush()?;
+            self.server.read_ok()?;
+        }
+        Ok(id)
+    }
+
+    pub(super) fn insert_batches(
         &mut self,
         engine: &mut Engine,
         new: &NewRows,
@@ -264,11 +285,13 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql, b"")?;
-        let ours = std::mem::take(&mut self.diagnostics.warnings);
+        let (done, prepared) = self.run_quietly(sql, b"", &new.table)?;
+        let mut ours = std::mem::take(&mut self.diagnostics.warnings);
+        ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
             let before = shown.len();
+            shown.retain(|row| !is_of_storing(row, new));
             // the server's parser warns of VALUES() in each of these statements, the client has written one
             let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
@@ -311,11 +334,12 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's. The server gets `behind` after it, as it is.
+    /// Plans and runs a statement without rows that is a part of the client's and inserts into `table`. The server gets `behind` after it, as it is.
     pub(super) fn run_quietly(
         &mut self,
         sql: &[u8],
         behind: &[u8],
+        table: &Table,
     ) -> Outcome<(Done, Arc<Prepared>)> {
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
@@ -332,6 +356,16 @@ impl Session {
             prepared: prepared?,
         };
         let prepared = &planned.prepared;
+        // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
+        let columns = &prepared.plan.columns;
+        let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
+        let refused = matches!(prepared.plan.action, Action::Refuse(_));
+        if table.table_id.is_some()
+            && !refused
+            && (columns.is_empty() || !columns.iter().all(is_same))
+        {
+            return Err(Failure::Stale);
+        }
         match &prepared.plan.action {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
@@ -362,6 +396,56 @@ impl Session {
         let done = self.server.read_ok()?;
         Ok((done, planned.prepared))
     }
+}
+
+/// The rows that stand in a statement, as they follow the list of columns, and whether it is one without a word on more of them.
+fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<u8>, bool)> {
+    let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+    let text = |from: usize, to: usize| match tokens.get(from..to) {
+        Some([first, .., last]) => Ok(&sql[first.start..last.end]),
+        Some([one]) => Ok(&sql[one.start..one.end]),
+        _ => Err(bad()),
+    };
+    match values {
+        NewValues::Rows(first) => {
+            let end = tokens.iter().rposition(|t| !t.is(b';')).ok_or_else(bad)? + 1;
+            let (mut depth, mut rows) = (0usize, 0usize);
+            for token in tokens.get(*first..end).ok_or_else(bad)? {
+                if token.is(b'(') {
+                    rows += usize::from(depth == 0);
+                    depth += 1;
+                } else if token.is(b')') {
+                    depth = depth.saturating_sub(1);
+                }
+            }
+            Ok((text(*first, end)?.to_vec(), rows == 1))
+        }
+        NewValues::Set(places) => {
+            let parts = places.iter().map(|(from, to)| text(*from, *to));
+            let parts: Vec<&[u8]> = parts.collect::<Outcome<_>>()?;
+            let mut out = b"VALUES (".to_vec();
+            out.extend_from_slice(&parts.join(&b", "[..]));
+            out.push(b')');
+            Ok((out, true))
+        }
+    }
+}
+
+/// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
+/// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
+const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
+
+/// Whether a warning is one of these about a column that was given a value.
+fn is_of_storing(row: &[Option<Vec<u8>>], new: &NewRows) -> bool {
+    let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+    let text = |n: usize| cell(n).map(String::from_utf8_lossy).unwrap_or_default();
+    let message = text(2);
+    let given = |c: &WrittenColumn| {
+        let name = &new.table.columns[c.index].name;
+        message.contains(&format!("'{name}'")) || message.contains(&quoted(name))
+    };
+    let of_storing = text(1).parse().is_ok_and(|c: u16| OF_STORING.contains(&c));
+    of_storing && new.columns.iter().any(given)
 }
 
 /// MySQL warns of VALUES() in ON DUPLICATE KEY UPDATE, as of what will go.
@@ -411,7 +495,7 @@ fn definition(new: &NewRows, family: Family) -> String {
             false => "NOT NULL",
         };
         // lines of a file may have too few fields
-        let has_defaults = new.load.is_some() || new.met.is_some();
+        let has_defaults = new.load.is_some() || new.met.is_some() || new.values.is_some();
         let default = has_defaults
             .then(|| default(column, family, true))
             .flatten();

@@ -413,7 +413,7 @@ impl Session {
         sql.extend_from_slice(format!(" ({columns}) VALUES (").as_bytes());
         sql.extend_from_slice(&literals.join(&b','));
         sql.push(b')');
-        let (done, prepared) = self.run_quietly(&sql, behind)?;
+        let (done, prepared) = self.run_quietly(&sql, behind, &upsert.new.table)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.iter_mut()
             .for_each(|w| w.message = of_row(&w.message, row.number));

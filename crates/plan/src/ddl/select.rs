@@ -1,0 +1,209 @@
+//! `CREATE TABLE … SELECT`: where its parts stand.
+//!
+//! What columns the table gets is not known here: the scratch engine runs the statement and shows it (`scratch/create.rs`). So a column list is only
+//! looked through for what concerns protection, and for what a temporary table cannot have.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use super::collation::{default_of, table_collation};
+use super::column::take_encrypted;
+use super::index::is_key_element;
+use super::reader::Reader;
+use super::{Decided, has_encrypted};
+use crate::errors::{self, Refusal};
+use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::planner::{Planned, Planner, Request, UseScratch, identifier, refuse};
+use crate::scratch::NewTable;
+
+/// The parts of the statement behind the table's name, as ranges of tokens.
+pub(super) struct Parts {
+    /// What stands in the parentheses of the column list.
+    list: Option<Range<usize>>,
+    /// Options and partitions.
+    options: Range<usize>,
+    /// IGNORE or REPLACE stands before the query.
+    ignore: bool,
+    replaces: bool,
+    query: Range<usize>,
+}
+
+/// The new table's name and what stands before it.
+pub(super) struct Head {
+    pub database: String,
+    pub name: String,
+    pub or_replace: bool,
+    pub temporary: bool,
+    pub if_absent: bool,
+}
+
+/// Whether a query begins with this token.
+fn begins_query(sql: &[u8], tokens: &[Token], mut at: usize) -> bool {
+    while tokens.get(at).is_some_and(|t| t.is(b'(')) {
+        at += 1;
+    }
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, word));
+    // WITH SYSTEM VERSIONING is an option
+    is(at, "select") || (is(at, "with") && !is(at + 1, "system"))
+}
+
+/// The parts of a `CREATE TABLE` that ends with a query; the reader stands behind the table's name. `None`: it does not.
+pub(super) fn parts(mut r: Reader) -> Option<Parts> {
+    let (sql, tokens, end) = (r.sql(), r.tokens, r.end);
+    let list = match begins_query(sql, tokens, r.at) {
+        true => None,
+        false => r.parenthesized(),
+    };
+    let (from, mut depth) = (r.at, 0usize);
+    let mut query = None;
+    for at in from..end {
+        if depth == 0 && begins_query(sql, tokens, at) {
+            query = Some(at);
+            break;
+        }
+        if tokens[at].is(b'(') {
+            depth += 1;
+        } else if tokens[at].is(b')') {
+            depth = depth.saturating_sub(1);
+        }
+    }
+    let query = query?;
+    let mut before = query;
+    let mut takes = |word: &str| {
+        let found = before > from && tokens[before - 1].is_word(sql, word);
+        before -= usize::from(found);
+        found
+    };
+    takes("as");
+    let (ignore, replaces) = (takes("ignore"), takes("replace"));
+    Some(Parts {
+        list,
+        options: from..before,
+        ignore,
+        replaces,
+        query: query..end,
+    })
+}
+
+/// Words of a column list that a temporary table cannot have, or that act beyond the table.
+const BEYOND: [&str; 7] = [
+    "foreign",
+    "references",
+    "fulltext",
+    "spatial",
+    "period",
+    "versioning",
+    "nextval",
+];
+
+/// Plans it: the scratch engine runs the statement.
+pub(super) fn create_select<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+    head: Head,
+    parts: Parts,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    if request.settings.scratch == UseScratch::Never {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … SELECT with a protected table and without a scratch engine ([scratch] in the configuration)",
+        );
+    }
+    if head.or_replace && head.if_absent {
+        return refuse(&errors::NOT_UNDERSTOOD, "OR REPLACE beside IF NOT EXISTS");
+    }
+    let plain = |at: usize, t: &Token| {
+        t.kind != TokenKind::Executable
+            || (parts.options.contains(&at)
+                && crate::statement::holds_options(sql, t, request.settings.lex))
+    };
+    if !tokens.iter().enumerate().all(|(at, t)| plain(at, t)) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
+    if tokens[..parts.query.start].iter().any(is_parameter) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a parameter in a definition");
+    }
+    if tokens[parts.options.clone()]
+        .iter()
+        .any(|t| t.is_word(sql, "union"))
+    {
+        return refuse(&errors::STATEMENT, "a union of tables with a query");
+    }
+    let r = Reader::over(request, &tokens, 0..tokens.len());
+    let (mut cut, mut encrypted, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(list) = &parts.list {
+        let beyond = |t: &&Token| BEYOND.iter().any(|word| t.is_word(sql, word));
+        if let Some(word) = tokens[list.clone()].iter().find(beyond) {
+            let word = String::from_utf8_lossy(word.text(sql)).to_uppercase();
+            let about = format!("CREATE TABLE … SELECT with {word}; add it afterwards");
+            return refuse(&errors::STATEMENT, about);
+        }
+        for element in r.split(list.clone()) {
+            if is_key_element(&r, &element) {
+                continue;
+            }
+            let name = tokens.get(element.start);
+            let Some(name) = name.and_then(|t| identifier(sql, t)) else {
+                return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
+            };
+            if let Some((_, before, after)) = take_encrypted(&r, element)? {
+                let words = String::from_utf8_lossy(r.text(before.end..after.start));
+                encrypted.push((name.clone(), words.into_owned()));
+                cut.push((before.end, after.start));
+            }
+            columns.push(name);
+        }
+    }
+    if has_encrypted(sql, &tokens[parts.options.start..]) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "ENCRYPTED FOR outside of the column list",
+        );
+    }
+    let collation = match table_collation(request, &tokens, parts.options.clone())? {
+        Some(collation) => collation,
+        None => default_of(request, &head.database, None),
+    };
+    let new = NewTable {
+        database: head.database,
+        name: head.name,
+        temporary: head.temporary,
+        or_replace: head.or_replace,
+        if_absent: head.if_absent,
+        ignore: parts.ignore,
+        replaces: parts.replaces,
+        list: parts.list.map(|l| (l.start, l.end)),
+        cut,
+        encrypted,
+        listed: columns,
+        options: (parts.options.start, parts.options.end),
+        query: (parts.query.start, parts.query.end),
+        collation,
+        handed: Vec::new(),
+        called: Vec::new(),
+        positional: false,
+    };
+    let query = tokens[parts.query].to_vec();
+    let mut planner = Planner::new(request, tokens, near.clone())?;
+    match crate::scratch::create(&mut planner, new.clone()) {
+        Ok(action) => Ok((action, Some(planner))),
+        Err(refusal) if unclear(&refusal) => {
+            let mut planner = Planner::new(request, query, near)?;
+            match crate::scratch::create_by_words(&mut planner, new) {
+                Ok(action) => Ok((action, Some(planner))),
+                Err(_) => Err(refusal),
+            }
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Whether a query that is refused for this may be planned by its words.
+fn unclear(refusal: &Refusal) -> bool {
+    [&errors::NOT_UNDERSTOOD, &errors::AMBIGUOUS].contains(&refusal.entry)
+}

@@ -1,0 +1,106 @@
+//! `INSERT … VALUES` and `INSERT … SET` whose values the scratch engine stores first.
+//!
+//! A literal in a form that the proxy does not convert (`'2001-1-1T1:01:01'` for a DATETIME, `1e+` for an INT), an expression whose value is
+//! not of the column's type, the time for protected columns and for others: the statement's rows go into a temporary table with
+//! the target's columns, as those of `INSERT … SELECT` do, and come back as values of the columns' own types.
+
+use sqlparser::ast::{Insert, TableObject};
+
+use super::upsert::{check_value, rows, set};
+use super::write::{Effect, NewRows, ScratchWrite, has_simple_default, written_column};
+use super::{Scratch, reads};
+use crate::errors;
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Planner, refuse};
+
+/// Plans one.
+pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Action> {
+    let TableObject::TableName(name) = &insert.table else {
+        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+    };
+    let sql = planner.sql();
+    let delayed = |t: &crate::lex::Token| t.is_word(sql, "delayed");
+    if insert.returning.is_some()
+        || insert.insert_alias.is_some()
+        || insert.table_alias.is_some()
+        || insert.partitioned.is_some()
+        || insert.overwrite
+        || insert.has_table_keyword
+        || insert.on.is_some()
+        || planner.tokens.iter().take(4).any(delayed)
+    {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT");
+    }
+    let (_, table_name, known) = planner.table(name)?;
+    let Known::Table(table) = known else {
+        let about = format!("table {table_name}, which is not known");
+        return refuse(&errors::NOT_UNDERSTOOD, about);
+    };
+    if !table.is_protected() {
+        return refuse(&errors::NOT_UNDERSTOOD, "INSERT into a plain table");
+    }
+    if let Some(reason) = &table.damaged {
+        let about = format!("{}.{} ({reason})", table.database, table.name);
+        return refuse(&errors::DAMAGED, about);
+    }
+    let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
+        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+    };
+    let head = planner.token_at(planner.offset(last.span))? + 1;
+    let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
+    let end = end.map_or(0, |i| i + 1);
+    let (indexes, values, given) = match &insert.source {
+        None => set(planner, insert, &table, end)?,
+        Some(query) => rows(planner, insert, query, &table, (head, end))?,
+    };
+    let mut columns = Vec::new();
+    for (n, &index) in indexes.iter().enumerate() {
+        let column = &table.columns[index];
+        if column.generated {
+            return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+        }
+        let mut of_column = given.iter().filter_map(|row| row.get(n));
+        if of_column.any(crate::write::is_default)
+            && !column.auto_increment
+            && !has_simple_default(planner, &table, index)
+        {
+            let path = format!("{}.{}.{}", table.database, table.name, column.name);
+            return refuse(&errors::NOT_CONSTANT, path);
+        }
+        if columns
+            .iter()
+            .any(|c: &super::WrittenColumn| c.index == index)
+        {
+            return refuse(&errors::NOT_UNDERSTOOD, "a column that is named twice");
+        }
+        columns.push(written_column(planner, &table, index)?);
+    }
+    if columns.is_empty() {
+        return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
+    }
+    for value in given.iter().flatten() {
+        if !crate::write::is_default(value) {
+            check_value(value)?;
+        }
+    }
+    let scratch = Scratch {
+        variables: reads::variables(planner)?,
+        ..Scratch::default()
+    };
+    let new = NewRows {
+        table,
+        columns,
+        head: (0, head),
+        query: (0, 0),
+        tail: (0, 0),
+        ignore: insert.ignore,
+        replaces: insert.replace_into,
+        load: None,
+        met: None,
+        values: Some(values),
+    };
+    Ok(Action::ScratchWrite(Box::new(ScratchWrite {
+        scratch,
+        effect: Effect::Insert(Box::new(new)),
+    })))
+}
