@@ -30,17 +30,6 @@ impl LexMode {
     pub fn hides_ascii(self) -> bool {
         self.charset.hides_ascii()
     }
-
-    /// The length of the character at the beginning of a string's rest, if it is not a byte that stands for itself;
-    /// `Some(None)` if it is no character.
-    pub(crate) fn character(self, rest: &[u8]) -> Option<Option<usize>> {
-        match rest.first() {
-            Some(0x80..) if self.hides_ascii() => {
-                Some(self.charset.decode(rest).map(|(_, length)| length))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The kinds of token.
@@ -146,6 +135,8 @@ pub struct Lexer<'a> {
     sql: &'a [u8],
     at: usize,
     mode: LexMode,
+    /// Of the mode's character set.
+    hides_ascii: bool,
     after_dot: bool,
 }
 
@@ -164,6 +155,7 @@ impl<'a> Lexer<'a> {
             sql,
             at: 0,
             mode,
+            hides_ascii: mode.hides_ascii(),
             after_dot: false,
         }
     }
@@ -224,10 +216,8 @@ impl<'a> Lexer<'a> {
     /// comments are too.
     fn executable_end(&self) -> Result<usize, LexError> {
         let mut inner = Lexer {
-            sql: self.sql,
             at: self.at + 3,
-            mode: self.mode,
-            after_dot: false,
+            ..Lexer::new(self.sql, self.mode)
         };
         loop {
             inner.skip_blank()?;
@@ -243,10 +233,10 @@ impl<'a> Lexer<'a> {
 
     /// The end of a text that begins with `quote` at `from`.
     fn quoted_end(&self, from: usize, quote: u8, backslash: bool) -> Result<usize, LexError> {
-        let mut at = from + 1;
-        if self.mode.hides_ascii() {
-            return self.quoted_end_by_characters(at, quote, backslash);
+        if self.hides_ascii {
+            return self.quoted_end_by_characters(from, quote, backslash);
         }
+        let mut at = from + 1;
         loop {
             let rest = self.sql.get(at..).unwrap_or_default();
             let found = if backslash {
@@ -267,18 +257,22 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The same, of a text whose beginning quote stands before `at`, where a character's second byte may look like a quote.
+    /// The same where a character's second byte may look like a backslash or a quote.
     fn quoted_end_by_characters(
         &self,
-        mut at: usize,
+        from: usize,
         quote: u8,
         backslash: bool,
     ) -> Result<usize, LexError> {
+        let mut at = from + 1;
         loop {
             let rest = self.sql.get(at..).unwrap_or_default();
             let &byte = rest.first().ok_or(LexError::Unterminated)?;
-            if let Some(length) = self.mode.character(rest) {
-                at += length.ok_or(LexError::Character)?;
+            if byte >= 0x80 {
+                let character = self.mode.charset.decode(rest);
+                at += character
+                    .map(|(_, length)| length)
+                    .ok_or(LexError::Character)?;
                 continue;
             }
             let next = rest.get(1).copied();
@@ -399,12 +393,14 @@ impl<'a> Lexer<'a> {
                 }
             }
         };
-        let is_string = matches!(
-            token.kind,
-            TokenKind::Literal(LiteralKind::String | LiteralKind::Introduced)
-        );
-        if self.mode.hides_ascii() && !is_string && !token.text(self.sql).is_ascii() {
-            return Err(LexError::Character);
+        if self.hides_ascii {
+            let is_string = matches!(
+                token.kind,
+                TokenKind::Literal(LiteralKind::String | LiteralKind::Introduced)
+            );
+            if !is_string && !token.text(self.sql).is_ascii() {
+                return Err(LexError::Character);
+            }
         }
         Ok(Some(token))
     }
@@ -701,6 +697,37 @@ mod tests {
             assert_eq!(ends(bad), Err(LexError::Character), "{bad:x?}");
         }
         assert_eq!(tokens(b"\"\x81\x5c\"", gbk(true)), Err(LexError::Character));
+        let literal = LexMode {
+            no_backslash_escapes: true,
+            ..gbk(false)
+        };
+        let end = |sql: &[u8], mode| tokens(sql, mode).map(|found| found[0].end);
+        assert_eq!(end(b"'\xbf\x5c' x", literal), Ok(4));
+        assert_eq!(end(b"'\x5c' x", literal), Ok(3));
+        assert_eq!(end(b"'\x5c\xbf\x5c' x", literal), Ok(5));
+        assert_eq!(end(b"'\x5c\xbf' x", literal), Err(LexError::Character));
+        // the second and the last byte of four are digits
+        let gb18030 = LexMode {
+            charset: Charset::from_name("gb18030").expect("a set"),
+            ..LexMode::default()
+        };
+        assert_eq!(end(b"'\x94\x39\xfc\x36' x", gb18030), Ok(6));
+        assert_eq!(end(b"'\x94\x39\xfc' x", gb18030), Err(LexError::Character));
+    }
+
+    /// In the other sets of several bytes no half of a character is a quote, a backslash or a control character, however it is cut.
+    #[test]
+    fn half_a_character_hides_nothing_elsewhere() {
+        for name in ["euckr", "gb2312", "ujis", "eucjpms", "utf8mb4", "utf8mb3"] {
+            let charset = Charset::from_name(name).expect("a set");
+            assert!(!charset.hides_ascii());
+            for code in (0x80..0x11_0000).filter(|code| char::from_u32(*code).is_some()) {
+                let mut bytes = Vec::new();
+                charset.encode(code, &mut bytes);
+                let harmless = |b: &u8| *b >= 0x80 || b.is_ascii_alphabetic();
+                assert!(bytes.iter().all(harmless), "{name} {code:x}: {bytes:x?}");
+            }
+        }
     }
 
     #[test]

@@ -77,23 +77,17 @@ fn decimal<'s>(text: &'s [u8], negative: bool, scratch: &'s mut Vec<u8>) -> Opti
 /// Undoes quotes and escapes of one or more adjacent string literals.
 fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
+    let hides_ascii = mode.hides_ascii();
     loop {
         let (&quote, mut body) = rest.split_first()?;
         loop {
             // what stands for itself, at once
-            let mut special = memchr::memchr2(quote, b'\\', body)?;
-            if mode.hides_ascii() {
-                let beyond = body.iter().position(|b| *b >= 0x80);
-                special = special.min(beyond.unwrap_or(special));
-            }
+            let special = match hides_ascii {
+                false => memchr::memchr2(quote, b'\\', body)?,
+                true => ordinary(body, quote, mode.charset)?,
+            };
             out.extend_from_slice(&body[..special]);
             body = &body[special..];
-            if let Some(length) = mode.character(body) {
-                let (character, after) = body.split_at(length?);
-                out.extend_from_slice(character);
-                body = after;
-                continue;
-            }
             let (&b, after) = body.split_first()?;
             if b == quote {
                 if after.first() == Some(&quote) {
@@ -131,6 +125,19 @@ fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
                 rest = &body[token.start..];
             }
             Some(_) => return None,
+        }
+    }
+}
+
+/// The bytes at the front of a string's rest that stand for themselves, where a character's second byte may be a backslash. `None`
+/// where something is no character, or nothing follows.
+fn ordinary(body: &[u8], quote: u8, charset: Charset) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match *body.get(at)? {
+            0x80.. => at += charset.decode(&body[at..])?.1,
+            byte if byte == quote || byte == b'\\' => return Some(at),
+            _ => at += 1,
         }
     }
 }

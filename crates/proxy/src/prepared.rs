@@ -9,16 +9,19 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
+use onionskin_plan::{
+    Action, Described, LexMode, Literal, LiteralKind, Piece, ResultItem, Template, errors,
+};
+use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
 };
 use onionskin_wire::{
-    Capabilities, ColumnFlags, ColumnType, ParamType, StatusFlags, Step, WireError,
+    BinaryValue, Capabilities, ColumnFlags, ColumnType, ParamType, StatusFlags, Step, WireError,
 };
 
-use crate::bind::{Binder, Values, prepared_text};
+use crate::bind::{Binder, Values, check_pieces, prepared_text};
 use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
 use crate::diagnostics::asks;
@@ -77,7 +80,11 @@ pub(crate) struct Statement {
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting(Option<String>, onionskin_plan::LexMode);
+pub(crate) struct Setting {
+    database: Option<String>,
+    lex: LexMode,
+    connection: Option<Charset>,
+}
 
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
@@ -320,6 +327,7 @@ impl Session {
             params: &[],
             long_data: &[],
         };
+        check_pieces(text, &self.state)?;
         self.server.connection.reset_sequence();
         let out = self.server.connection.begin_payload();
         out.push(Command::StmtPrepare.to_byte());
@@ -526,17 +534,69 @@ impl Session {
 
     /// What a text prepared now depends on.
     pub fn setting(&self) -> Setting {
-        Setting(self.state.database.clone(), self.space.settings.lex)
+        Setting {
+            database: self.state.database.clone(),
+            lex: self.space.settings.lex,
+            connection: self.state.connection_charset,
+        }
     }
 
     /// A text that is planned or sent again would mean other tables in another database.
     fn must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
-        if statement.setting == self.setting() {
+        let setting = &statement.setting;
+        let is_alike = self.reads_alike(setting, false)
+            || (self.reads_alike(setting, true) && statement.sql.is_ascii());
+        match is_alike && setting.database == self.state.database {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// Texts in a statement that is at the server were read there when it was prepared. Here they are read when they are sealed,
+    /// which has to come to the same.
+    fn must_read_alike(&self, statement: &Statement) -> Outcome<()> {
+        if self.reads_alike(&statement.setting, false) {
             return Ok(());
         }
-        let about =
-            "a statement that was prepared in another database or SQL mode; prepare it again";
-        Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+        let is_text =
+            |l: &&Literal| matches!(l.kind, LiteralKind::String | LiteralKind::Introduced);
+        let mut texts = statement.template.literals.iter().filter(is_text);
+        let none = texts.clone().next().is_none();
+        let is_ascii = texts.all(|l| l.text(&statement.sql).is_ascii());
+        match none || (is_ascii && self.reads_alike(&statement.setting, true)) {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// MySQL reads a parameter in the character sets of the preparation, MariaDB in those of the execution, as it is done here.
+    fn must_bind_alike(&self, setting: &Setting, values: &Values) -> Outcome<()> {
+        if self.state.family == Family::MariaDb || self.reads_alike(setting, false) {
+            return Ok(());
+        }
+        let ascii = |param: &Param| match param.value {
+            BinaryValue::Bytes(bytes) => bytes.is_ascii(),
+            _ => true,
+        };
+        let mut long = values.long_data.iter().flatten();
+        match values.params.iter().all(ascii) && long.all(|bytes| bytes.is_ascii()) {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// Whether texts mean now what they meant in another setting. Those of ASCII alone mean the same in every character set that is
+    /// read here.
+    fn reads_alike(&self, then: &Setting, is_ascii: bool) -> bool {
+        let now = self.space.settings.lex;
+        let modes = LexMode {
+            charset: now.charset,
+            ..then.lex
+        };
+        modes == now
+            && (is_ascii
+                || (then.lex.charset, then.connection)
+                    == (now.charset, self.state.connection_charset))
     }
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
@@ -550,8 +610,9 @@ impl Session {
     }
 
     fn execute_planned(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
-        if statement.server_id.is_none() {
-            self.must_be_of_now(statement)?;
+        match statement.server_id {
+            None => self.must_be_of_now(statement)?,
+            Some(_) => self.must_read_alike(statement)?,
         }
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
@@ -571,6 +632,7 @@ impl Session {
             params: &params,
             long_data: &statement.long,
         };
+        self.must_bind_alike(&statement.setting, &values)?;
         let prepared = Arc::clone(&statement.prepared);
         let text = match &prepared.plan.action {
             Action::Update(update) => return self.row_update(&prepared, update, values),
@@ -829,4 +891,9 @@ impl Session {
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.put_silent(&packet)
     }
+}
+
+fn prepared_otherwise() -> Failure {
+    let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
+    Failure::refused(&errors::NOT_UNDERSTOOD, about)
 }

@@ -117,8 +117,11 @@ impl Session {
             .values()
             .input(literal, false, &self.state, &mut scratch, "LIKE")?;
         match input {
-            onionskin_value::Input::Text { bytes, .. } => {
-                Ok(String::from_utf8_lossy(bytes).into_owned())
+            onionskin_value::Input::Text { bytes, charset } => {
+                let text = charset
+                    .to_utf8(bytes)
+                    .and_then(|b| String::from_utf8(b).ok());
+                text.ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, "LIKE"))
             }
             _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIKE")),
         }

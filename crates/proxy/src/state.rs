@@ -3,6 +3,8 @@
 //! Nothing is guessed from `SET` statements: at login the proxy asks for the variables once and
 //! has the server track their changes (`session_track_system_variables`).
 
+use std::borrow::Cow;
+
 use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_value::{Charset, Family, SqlMode, TimeZone};
 use onionskin_wire::messages::{SessionChange, SessionChanges};
@@ -32,7 +34,7 @@ pub(crate) struct State {
     pub connection_charset: Option<Charset>,
     /// `None`: not one that we can convert to. Binary stands for "as stored".
     pub results_charset: Option<Charset>,
-    /// The collation id that string columns of results have.
+    /// The collation id that string columns of results have; 0: each its own.
     pub results_collation: u16,
     pub sql_mode: SqlMode,
     /// What of `sql_mode` decides how a text is read.
@@ -132,7 +134,11 @@ impl State {
                     readable(value)
                 };
                 self.results_charset = charset;
-                self.results_collation = charset.map_or(0, |c| c.default_collation_id(self.family));
+                // without conversion each column is announced with its own
+                self.results_collation = match value {
+                    "" => 0,
+                    _ => charset.map_or(0, |c| c.default_collation_id(self.family)),
+                };
             }
             "time_zone" => self.time_zone = TimeZone::parse(value, &self.system_time_zone),
             "div_precision_increment" => {
@@ -190,6 +196,25 @@ impl State {
         if self.family == Family::MySql && charset.is_some() && charset == self.results_charset {
             self.results_collation = collation;
         }
+    }
+
+    /// A name in the character set of results, with question marks for what that lacks, as servers send it.
+    pub fn shown_name<'n>(&self, name: &'n str) -> Cow<'n, [u8]> {
+        let is_utf8 =
+            |c: &Charset| matches!(c, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary);
+        let Some(charset) = self.results_charset.filter(|c| !is_utf8(c)) else {
+            return name.as_bytes().into();
+        };
+        if name.is_ascii() {
+            return name.as_bytes().into();
+        }
+        let mut shown = Vec::with_capacity(name.len());
+        for character in name.chars() {
+            if !charset.encode(character.into(), &mut shown) {
+                shown.push(b'?');
+            }
+        }
+        shown.into()
     }
 
     pub fn lex_mode(&self) -> LexMode {

@@ -13,7 +13,7 @@ use crate::{
 };
 use onionskin_value::SqlType;
 
-/// The select list whose rows [`ColumnRow`] holds, in the order of its fields.
+/// The columns whose rows [`ColumnRow`] holds, in the order of its fields.
 pub const COLUMNS_QUERY_FIELDS: &str = "TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, \
      IS_NULLABLE, DATA_TYPE, COLUMN_TYPE, COLLATION_NAME, CHARACTER_SET_NAME, COLUMN_KEY, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION";
@@ -65,13 +65,19 @@ impl<'a> ColumnRow<'a> {
 
 /// The query for the columns of these tables of a database, or of all its tables if no name is given.
 ///
-/// The text means the same under every `sql_mode` and connection character set: names are hexadecimal literals.
+/// The text means the same under every `sql_mode` and connection character set: names are hexadecimal literals. So does the
+/// answer under every `character_set_results`, whatever that lacks: binary strings are not converted, and these are UTF-8.
 /// Each table is asked for by itself, because MariaDB opens every table of the database for any condition other
 /// than equality. Names are compared as the server compares table names, because both servers treat equality with
 /// a constant as a look-up by name.
 pub fn catalog_query(database: &str, names: &[&str]) -> String {
+    let fields: Vec<String> = COLUMNS_QUERY_FIELDS
+        .split(", ")
+        .map(|field| format!("CAST({field} AS BINARY)"))
+        .collect();
     let of_database = format!(
-        "SELECT {COLUMNS_QUERY_FIELDS} FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {}",
+        "SELECT {} FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {}",
+        fields.join(", "),
         text_as_hex_literal(database)
     );
     if names.is_empty() {

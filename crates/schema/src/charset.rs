@@ -1,6 +1,6 @@
 //! What SHOW CREATE TABLE needs to know of character sets: which collation is a set's default.
 
-use onionskin_value::Family;
+pub use onionskin_value::default_collation;
 
 /// The character set a collation belongs to.
 pub(crate) fn charset_of(collation: &str) -> &str {
@@ -12,27 +12,10 @@ pub(crate) fn charset_of(collation: &str) -> &str {
     }
 }
 
-/// The default collation of a character set.
-pub fn default_collation(charset: &str, family: Family) -> String {
-    let suffix = match charset {
-        "binary" => return "binary".to_owned(),
-        "utf8mb4" if family == Family::MySql => "0900_ai_ci",
-        "latin1" | "dec8" | "swe7" => "swedish_ci",
-        "hp8" => "english_ci",
-        "big5" | "gb2312" | "gbk" | "gb18030" => "chinese_ci",
-        "ujis" | "sjis" | "cp932" | "eucjpms" => "japanese_ci",
-        "tis620" => "thai_ci",
-        "euckr" => "korean_ci",
-        "latin5" => "turkish_ci",
-        "utf8" => return "utf8mb3_general_ci".to_owned(),
-        _ => "general_ci",
-    };
-    format!("{charset}_{suffix}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onionskin_value::Family;
 
     #[test]
     fn collations_know_their_set_and_sets_their_default() {

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::byte_tables::{self, Bytes, Pairs};
-use crate::charset::Charset;
+use crate::charset::{Charset, Multi};
 use crate::types::Family;
 
 /// Every collation of the supported charsets, as MariaDB 10.11 and MySQL 9.7 list them:
@@ -109,12 +109,13 @@ fn weights_of(name: &'static str, charset: Charset) -> Weights {
     }
 }
 
-/// The name of a character set's default collation.
-pub(crate) fn default_of(charset: &str, family: Family) -> String {
+/// The name of a character set's default collation, of sets that are not known here, too.
+pub fn default_collation(charset: &str, family: Family) -> String {
     let suffix = match charset {
         "binary" => return "binary".to_owned(),
+        "utf8" => return "utf8mb3_general_ci".to_owned(),
         "utf8mb4" if family == Family::MySql => "0900_ai_ci",
-        "latin1" | "dec8" => "swedish_ci",
+        "latin1" | "dec8" | "swe7" => "swedish_ci",
         "hp8" => "english_ci",
         "big5" | "gb2312" | "gbk" | "gb18030" => "chinese_ci",
         "ujis" | "sjis" | "cp932" | "eucjpms" => "japanese_ci",
@@ -128,10 +129,15 @@ pub(crate) fn default_of(charset: &str, family: Family) -> String {
 
 /// The charset of the collation with this protocol number.
 pub(crate) fn charset_of_id(id: u16) -> Option<Charset> {
-    table()
-        .iter()
-        .find(|entry| entry.id == id)
-        .map(|entry| entry.charset)
+    static BY_ID: OnceLock<Vec<(u16, Charset)>> = OnceLock::new();
+    let by_id = BY_ID.get_or_init(|| {
+        let ids = table().iter().map(|entry| (entry.id, entry.charset));
+        let mut ids: Vec<(u16, Charset)> = ids.collect();
+        ids.sort_by_key(|(id, _)| *id);
+        ids
+    });
+    let at = by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+    Some(by_id[at].1)
 }
 
 impl Collation {
@@ -151,7 +157,7 @@ impl Collation {
 
     /// The collation that text of a character set has where none is named.
     pub fn default_of(charset: Charset, family: Family) -> Option<Collation> {
-        Collation::from_name(&default_of(charset.name(), family))
+        Collation::from_name(&default_collation(charset.name(), family))
     }
 
     /// The name servers print.
@@ -172,6 +178,16 @@ impl Collation {
     /// Whether comparison pads the shorter string with spaces, so that trailing spaces do not count.
     pub fn pad_space(self) -> bool {
         self.0.pad_space
+    }
+
+    /// Whether servers of the family may have it: gb18030 is MySQL's alone, and what MariaDB added has its marks.
+    pub fn is_of(self, family: Family) -> bool {
+        match family {
+            Family::MariaDb => self.charset() != Charset::Multi(Multi::Gb18030),
+            Family::MySql => !["_nopad_", "_uca1400_"]
+                .iter()
+                .any(|mark| self.name().contains(mark)),
+        }
     }
 
     /// Whether weights are known, so that equality tokens and order keys can be made.
@@ -220,6 +236,12 @@ mod tests {
                 "{name}"
             );
         }
+        let is_of = |name, family| Collation::from_name(name).expect(name).is_of(family);
+        assert!(!is_of("gb18030_bin", Family::MariaDb));
+        assert!(is_of("gb18030_bin", Family::MySql));
+        assert!(!is_of("utf8mb4_uca1400_ai_ci", Family::MySql));
+        assert!(!is_of("gbk_chinese_nopad_ci", Family::MySql));
+        assert!(is_of("gbk_chinese_nopad_ci", Family::MariaDb));
         assert!(Collation::from_name("swe7_swedish_ci").is_none());
         assert!(Collation::from_name("").is_none());
     }

@@ -38,7 +38,7 @@ mod wire_type;
 
 pub use arithmetic::{Operator, add_sub};
 pub use charset::{Charset, Multi, Single, Wide};
-pub use collation::Collation;
+pub use collation::{Collation, default_collation};
 pub use compare::{Comparand, compare};
 pub use context::{
     CompareError, Context, DateTimeParts, Input, Level, StoreError, Stored, TemporalKind,

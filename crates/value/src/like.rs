@@ -6,7 +6,7 @@
 //!
 //! | collations | |
 //! |---|---|
-//! | `…_bin`, binary types | they are the same |
+//! | `…_bin`, binary types | they are the same, in the sets of tables (gbk, cp1251, …) byte for byte |
 //! | `…_general_ci`, `latin1_swedish_ci` and what else weighs byte by byte | they have the same weight |
 //! | `gbk_chinese_ci` and the like | they have the same weight if they are ASCII; others are the same |
 //! | `…_unicode_ci`, `…_uca1400_ai_ci`, `utf8mb4_0900_ai_ci` | the collation's table lists both, with the same weights; or they are the same. Ideographs, Hangul syllables and, in `…_unicode_ci`, whatever is outside of the basic plane are not listed |
@@ -56,9 +56,11 @@ type AsciiKeys = OnceLock<[Key; 128]>;
 enum Rule {
     /// By their codes in this character set.
     Code(Charset),
+    /// By their bytes in this character set, some of whose characters have more than one code.
+    Encoded(Charset),
     /// By a table of bytes.
     Bytes(Bytes, Charset),
-    /// ASCII by a table, others by their codes.
+    /// ASCII by a table, others by their bytes.
     Pairs(Pairs, Charset),
     /// By a table of weights, as far as it lists them.
     Weights {
@@ -100,6 +102,7 @@ impl Rule {
         };
         Ok(match collation.weights() {
             Weights::Unknown => return Err(WeightError::UnknownCollation),
+            Weights::Bytes if charset.is_measured() => Rule::Encoded(charset),
             Weights::Bytes | Weights::CodePoints => Rule::Code(charset),
             Weights::Single(table) => Rule::Bytes(table, charset),
             Weights::Pairs(pairs) => Rule::Pairs(pairs, charset),
@@ -113,6 +116,7 @@ impl Rule {
     fn charset(self) -> Charset {
         match self {
             Rule::Code(charset)
+            | Rule::Encoded(charset)
             | Rule::Bytes(_, charset)
             | Rule::Pairs(_, charset)
             | Rule::Weights { charset, .. } => charset,
@@ -162,12 +166,19 @@ impl Rule {
             _ => {}
         }
         let (code, length) = self.charset().decode(text).ok_or(WeightError::Malformed)?;
+        if let Rule::Encoded(_) | Rule::Pairs(..) = self {
+            // four at most, so that no key is another kind's
+            let bytes = &text[..length];
+            let number = bytes.iter().fold(0, |n, b| n << 8 | Key::from(*b));
+            return Ok(Some((BY_CODE | number, length)));
+        }
         Ok(Some((self.of_code(code), length)))
     }
 
     /// The first byte, from `at` on, of a character with this key. Most of what LIKE does with a value is to look for it.
     fn find(self, text: &[u8], mut at: usize, wanted: Key) -> Result<Option<usize>, WeightError> {
-        if let Rule::Weights { ascii, .. } = self
+        if let Rule::Weights { ascii, charset, .. } = self
+            && charset.has_ascii()
             && let Some(keys) = ascii.get()
         {
             let rest = text.get(at..).unwrap_or_default();
@@ -509,6 +520,51 @@ mod tests {
         assert!(like("utf8mb4_0900_ai_ci", "É", "e"));
         assert!(!like("utf8mb4_unicode_ci", "😀", "😁"));
         assert!(like("utf8mb4_general_ci", "😀", "😁"));
+    }
+
+    fn like_in(collation: &str, value: &str, wanted: &str) -> bool {
+        let ty = text(collation);
+        let mut bytes = Vec::new();
+        for character in value.chars() {
+            assert!(ty.charset().encode(character.into(), &mut bytes), "{value}");
+        }
+        pattern(&ty, wanted).matches(&bytes).unwrap()
+    }
+
+    #[test]
+    fn characters_of_several_bytes_are_kept_together() {
+        // what is known of ASCII in UTF-8 is no help in UTF-16: 0x6100 is no letter a behind half a character
+        assert!(like("utf8mb4_general_ci", "xa", "%A"));
+        for collation in ["utf16_general_ci", "utf16le_general_ci", "utf16_unicode_ci"] {
+            assert!(like_in(collation, "ba\u{100}xaß", "%XA_"), "{collation}");
+            assert!(
+                !like_in(collation, "\u{6100}\u{6200}", "%a%"),
+                "{collation}"
+            );
+            assert!(!like_in(collation, "\u{61}\u{6261}", "%b%"), "{collation}");
+        }
+        assert!(like_in("gbk_bin", "縗x", "_x"));
+        assert!(!like_in("gbk_bin", "縗x", "%\\\\x"));
+        assert!(like_in("gbk_chinese_ci", "縗X\\", "縗x\\\\"));
+        assert!(like_in("cp1251_general_ci", "Жук", "жУ_"));
+    }
+
+    /// Two characters of cp932 mean U+2252.
+    #[test]
+    fn what_means_the_same_is_not_like_it_in_another_form() {
+        let matches = |collation, wanted: &[u8]| {
+            let ty = text(collation);
+            let input = Input::Text {
+                bytes: wanted,
+                charset: ty.charset(),
+            };
+            match LikePattern::read(&ty, input, Escape::Backslash).unwrap() {
+                Pattern::Like(pattern) => pattern.matches(b"\x87\x90").unwrap(),
+                Pattern::Null => panic!("not NULL"),
+            }
+        };
+        assert!(matches("cp932_bin", b"\x87\x90"));
+        assert!(!matches("cp932_bin", b"\x81\xe0"));
     }
 
     /// Numbers below `n`, the same for the same seed.

@@ -192,6 +192,10 @@ pub(super) fn column_definition(
     if sql_type.collation.is_none() && sql_type.is_character() {
         return Err(attribute("its collation"));
     }
+    // the server does not get to see it
+    if sql_type.collation.is_some_and(|c| !c.is_of(family)) {
+        return Err(attribute("a collation that this server does not have"));
+    }
     let bytes = match sql_type.kind {
         Kind::VarChar { chars } => chars.saturating_mul(sql_type.charset().max_bytes()),
         Kind::VarBinary { len } => len,

@@ -13,7 +13,7 @@ use super::Given;
 use super::clauses::Clauses;
 use super::items::Shape;
 use crate::candidates::goes_unnoticed;
-use crate::errors;
+use crate::errors::{self, Refusal};
 use crate::fetch::{Fetched, unnested};
 use crate::finishing::{Aggregate, Finish, Limit, Output, SortBy, Test};
 use crate::lex::{LiteralKind, TokenKind};
@@ -140,13 +140,13 @@ impl Planner<'_> {
 
     /// A part of the statement as the name of a column of the result.
     pub(super) fn written_name(&self, bytes: Range<usize>) -> Planned<String> {
-        let text = &self.sql()[bytes];
-        // names are sent in UTF-8
-        if !text.is_ascii() && self.request.settings.lex.charset.is_measured() {
-            let about = "a column of the result named by a text in this character set";
-            return refuse(&errors::NOT_UNDERSTOOD, about);
-        }
-        Ok(String::from_utf8_lossy(text).into_owned())
+        let charset = self.request.settings.lex.charset;
+        let name = charset.to_utf8(&self.sql()[bytes]);
+        name.and_then(|name| String::from_utf8(name).ok())
+            .ok_or_else(|| {
+                let about = "a column of the result named by a text that is not well-formed";
+                Refusal::new(&errors::NOT_UNDERSTOOD, about)
+            })
     }
 
     /// An item's tokens without its alias.

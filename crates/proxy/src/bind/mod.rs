@@ -27,7 +27,7 @@ use self::rules::{
     NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, cannot_be_null, check_conversion, implicit_default,
     no_default, no_default_warning, null_warning,
 };
-pub(crate) use self::text::{prepared_text, put_filled, put_hex, unhex};
+pub(crate) use self::text::{check_pieces, prepared_text, put_filled, put_hex, unhex};
 pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;

@@ -9,6 +9,7 @@ use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 use super::rules::no_default;
 use super::{Binder, Filled, Values};
 use crate::error::{Failure, Outcome};
+use crate::state::State;
 
 impl Binder<'_> {
     /// Raises what the server would raise first: a column that has no value and no default.
@@ -83,14 +84,10 @@ impl Binder<'_> {
 
     fn piece(&mut self, piece: &Piece, base: usize, row: u64, out: &mut Vec<u8>) -> Outcome<()> {
         match piece {
-            // names are kept in UTF-8, in which such a character set may find a quote less
-            Piece::Sql(sql) if self.state.lex_mode().hides_ascii() && !sql.is_ascii() => {
-                return Err(Failure::refused(
-                    &errors::CHARACTER_SET,
-                    "character_set_client",
-                ));
+            Piece::Sql(sql) => {
+                check_sql(sql, self.state)?;
+                out.extend_from_slice(sql);
             }
-            Piece::Sql(sql) => out.extend_from_slice(sql),
             Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
             Piece::Slot(slot) => {
                 let used = &self.prepared.plan.columns[slot.column];
@@ -196,6 +193,25 @@ impl Binder<'_> {
             Piece::Rows { .. } => Err(Failure::refused(&errors::INTERNAL, "rows inside of rows")),
         }
     }
+}
+
+/// Refuses a text of the proxy's own that the server would read as something else. Names are kept in UTF-8, and in a character set
+/// like gbk a half of such a character and the quote behind it may be one.
+fn check_sql(sql: &[u8], state: &State) -> Outcome<()> {
+    if state.lex_mode().hides_ascii() && !sql.is_ascii() {
+        let about = "character_set_client, with names beyond ASCII";
+        return Err(Failure::refused(&errors::CHARACTER_SET, about));
+    }
+    Ok(())
+}
+
+/// The same of the pieces of a text.
+pub(crate) fn check_pieces(pieces: &[Piece], state: &State) -> Outcome<()> {
+    pieces.iter().try_for_each(|piece| match piece {
+        Piece::Sql(sql) => check_sql(sql, state),
+        Piece::Rows { row: inner, .. } | Piece::Indexed(inner) => check_pieces(inner, state),
+        Piece::Literal(_) | Piece::Slot(_) => Ok(()),
+    })
 }
 
 /// Appends what a slot was filled with, as a constant for the server.

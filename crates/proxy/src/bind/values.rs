@@ -88,18 +88,19 @@ impl<'a> Values<'a> {
             if negative {
                 return Err(unclear());
             }
-            if let Some(bytes) = self.long(n) {
-                let ty = self.params.get(n).map(|p| p.ty.kind);
-                return Ok(match ty {
+            let input = match self.long(n) {
+                Some(bytes) => match self.params.get(n).map(|p| p.ty.kind) {
                     Some(kind) if is_blob(kind) => Input::Bytes(bytes),
                     _ => Input::Text {
                         bytes,
                         charset: client,
                     },
-                });
-            }
-            let param = self.params.get(n).ok_or_else(unclear)?;
-            let input = param_input(param, client).ok_or_else(unclear)?;
+                },
+                None => {
+                    let param = self.params.get(n).ok_or_else(unclear)?;
+                    param_input(param, client).ok_or_else(unclear)?
+                }
+            };
             if client != charset && loses(input, charset) {
                 return Err(unclear());
             }

@@ -109,10 +109,10 @@ impl Session {
             schema: b"".as_slice().into(),
             table: b"".as_slice().into(),
             org_table: b"".as_slice().into(),
-            name: name.as_bytes().into(),
+            name: self.state.shown_name(name),
             org_name: match temporary && family == Family::MySql && finish.counts_differing() {
                 // MySQL gathers different values in sorted rows and names the columns that it puts them into
-                true => name.as_bytes().into(),
+                true => self.state.shown_name(name),
                 false => b"".as_slice().into(),
             },
             charset: wire.charset,

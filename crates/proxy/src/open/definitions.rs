@@ -124,9 +124,8 @@ pub(crate) fn definitions_of(
             OpenFrom::Sealed => used.sealed(),
             OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
         };
-        let named = definition
-            .org_name
-            .eq_ignore_ascii_case(expected.as_bytes());
+        let expected = state.shown_name(expected);
+        let named = definition.org_name.eq_ignore_ascii_case(&expected);
         let grouped = prepared
             .plan
             .grouping
@@ -134,15 +133,15 @@ pub(crate) fn definitions_of(
             .and_then(|g| g.columns.iter().find(|c| c.item == n));
         // MIN of a group's cells, which MySQL calls by its text where it comes out of a temporary table
         let around = (item.computed || grouped.is_some())
-            && memchr::memmem::find(&definition.org_name, expected.as_bytes()).is_some();
+            && memchr::memmem::find(&definition.org_name, &expected).is_some();
         if !definition.org_name.is_empty() && !named && !around {
             return Err(Failure::Stale);
         }
         if let Some(grouped) = grouped {
             // the server's is an aggregate, which has no origin
-            definition.schema = used.table.database.as_bytes().into();
-            definition.org_table = used.table.name.as_bytes().into();
-            definition.table = grouped.source.as_bytes().into();
+            definition.schema = state.shown_name(&used.table.database);
+            definition.org_table = state.shown_name(&used.table.name);
+            definition.table = state.shown_name(&grouped.source);
         }
         if let Described::Column { outer: false, .. } = &item.described {
             let required = !used.column().nullable;
@@ -165,9 +164,9 @@ fn plain_definition<'a>(
         return packet.to_vec();
     }
     if let Some(name) = &item.name {
-        definition.name = name.as_bytes().into();
+        definition.name = state.shown_name(name);
         if item.computed && !definition.org_name.is_empty() {
-            definition.org_name = name.as_bytes().into();
+            definition.org_name = state.shown_name(name);
         }
     }
     match &item.described {
@@ -241,7 +240,7 @@ pub(crate) fn logical_definition(
     };
     let mut shown = server.clone();
     if let Some(name) = &item.name {
-        shown.name = name.as_bytes().into();
+        shown.name = state.shown_name(name);
     }
     // a temporary table of groups has a copy of the column
     let copied = item.computed && matches!(item.described, Described::Column { .. });
@@ -262,7 +261,7 @@ pub(crate) fn logical_definition(
         }
         shown.org_name = b"".as_slice().into();
     } else {
-        shown.org_name = column.name.as_bytes().into();
+        shown.org_name = state.shown_name(&column.name);
         let mut kept = ColumnFlags::NOT_NULL;
         kept |= ColumnFlags::NUM;
         flags |= server.flags & kept;

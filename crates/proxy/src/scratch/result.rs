@@ -109,10 +109,11 @@ pub(super) struct Shown<'s> {
 
 impl<'s> Shown<'s> {
     pub fn of(scratch: &'s Scratch, state: &State) -> Self {
-        let there = state
-            .results_charset
-            .map_or(0, |c| c.default_collation_id(state.family));
         let here = state.results_collation;
+        let there = match (here, state.results_charset) {
+            (0, _) | (_, None) => here,
+            (_, Some(charset)) => charset.default_collation_id(state.family),
+        };
         Shown {
             scratch,
             collation: (there != here).then_some((there, here)),

@@ -136,6 +136,13 @@ impl Session {
                 "character_set_client",
             ));
         }
+        // what the proxy asks the server on its own is answered in it, too
+        if self.state.results_charset.is_none() {
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "character_set_results",
+            ));
+        }
         // what is put into the statement is UTF-8, of which such a set may take a quote for the half of a character
         let named = |name: &str| !name.is_ascii();
         let foreign = plan

@@ -165,6 +165,11 @@ impl Session {
             self.template
                 .read(&part, self.space.settings.lex)
                 .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+            if self.template.multiple || !self.reads_names() {
+                // one before it has changed how texts are read
+                let about = "a statement that ends elsewhere by the settings before it";
+                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            }
             let last = i + 1 == parts.len();
             if !self.one_of_several(&part, last)? {
                 break;

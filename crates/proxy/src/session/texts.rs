@@ -8,6 +8,10 @@ use crate::catalog::Prepared;
 
 /// An error text of the server's with logical names.
 pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
+    if !message.contains(&b'$') && !message.starts_with(b"Duplicate entry '") {
+        // in the character set of results, whatever that is
+        return message.to_vec();
+    }
     let mut text = String::from_utf8_lossy(message).into_owned();
     let mut tables: Vec<_> = prepared
         .plan

@@ -21,8 +21,11 @@ pub(crate) fn is_foreign(ty: &SqlType, input: Input<'_>) -> bool {
     let Input::Text { bytes, charset } = input else {
         return false;
     };
+    if !charset.is_measured() || (charset.has_ascii() && bytes.is_ascii()) {
+        return false;
+    }
     let is_string = (ty.is_character() || ty.is_binary()) && ty.kind != Kind::Json;
-    !is_string && charset.is_measured() && !(charset.has_ascii() && bytes.is_ascii())
+    !is_string
 }
 
 /// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the canonical payload to `out`.
