@@ -187,8 +187,12 @@ impl SqlType {
             Kind::VarChar { chars } => (253, chars.saturating_mul(most)),
             Kind::VarBinary { len } => (253, len),
             _ => {
-                let each = if results_charset == 0 { 1 } else { most };
-                let length = self.payload_max() * u64::from(each);
+                // of the shortest characters, as many as fit
+                let least = collation.map_or(1, |c| c.charset().min_bytes());
+                let length = match results_charset {
+                    0 => self.payload_max(),
+                    _ => self.payload_max() / u64::from(least) * u64::from(most),
+                };
                 (252, u32::try_from(length).unwrap_or(u32::MAX))
             }
         };

@@ -1,7 +1,7 @@
 //! The values of one execution: literals of the text, and bound parameters.
 
 use onionskin_plan::{Literal, LiteralKind, errors};
-use onionskin_value::{Charset, DateTimeParts, Input, TemporalKind};
+use onionskin_value::{Charset, DateTimeParts, Family, Input, TemporalKind};
 use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
@@ -101,10 +101,23 @@ impl<'a> Values<'a> {
                     param_input(param, client).ok_or_else(unclear)?
                 }
             };
-            if client != charset && loses(input, charset) {
-                return Err(unclear());
-            }
-            return Ok(input);
+            return match input {
+                Input::Text { bytes, .. }
+                    if client != charset
+                        && client != Charset::Binary
+                        && charset != Charset::Binary
+                        && !bytes.is_ascii() =>
+                {
+                    let converted = converted(bytes, client, charset, scratch);
+                    match (converted, state.family) {
+                        (None, _) => Err(unclear()),
+                        (Some(converted), Family::MariaDb) => Ok(converted),
+                        // it goes to the column as it came
+                        (Some(_), Family::MySql) => Ok(input),
+                    }
+                }
+                input => Ok(input),
+            };
         }
         if literal.kind == LiteralKind::String
             && client != charset
@@ -115,17 +128,19 @@ impl<'a> Values<'a> {
             if client == Charset::Binary || charset == Charset::Binary {
                 return Err(unclear());
             }
+            let mut text = Vec::new();
             let input = onionskin_plan::literal::decode(
                 literal.text(self.sql),
                 literal.kind,
                 negative,
                 state.lex_mode(),
                 client,
-                scratch,
+                &mut text,
             );
-            return input
-                .filter(|input| !loses(*input, charset))
-                .ok_or_else(unclear);
+            let Some(Input::Text { bytes, .. }) = input else {
+                return Err(unclear());
+            };
+            return converted(bytes, client, charset, scratch).ok_or_else(unclear);
         }
         onionskin_plan::literal::decode(
             literal.text(self.sql),
@@ -195,14 +210,26 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Whether the server would lose something of a text when it makes it the connection's.
-fn loses(input: Input<'_>, connection: Charset) -> bool {
-    match input {
-        Input::Text { bytes, charset } => {
-            connection != Charset::Binary && !charset.fits(connection, bytes)
+/// A text in the connection's character set, as the server makes it; `None` where that would lose something.
+fn converted<'s>(
+    bytes: &[u8],
+    client: Charset,
+    connection: Charset,
+    scratch: &'s mut Vec<u8>,
+) -> Option<Input<'s>> {
+    scratch.clear();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (code, length) = client.decode(&bytes[at..])?;
+        if !connection.encode(code, scratch) {
+            return None;
         }
-        _ => false,
+        at += length;
     }
+    Some(Input::Text {
+        bytes: scratch,
+        charset: connection,
+    })
 }
 
 fn is_blob(kind: ColumnType) -> bool {

@@ -122,6 +122,7 @@ impl Session {
         if words.prepares() {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
+        self.diagnostics.clear();
         self.put_client_query()?;
         self.relay_answer(Command::Query, &[])
     }

@@ -194,10 +194,13 @@ fn store_characters(
                 value: &shown,
             }));
         }
-        if rest.iter().all(|byte| {
+        let is_blank = |byte: &u8| {
             is_space(*byte)
                 || (charset == Charset::Latin1 && target == Charset::Latin1 && *byte == 0xA0)
-        }) {
+        };
+        // the servers read what is left in the column's character set, in which these are no spaces
+        let is_wide = matches!(target, Charset::Wide(_));
+        if !is_wide && rest.iter().all(is_blank) {
             if !matches!(ty.kind, Kind::Char { .. }) {
                 report.note(Condition::Truncated)?;
             }
