@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
+use onionskin_value::Family;
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -33,6 +34,8 @@ use crate::session::{
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
+/// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
+const LAST_ID: u32 = u32::MAX;
 /// Bytes of long data that one statement may hold.
 const LONG_DATA: usize = 256 << 20;
 
@@ -42,6 +45,11 @@ pub(crate) struct Statements {
     pub open: HashMap<u32, Statement>,
     /// Those that are relayed and name tables, by the server's id.
     pub relayed: HashMap<u32, Relayed>,
+    /// Those that are relayed and name none. An id that stands nowhere was never the client's: the server may know a statement
+    /// of ours by it, whose parameters are cells.
+    others: HashSet<u32>,
+    /// The one that was prepared last, unless that failed.
+    last: Option<u32>,
     /// Those that are prepared in SQL.
     pub named: Named,
     next_own: u32,
@@ -134,8 +142,25 @@ impl Statements {
     pub fn clear(&mut self) {
         self.open.clear();
         self.relayed.clear();
+        self.others.clear();
+        self.last = None;
         self.asking.clear();
         self.named.clear();
+    }
+
+    /// Whether the server knows this statement by the client's id.
+    pub fn is_relayed(&self, id: u32) -> bool {
+        self.relayed.contains_key(&id) || self.others.contains(&id)
+    }
+
+    /// The statement that a command is about. The highest id becomes that of the last one where the server means it so.
+    fn id_in(&self, payload: &mut [u8], family: Family) -> Outcome<u32> {
+        let id = statement_id(payload).map_err(Failure::Client)?;
+        let (LAST_ID, Family::MariaDb, Some(last)) = (id, family, self.last) else {
+            return Ok(id);
+        };
+        payload[1..5].copy_from_slice(&last.to_le_bytes());
+        Ok(last)
     }
 }
 
@@ -147,6 +172,7 @@ impl Session {
             .get(1..)
             .unwrap_or_default()
             .to_vec();
+        self.statements.last = None;
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
             return Err(Failure::refused(
@@ -214,10 +240,13 @@ impl Session {
                 if asks(&self.template.key) {
                     self.statements.asking.insert(id);
                 }
-                if !prepared.plan.names.is_empty() {
+                if prepared.plan.names.is_empty() {
+                    self.statements.others.insert(id);
+                } else {
                     let relayed = Relayed::new(sql, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
+                self.statements.last = Some(id);
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
@@ -256,6 +285,7 @@ impl Session {
             let id = OWN_IDS | self.statements.next_own;
             self.write_prepared(id, params, &shown)?;
             self.statements.open.insert(id, statement);
+            self.statements.last = Some(id);
             return Ok(());
         };
         let (id, count, definitions) = self.prepare_at_server(&statement, text, false)?;
@@ -288,6 +318,7 @@ impl Session {
         };
         self.write_prepared(id, params, &shown)?;
         self.statements.open.insert(id, statement);
+        self.statements.last = Some(id);
         Ok(())
     }
 
@@ -405,8 +436,8 @@ impl Session {
     pub fn execute(&mut self) -> Outcome<()> {
         self.statements.wrote = false;
         self.statements.interfered = false;
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
         if self.diagnostics.any() && self.statements.asking.contains(&id) {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
@@ -725,9 +756,12 @@ impl Session {
 
     /// Rows of a cursor.
     pub fn fetch(&mut self) -> Outcome<()> {
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
+            if !self.statements.is_relayed(id) {
+                return Err(self.unknown_statement(id, "mysqld_stmt_fetch"));
+            }
             self.server.put_command(&payload)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtFetch, &[]);
@@ -762,11 +796,23 @@ impl Session {
 
     /// Close, reset, long data.
     pub fn statement_command(&mut self, command: Command) -> Outcome<()> {
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
+        if command == Command::StmtClose && self.statements.last == Some(id) {
+            self.statements.last = None;
+        }
         if !self.statements.open.contains_key(&id) {
+            if !self.statements.is_relayed(id) {
+                return match command {
+                    Command::StmtReset => Err(self.unknown_statement(id, "mysqld_stmt_reset")),
+                    // these have no answer
+                    _ => Ok(()),
+                };
+            }
             if command == Command::StmtClose {
                 self.statements.relayed.remove(&id);
+                self.statements.others.remove(&id);
+                self.statements.asking.remove(&id);
             } else if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.has_long_data = command == Command::StmtSendLongData;
             }
@@ -775,7 +821,6 @@ impl Session {
                 self.server.flush()?;
                 return self.relay_answer(command, &[]);
             }
-            self.statements.asking.remove(&id);
             self.server.put_silent(&payload)?;
             return self.server.flush();
         }
@@ -821,6 +866,18 @@ impl Session {
                 self.server.flush()?;
                 self.relay_answer(Command::StmtReset, &[])
             }
+        }
+    }
+
+    /// The servers' error for an id that is no statement's.
+    pub fn unknown_statement(&mut self, id: u32, by: &str) -> Failure {
+        // the server does not know of this error
+        self.statements.interfered = true;
+        let message = format!("Unknown prepared statement handler ({id}) given to {by}");
+        Failure::Server {
+            code: 1243,
+            state: *b"HY000",
+            message: message.into_bytes(),
         }
     }
 

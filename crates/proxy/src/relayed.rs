@@ -81,6 +81,9 @@ impl Session {
 
     /// Relays an execution. If its table has become a protected one, the statement is more than relayed from now on.
     pub fn execute_relayed(&mut self, id: u32, payload: &[u8]) -> Outcome<()> {
+        if !self.statements.is_relayed(id) {
+            return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
+        }
         let relayed = self.statements.relayed.get_mut(&id);
         let long = relayed.as_ref().is_some_and(|r| r.has_long_data);
         let prepared = relayed.map(|relayed| {
