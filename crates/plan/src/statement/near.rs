@@ -97,7 +97,7 @@ pub(crate) fn candidates(
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 2);
-    if word_is(&words, 0, "show") && keeps_diagnostics(&words) {
+    if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
         return Ok(found);
     }
     // transactions are named by strings; while one is prepared, servers answer no question about tables
@@ -126,6 +126,15 @@ pub(crate) fn candidates(
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether a query may stand in the statement: servers take one in the condition of `SHOW STATUS WHERE …`.
+fn may_query(sql: &[u8], tokens: &[Token]) -> bool {
+    const BEGIN: [&str; 4] = ["select", "table", "values", "with"];
+    let begins = |t: &Token| BEGIN.iter().any(|w| t.is_word(sql, w));
+    tokens
+        .iter()
+        .any(|t| t.kind == TokenKind::Executable || begins(t))
 }
 
 /// Whether a double-quoted string stands where a table's name belongs. The server would call it
