@@ -145,6 +145,20 @@ fn fixture() -> Fixture {
             vec![column("id", "int(11)", None), column("x", "int(11)", None)],
         ),
         table(
+            "clear",
+            vec![
+                column("id", "int(11)", None),
+                column("secret", "int(11)", None),
+            ],
+        ),
+        table(
+            "policy0",
+            vec![
+                column("id", "int(11)", None),
+                column("secret", "int(11)", None),
+            ],
+        ),
+        table(
             "loose",
             vec![
                 column("a", "int(11)", Some(("eq", 0x12))),

@@ -31,9 +31,11 @@ pub(crate) fn alter_table<'a>(
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::ALTERATION, about.to_string());
     r.eat("alter");
-    r.eat("online");
-    let ignore = r.eat("ignore");
-    r.eat("table");
+    let mut ignore = false;
+    while !r.done() && !r.eat("table") {
+        ignore |= r.is("ignore");
+        r.at += 1;
+    }
     // MySQL does not have it, and says so
     if r.eat("if") {
         r.eat("exists");
