@@ -73,11 +73,13 @@ impl Words {
         let is_between =
             |word: &[u8]| BETWEEN.contains(&word) || word[0].is_ascii_digit() || word == b"m";
         let defines = (0..words.len()).any(|at| {
-            matches!(words[at], b"create" | b"alter")
-                && words[at + 1..]
-                    .iter()
-                    .find(|word| !is_between(word))
-                    .is_some_and(|word| *word == b"table")
+            let behind = words[at + 1..].iter().find(|word| !is_between(word));
+            let behind: &[u8] = behind.copied().unwrap_or_default();
+            match words[at] {
+                b"create" | b"alter" => behind == b"table",
+                b"rename" => matches!(behind, b"table" | b"tables"),
+                _ => false,
+            }
         });
         if !defines || !self.text.is_ascii() {
             return defines;
@@ -139,6 +141,8 @@ mod tests {
             "other"
         ));
         assert!(defines("ALTER IGNORE TABLE `x` ADD b INT 'a", "hr"));
+        assert!(defines("IF 1 THEN RENAME TABLE x TO users; END IF", "app"));
+        assert!(!defines("IF 1 THEN RENAME TABLE x TO y; END IF", "app"));
         assert!(!defines(
             "CREATE PROCEDURE p() CREATE TEMPORARY TABLE tmp (a INT)",
             "app"
