@@ -430,8 +430,10 @@ impl<'a> Lexer<'a> {
             self.at += 1;
         }
         match self.peek(0) {
+            // no server takes a string for the name of a system variable
+            b'\'' | b'"' if self.at > start + 1 => return Err(LexError::Ambiguous),
             q @ (b'\'' | b'"' | b'`') => {
-                let backslash = q != b'`' && !self.mode.no_backslash_escapes;
+                let backslash = self.is_string_quote(q) && !self.mode.no_backslash_escapes;
                 self.at = self.quoted_end(self.at, q, backslash)?;
             }
             _ => {
@@ -732,10 +734,26 @@ mod tests {
             "SELECT /*+ SET_VAR(a='*/') */ b -- '",
             "SELECT x'0a''\\' ' FROM t -- '",
             "SELECT t.x'\\' ' FROM t -- '",
+            "SELECT @@\"a\"",
         ] {
             let read = tokens(sql.as_bytes(), LexMode::default());
             assert_eq!(read, Err(LexError::Ambiguous), "{sql}");
         }
+    }
+
+    #[test]
+    fn names_of_variables_have_the_escapes_of_their_quotes() {
+        let mode = |ansi_quotes, no_backslash_escapes| LexMode {
+            ansi_quotes,
+            no_backslash_escapes,
+        };
+        let (strings, names) = (mode(false, false), mode(true, false));
+        assert_eq!(show(r#"@"\", a" b"#, strings), r#"@"\", a" b"#);
+        assert_eq!(show(r#"@"\", a"#, names), r#"@"\" , a"#);
+        assert_eq!(show(r#"@"\", a"#, mode(false, true)), r#"@"\" , a"#);
+        assert_eq!(show(r"@'\', ' a", names), r"@'\', ' a");
+        assert_eq!(show(r"@'\', a", mode(true, true)), r"@'\' , a");
+        assert_eq!(show(r"@`\`, a", strings), r"@`\` , a");
     }
 
     #[test]
