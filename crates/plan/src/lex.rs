@@ -622,40 +622,64 @@ pub fn tokens(sql: &[u8], mode: LexMode) -> Result<Vec<Token>, LexError> {
 }
 
 /// Cuts a text into its statements at `;`. Empty statements are left out. `None` when the text
-/// holds a compound statement (a stored program's body), whose semicolons are not boundaries.
+/// holds a compound statement (a stored program's body, or one of MariaDB's on its own), whose semicolons are not boundaries.
 pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
     let mut parts = Vec::new();
     let mut lexer = Lexer::new(sql, mode);
-    let (mut begin, mut end, mut words, mut create) = (None, 0, 0, false);
-    let mut first_begin = false;
-    while let Some(token) = lexer.next_token()? {
-        if token.is(b';') {
-            if let Some(from) = begin.take() {
-                parts.push(from..end);
-            }
-            (words, create, first_begin) = (0, false, false);
+    let mut part: Vec<Token> = Vec::new();
+    loop {
+        let token = lexer.next_token()?;
+        if let Some(token) = token
+            && !token.is(b';')
+        {
+            part.push(token);
             continue;
         }
-        begin.get_or_insert(token.start);
-        end = token.end;
-        if token.kind == TokenKind::Word {
-            words += 1;
-            let text = token.text(sql);
-            let is = |w: &str| text.eq_ignore_ascii_case(w.as_bytes());
-            create |= words == 1 && (is("create") || is("alter"));
-            first_begin |= words == 1 && is("begin");
-            let program = ["procedure", "function", "trigger", "event", "package"];
-            if (create && words <= 12 && program.iter().any(|w| is(w)))
-                || (first_begin && words == 2 && is("not"))
-            {
+        if let (Some(first), Some(last)) = (part.first(), part.last()) {
+            if is_compound(sql, &part) {
                 return Ok(None);
             }
+            parts.push(first.start..last.end);
+            part.clear();
+        }
+        if token.is_none() {
+            return Ok(Some(parts));
         }
     }
-    if let Some(from) = begin {
-        parts.push(from..end);
-    }
-    Ok(Some(parts))
+}
+
+/// Whether this is a piece of a compound statement that was cut at its semicolons. Each of those has a piece that begins with END,
+/// UNTIL or ELSE, and most begin with a word that begins nothing else.
+fn is_compound(sql: &[u8], part: &[Token]) -> bool {
+    const PIECES: [&str; 14] = [
+        "case",
+        "declare",
+        "else",
+        "elseif",
+        "elsif",
+        "end",
+        "exception",
+        "for",
+        "if",
+        "loop",
+        "repeat",
+        "until",
+        "when",
+        "while",
+    ];
+    const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
+    let is = |token: &Token, words: &[&str]| words.iter().any(|w| token.is_word(sql, w));
+    let mut words = part.iter().filter(|t| t.kind == TokenKind::Word);
+    let Some(first) = words.next() else {
+        return false;
+    };
+    let second = part.get(1);
+    // `label: LOOP`, and `<<label>>` in Oracle's way
+    let has_label = second.is_some_and(|t| t.is(b':')) || part[0].is(b'<');
+    let is_block = is(&part[0], &["begin"]) && second.is_some_and(|t| !is(t, &["work"]));
+    let is_program =
+        is(first, &["create", "alter"]) && words.take(11).any(|word| is(word, &PROGRAMS));
+    is(first, &PIECES) || has_label || is_block || is_program
 }
 
 #[cfg(test)]
@@ -773,7 +797,25 @@ mod tests {
             })
         };
         assert_eq!(cut("a ';'; ; b;").unwrap(), ["a ';'", "b"]);
-        assert_eq!(cut("create or replace procedure p() begin a; b; end"), None);
+        for compound in [
+            "create or replace procedure p() begin a; b; end",
+            "if 1 then a; end if",
+            "begin not atomic a; b; end",
+            "begin a; b; end",
+            "begin work; a; end",
+            "begin /*!50000 not atomic */ a; end",
+            "/* c */ while 1 do a; end while",
+            "l: loop a; leave l; end loop",
+            "<<l>> loop a; end loop",
+            "repeat a; until 1 end repeat",
+            "case when 1 then a; else b; end case",
+            "for i in 1..2 do a; end for",
+            "declare x int; begin a; end",
+            "x; set statement a = 1 for begin not atomic b; end",
+        ] {
+            assert_eq!(cut(compound), None, "{compound}");
+        }
+        assert_eq!(cut("begin work; a; begin").unwrap().len(), 3);
         assert_eq!(
             cut("create table a(x int); begin; commit").unwrap().len(),
             3

@@ -29,7 +29,9 @@ impl Words {
     /// Whether a text may be prepared here that nobody reads. Privileges have the words as well, and stored programs are the
     /// server's own.
     pub(super) fn prepares(&self) -> bool {
-        let first = self.list().next().unwrap_or_default();
+        let is_version = |word: &&[u8]| *word == b"m" || word.iter().all(u8::is_ascii_digit);
+        let first = self.list().find(|word| !is_version(word));
+        let first = first.unwrap_or_default();
         !matches!(first, b"grant" | b"revoke" | b"create")
             && self
                 .list()
@@ -120,6 +122,10 @@ mod tests {
         assert!(prepares(b"SELECT 1; PREPARE s FROM @q; '"));
         assert!(!prepares(b"GRANT EXECUTE ON x TO '"));
         assert!(!prepares(b"SELECT executed FROM t WHERE a = '"));
+        assert!(!prepares(
+            b"/*!50003 CREATE*/ /*!50003 PROCEDURE p() EXECUTE s; */"
+        ));
+        assert!(prepares(b"/*!50003 IF 1 THEN EXECUTE s; END IF */"));
     }
 
     #[test]
