@@ -8,7 +8,7 @@ mod support;
 mod twins;
 
 use support::*;
-use twins::{Twins, twins};
+use twins::{Twins, twins, twins_with};
 
 on_both_servers!(
     tables_in_capital_letters,
@@ -16,6 +16,7 @@ on_both_servers!(
     constants_in_set_operations,
     collations_as_strings,
     tables_of_another_proxy,
+    names_that_the_policy_has,
     settings_by_two_at_signs,
 );
 
@@ -162,6 +163,82 @@ fn tables_of_another_proxy(kind: Kind) {
             "{shown}"
         );
     }
+}
+
+/// What `[protect]` matches is sealed, however the table or the column comes to its name.
+fn names_that_the_policy_has(kind: Kind) {
+    let policy = "[protect.\"app.kept*\"]\nemail = [\"eq\"]\n";
+    let Some(mut twins) = twins_with(kind, "", policy) else {
+        return;
+    };
+    let refused = |session: &mut Session, sql: &str| {
+        let answer = session.run(sql);
+        let message = answer.expect_err(sql).message;
+        assert!(message.starts_with("OS1014"), "{sql}\n→ {message}");
+    };
+    let session = &mut twins.protected;
+    session.must("CREATE TABLE fresh (id INT, email VARCHAR(80))");
+    for sql in [
+        "RENAME TABLE fresh TO kept",
+        "RENAME TABLE fresh TO aside, aside TO app.kept",
+        "ALTER TABLE fresh RENAME TO kept",
+        "ALTER TABLE fresh RENAME kept, ADD COLUMN more INT",
+        "ALTER TABLE fresh DROP COLUMN email, ADD COLUMN email INT, RENAME AS kept",
+    ] {
+        refused(session, sql);
+    }
+    // a table whose column is sealed goes where it likes
+    session.must("CREATE TABLE kept (id INT, email VARCHAR(80))");
+    session.must("INSERT INTO kept VALUES (1, 'Xaver7q')");
+    session.must("RENAME TABLE kept TO aside, fresh TO open, aside TO kept");
+    session.must("ALTER TABLE kept RENAME TO kept2");
+    session.must("RENAME TABLE kept2 TO other");
+    session.must("ALTER TABLE other RENAME kept");
+    session.must("RENAME TABLE open TO open2");
+    let text = session.text("SELECT id FROM kept WHERE email = 'Xaver7q'");
+    assert_eq!(text.unwrap(), "1");
+    // temporary tables are in no catalog
+    session.must("CREATE TEMPORARY TABLE kept_a (id INT)");
+    refused(session, "ALTER TABLE kept_a ADD COLUMN email VARCHAR(80)");
+    refused(session, "ALTER TABLE kept_a CHANGE id email INT");
+    session.must("ALTER TABLE kept_a ADD COLUMN more INT");
+    session.must("CREATE TEMPORARY TABLE open3 (id INT, email VARCHAR(80))");
+    refused(session, "ALTER TABLE open3 RENAME TO kept_b");
+    session.must("ALTER TABLE open3 RENAME TO open4");
+    // known as absent, and then made by another proxy
+    let keys = Some(twins.proxy.keys());
+    let options = ProxyOptions {
+        keys,
+        ..ProxyOptions::default()
+    };
+    let other = Proxy::start_with(&twins.behind, options);
+    let mut other = other.connect_to("app");
+    for (table, before) in [("kept_c", "/* job 7 */"), ("kept_d", "-- job 7\n")] {
+        assert_eq!(session.must_fail(&format!("SELECT 1 FROM {table}")), 1146);
+        other.must(&format!("CREATE TABLE {table} (id INT)"));
+        session.must(&format!(
+            "{before} ALTER TABLE {table} ADD COLUMN email VARCHAR(80)"
+        ));
+        session.must(&format!("INSERT INTO {table} VALUES (1, 'Xaver7q')"));
+    }
+    assert_eq!(session.must_fail("SELECT 1 FROM shown"), 1146);
+    other.must("CREATE TABLE shown (id INT, email VARCHAR(80) ENCRYPTED FOR ())");
+    let shown = session.text("/* c */ SHOW CREATE TABLE shown").unwrap();
+    assert!(!shown.contains("$enc"), "{shown}");
+    if kind == Kind::MariaDb {
+        session.must("CREATE TABLE kept_e (id INT)");
+        refused(
+            session,
+            "ALTER IGNORE ONLINE TABLE kept_e ADD COLUMN email VARCHAR(80)",
+        );
+    }
+    twins.proxy.assert_healthy();
+    let log = std::fs::read_to_string(twins.behind.data_dir().join("general.log")).unwrap();
+    assert!(
+        !log.contains("Xaver7q"),
+        "a protected value reached the server"
+    );
+    assert!(log.contains("fresh"), "the log shows what is not protected");
 }
 
 /// MariaDB does not tell of `SET @@x`; what the proxy does not know of `sql_mode` would make it read texts otherwise than the server.
