@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
+use onionskin_value::Charset;
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -45,6 +46,10 @@ pub(crate) struct Statements {
     /// Those that are prepared in SQL.
     pub named: Named,
     next_own: u32,
+    /// The tables of the statement that is relayed, if it makes warnings of errors: some may be of rows that must not be left out.
+    pub watched: Vec<(String, String)>,
+    /// The end of an answer that is still to be written, while the server was asked about it.
+    pub kept: Option<Vec<u8>>,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Rows of the present statement were written.
@@ -77,7 +82,18 @@ pub(crate) struct Statement {
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting(Option<String>, onionskin_plan::LexMode);
+pub(crate) struct Setting {
+    database: Option<String>,
+    reading: Reading,
+}
+
+/// How literals are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    lex: onionskin_plan::LexMode,
+    client: Option<Charset>,
+    connection: Option<Charset>,
+}
 
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
@@ -113,7 +129,7 @@ impl Statement {
             setting,
             sql,
             template: Template {
-                key: Vec::new(),
+                key: template.key.clone(),
                 literals: template.literals.clone(),
                 rows: None,
                 multiple: false,
@@ -215,7 +231,8 @@ impl Session {
                     self.statements.asking.insert(id);
                 }
                 if !prepared.plan.names.is_empty() {
-                    let relayed = Relayed::new(sql, prepared, params, self.setting());
+                    let relayed =
+                        Relayed::new(sql, &self.template.key, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
                 return Ok(());
@@ -431,7 +448,7 @@ impl Session {
             Err(Failure::Refused(r)) => {
                 (does_not_open(r) || is_not_known(r))
                     && !self.statements.wrote
-                    && !runs_once(&statement.sql)
+                    && !runs_once(&statement.template.key)
             }
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
@@ -526,7 +543,18 @@ impl Session {
 
     /// What a text prepared now depends on.
     pub fn setting(&self) -> Setting {
-        Setting(self.state.database.clone(), self.space.settings.lex)
+        Setting {
+            database: self.state.database.clone(),
+            reading: self.reading(),
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            lex: self.space.settings.lex,
+            client: self.state.client_charset,
+            connection: self.state.connection_charset,
+        }
     }
 
     /// A text that is planned or sent again would mean other tables in another database.
@@ -534,9 +562,18 @@ impl Session {
         if statement.setting == self.setting() {
             return Ok(());
         }
-        let about =
-            "a statement that was prepared in another database or SQL mode; prepare it again";
+        let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
         Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+    }
+
+    /// Servers read a statement's literals when they prepare it; here they are read when their cells are made.
+    fn literals_must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
+        let mut literals = statement.template.literals.iter();
+        let has_own = literals.any(|l| l.kind != LiteralKind::Parameter);
+        match has_own && statement.setting.reading != self.reading() {
+            false => Ok(()),
+            true => self.must_be_of_now(statement),
+        }
     }
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
@@ -550,8 +587,11 @@ impl Session {
     }
 
     fn execute_planned(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
-        if statement.server_id.is_none() {
-            self.must_be_of_now(statement)?;
+        match (statement.server_id, &statement.prepared.plan.action) {
+            (None, _) => self.must_be_of_now(statement)?,
+            // all of it is the server's
+            (Some(_), Action::Relay) => {}
+            (Some(_), _) => self.literals_must_be_of_now(statement)?,
         }
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
@@ -632,7 +672,13 @@ impl Session {
             head.cursor
         };
         if let Some(upsert) = &prepared.plan.upsert {
-            self.keep_cells(&prepared, upsert, values, 1, is_ignore(&statement.sql))?;
+            self.keep_cells(
+                &prepared,
+                upsert,
+                values,
+                1,
+                is_ignore(&statement.template.key),
+            )?;
         }
         let (ready, indexed) = match self.ready(&prepared, values) {
             Ok(true) => match self.indexed_statement(statement, text) {
@@ -644,7 +690,8 @@ impl Session {
         };
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        let flags = (is_ignore(&statement.sql), is_lenient(&statement.sql, None));
+        let key = &statement.template.key;
+        let flags = (is_ignore(key), is_lenient(key, None));
         (binder.ignore, binder.lenient_nulls) = flags;
         binder.indexed = indexed.is_some();
         self.server.connection.reset_sequence();

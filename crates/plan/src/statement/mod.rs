@@ -14,7 +14,7 @@ mod grants;
 mod into;
 mod near;
 mod rows;
-mod settings;
+pub(crate) mod settings;
 mod show;
 mod view;
 mod words;
