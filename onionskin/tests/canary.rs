@@ -653,20 +653,20 @@ fn statements_by_other_ids(kind: Kind, port: u16, server: u16, make: &mut Canari
         assert!(matches!(&refused, Reply::Error(1243, _)), "{refused:?}");
         assert_eq!(refused, direct.read());
     }
-    // long data, execution, rows of a cursor, reset, close
-    for last in [77_777, u32::MAX] {
-        let long = [&last.to_le_bytes()[..], &[0, 0], make.text().as_bytes()].concat();
+    for other in [77_777, u32::MAX] {
+        let is_known = other == u32::MAX && kind == Kind::MariaDb;
+        let long = [&other.to_le_bytes()[..], &[0, 0], make.text().as_bytes()].concat();
         client.command(24, &long);
-        client.command(23, &execution(last, &make.text()));
-        let is_known = last == u32::MAX && kind == Kind::MariaDb;
+        let execution = execution(other, &make.text());
+        // a value that was sent as long data does not stand in the execution
+        let without = execution.len().min(if is_known { 13 } else { usize::MAX });
+        client.command(23, &execution[..without]);
         match client.read() {
-            Reply::Packet(_) if is_known => {
-                // the definition, EOF, no rows, EOF
-                (0..3).for_each(|_| drop(client.read()));
-            }
-            other => assert!(
-                !is_known && matches!(other, Reply::Error(1243, _)),
-                "{other:?}"
+            // the definition, EOF, no rows, EOF
+            Reply::Packet(_) if is_known => (0..3).for_each(|_| drop(client.read())),
+            reply => assert!(
+                !is_known && matches!(reply, Reply::Error(1243, _)),
+                "{reply:?}"
             ),
         }
     }

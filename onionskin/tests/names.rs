@@ -7,6 +7,7 @@ mod support;
 #[allow(dead_code)]
 mod twins;
 
+use ::mysql::prelude::Queryable;
 use support::*;
 use twins::{Twins, twins, twins_with};
 
@@ -17,7 +18,10 @@ on_both_servers!(
     collations_as_strings,
     tables_of_another_proxy,
     names_that_the_policy_has,
+    rows_that_a_new_protected_table_leaves_out,
     settings_by_two_at_signs,
+    settings_of_prepared_statements,
+    several_statements_are_an_option,
 );
 
 const TABLES: &str = "
@@ -165,6 +169,136 @@ fn tables_of_another_proxy(kind: Kind) {
     }
 }
 
+/// IGNORE makes warnings of the CHECKs of a table that was plain a moment ago.
+fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let other = Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut elsewhere = other.connect_to("app");
+    let session = &mut twins.protected;
+    let ignore = "INSERT IGNORE INTO noted VALUES (1, 'one')";
+    let prepared = session
+        .conn()
+        .prep("INSERT IGNORE INTO noted VALUES (?, 'two')");
+    assert!(prepared.is_err(), "there is no such table");
+    let mut prepared = None;
+    for column in ["note TEXT", "note TEXT ENCRYPTED FOR ()", "note TEXT"] {
+        elsewhere.must("DROP TABLE IF EXISTS noted");
+        elsewhere.must(&format!(
+            "CREATE TABLE noted (id INT PRIMARY KEY, {column})"
+        ));
+        if prepared.is_none() {
+            let sql = "INSERT IGNORE INTO noted VALUES (?, 'two')";
+            prepared = Some(session.conn().prep(sql).expect("a statement"));
+        }
+        for (affected, warnings) in [(1, 0), (0, 1)] {
+            let outcome = session.must(ignore);
+            assert_eq!(
+                (outcome.affected, outcome.warnings),
+                (affected, warnings),
+                "{column}"
+            );
+            if warnings == 1 {
+                let shown = session.text("SHOW WARNINGS").unwrap();
+                assert!(shown.contains("1062"), "{column}: {shown}");
+            }
+            let statement = prepared.as_ref().expect("it was prepared");
+            session.conn().exec_drop(statement, (2,)).expect("a row");
+            let done = (session.conn().affected_rows(), session.conn().warnings());
+            assert_eq!(done, (affected, warnings), "{column}, prepared");
+        }
+        // What the first statement has shown to be another table is no more guessed at.
+        let outcome = session.must("INSERT IGNORE INTO noted VALUES (1, 'x'), (3, 'three')");
+        assert_eq!((outcome.affected, outcome.warnings), (1, 1), "{column}");
+        for reader in [&mut *session, &mut elsewhere] {
+            let rows = reader.text("SELECT * FROM noted ORDER BY id").unwrap();
+            assert_eq!(rows, "1\tone\n2\ttwo\n3\tthree", "{column}");
+        }
+    }
+}
+
+/// Literals are read when a statement is prepared, and IGNORE may stand behind any blanks.
+fn settings_of_prepared_statements(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        "\n    INSERT IGNORE INTO Clients (id, Name) VALUES (20, 'longer than twenty characters are')",
+        "INSERT\tIGNORE\nINTO Clients (id, age) VALUES (21, 99999999999)",
+        " UPDATE /* why */ IGNORE Clients SET age = 99999999999 WHERE id = 1",
+    ] {
+        twins.both_text("BEGIN");
+        twins.compare_prepared(sql);
+        twins.compare_text("SELECT * FROM Clients ORDER BY id");
+        twins.both_text("ROLLBACK");
+    }
+    twins.conclude(0);
+    let insert = "INSERT INTO Clients (id, Name) VALUES (?, 'é\\\\')";
+    for change in ["SET NAMES latin1", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'"] {
+        let session = &mut twins.protected;
+        let statement = session.conn().prep(insert).expect("a statement");
+        session.must(change);
+        let failure = session
+            .conn()
+            .exec_drop(&statement, (30,))
+            .expect_err("it would mean something else");
+        assert!(
+            failure.to_string().contains("prepare it again"),
+            "{failure}"
+        );
+        session.must("SET NAMES utf8mb4");
+        session.must("SET sql_mode = DEFAULT");
+        session.conn().exec_drop(&statement, (30,)).expect("a row");
+        let found = session.text("SELECT HEX(Name) FROM Clients WHERE id = 30");
+        assert_eq!(found.unwrap(), "C3A95C");
+        session.must("DELETE FROM Clients WHERE id = 30");
+    }
+    // how far NOT reaches
+    twins.both("INSERT INTO Clients (id, Name, age) VALUES (40, 'Zero', 0)");
+    for mode in ["HIGH_NOT_PRECEDENCE", ""] {
+        twins.both_text(&format!("SET sql_mode = '{mode}'"));
+        twins.compare(
+            "SELECT id FROM Clients WHERE NOT age BETWEEN 1 AND 20 ORDER BY id",
+            &[],
+        );
+        twins.compare("SELECT id FROM Clients WHERE NOT age = 1 ORDER BY id", &[]);
+        twins.both(&format!(
+            "DELETE FROM Clients WHERE NOT age = 0 AND id = 40 /* {mode} */"
+        ));
+    }
+    twins.conclude(0);
+}
+
+/// Whether a text may hold several statements is said at login, or later by a command.
+fn several_statements_are_an_option(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let mut client = RawClient::login(twins.proxy.port());
+    let text = b"DELETE FROM app.Clients WHERE Name = 'nobody'; DELETE FROM app.Clients";
+    for option in [0u8, 1, 0, 1] {
+        client.command(0x1b, &[option, 0]);
+        assert!(matches!(client.read(), Reply::Packet(_)));
+        let reply = client.query(match option {
+            0 => b"DELETE FROM app.Clients WHERE Name = 'nobody'; DELETE FROM app.Clients WHERE id = 9",
+            _ => text,
+        });
+        match option {
+            0 => {
+                assert!(
+                    matches!(&reply, Reply::Packet(ok) if ok[0] == 0),
+                    "{reply:?}"
+                );
+                assert!(matches!(client.read(), Reply::Packet(ok) if ok[0] == 0));
+            }
+            _ => assert!(matches!(reply, Reply::Error(..)), "{reply:?}"),
+        }
+    }
+    let count = twins.protected.text("SELECT COUNT(*) FROM Clients");
+    assert_eq!(count.unwrap(), "3");
+}
+
 /// What `[protect]` matches is sealed, however the table or the column comes to its name.
 fn names_that_the_policy_has(kind: Kind) {
     let policy = "[protect.\"app.kept*\"]\nemail = [\"eq\"]\n";
@@ -262,6 +396,13 @@ fn settings_by_two_at_signs(kind: Kind) {
     twins.both_text("CREATE PROCEDURE finer() SET @@div_precision_increment = 11");
     twins.both_text("CALL finer()");
     twins.compare_text("SELECT AVG(age) FROM Clients");
+    twins.both_text("CREATE PROCEDURE finest() BEGIN DECLARE n INT; SET @@div_precision_increment = 3, @@sql_mode = 'ANSI_QUOTES'; SET n = 1; END");
+    twins.both_text("CALL finest()");
+    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
+    if kind == Kind::MariaDb {
+        twins.both_text("BEGIN NOT ATOMIC SET @@div_precision_increment = 7; SET @x = 1; END");
+        twins.compare_text("SELECT AVG(age) FROM Clients");
+    }
     twins.both_text("SET sql_mode = DEFAULT");
     if kind == Kind::MariaDb {
         let hidden = "/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */";

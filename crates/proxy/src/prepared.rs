@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
-use onionskin_value::Family;
+use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -53,6 +53,10 @@ pub(crate) struct Statements {
     /// Those that are prepared in SQL.
     pub named: Named,
     next_own: u32,
+    /// The tables of the statement that is relayed, if it makes warnings of errors: some may be of rows that must not be left out.
+    pub watched: Vec<(String, String)>,
+    /// The end of an answer that is still to be written, while the server was asked about it.
+    pub kept: Option<Vec<u8>>,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Rows of the present statement were written.
@@ -85,7 +89,18 @@ pub(crate) struct Statement {
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting(Option<String>, onionskin_plan::LexMode);
+pub(crate) struct Setting {
+    database: Option<String>,
+    reading: Reading,
+}
+
+/// How literals are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    lex: onionskin_plan::LexMode,
+    client: Option<Charset>,
+    connection: Option<Charset>,
+}
 
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
@@ -121,7 +136,7 @@ impl Statement {
             setting,
             sql,
             template: Template {
-                key: Vec::new(),
+                key: template.key.clone(),
                 literals: template.literals.clone(),
                 rows: None,
                 multiple: false,
@@ -243,7 +258,8 @@ impl Session {
                 if prepared.plan.names.is_empty() {
                     self.statements.others.insert(id);
                 } else {
-                    let relayed = Relayed::new(sql, prepared, params, self.setting());
+                    let relayed =
+                        Relayed::new(sql, &self.template.key, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
                 self.statements.last = Some(id);
@@ -462,7 +478,7 @@ impl Session {
             Err(Failure::Refused(r)) => {
                 (does_not_open(r) || is_not_known(r))
                     && !self.statements.wrote
-                    && !runs_once(&statement.sql)
+                    && !runs_once(&statement.template.key)
             }
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
@@ -557,7 +573,18 @@ impl Session {
 
     /// What a text prepared now depends on.
     pub fn setting(&self) -> Setting {
-        Setting(self.state.database.clone(), self.space.settings.lex)
+        Setting {
+            database: self.state.database.clone(),
+            reading: self.reading(),
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            lex: self.space.settings.lex,
+            client: self.state.client_charset,
+            connection: self.state.connection_charset,
+        }
     }
 
     /// A text that is planned or sent again would mean other tables in another database.
@@ -565,9 +592,18 @@ impl Session {
         if statement.setting == self.setting() {
             return Ok(());
         }
-        let about =
-            "a statement that was prepared in another database or SQL mode; prepare it again";
+        let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
         Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+    }
+
+    /// Servers read a statement's literals when they prepare it; here they are read when their cells are made.
+    fn literals_must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
+        let mut literals = statement.template.literals.iter();
+        let has_own = literals.any(|l| l.kind != LiteralKind::Parameter);
+        match has_own && statement.setting.reading != self.reading() {
+            false => Ok(()),
+            true => self.must_be_of_now(statement),
+        }
     }
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
@@ -581,8 +617,11 @@ impl Session {
     }
 
     fn execute_planned(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
-        if statement.server_id.is_none() {
-            self.must_be_of_now(statement)?;
+        match (statement.server_id, &statement.prepared.plan.action) {
+            (None, _) => self.must_be_of_now(statement)?,
+            // all of it is the server's
+            (Some(_), Action::Relay) => {}
+            (Some(_), _) => self.literals_must_be_of_now(statement)?,
         }
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
@@ -663,7 +702,13 @@ impl Session {
             head.cursor
         };
         if let Some(upsert) = &prepared.plan.upsert {
-            self.keep_cells(&prepared, upsert, values, 1, is_ignore(&statement.sql))?;
+            self.keep_cells(
+                &prepared,
+                upsert,
+                values,
+                1,
+                is_ignore(&statement.template.key),
+            )?;
         }
         let (ready, indexed) = match self.ready(&prepared, values) {
             Ok(true) => match self.indexed_statement(statement, text) {
@@ -675,7 +720,8 @@ impl Session {
         };
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        let flags = (is_ignore(&statement.sql), is_lenient(&statement.sql, None));
+        let key = &statement.template.key;
+        let flags = (is_ignore(key), is_lenient(key, None));
         (binder.ignore, binder.lenient_nulls) = flags;
         binder.indexed = indexed.is_some();
         self.server.connection.reset_sequence();
@@ -873,6 +919,10 @@ impl Session {
     pub fn unknown_statement(&mut self, id: u32, by: &str) -> Failure {
         // the server does not know of this error
         self.statements.interfered = true;
+        let by = match self.state.family {
+            Family::MariaDb => by,
+            Family::MySql => "mysql_stmt_precheck",
+        };
         let message = format!("Unknown prepared statement handler ({id}) given to {by}");
         Failure::Server {
             code: 1243,

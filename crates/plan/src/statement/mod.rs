@@ -15,7 +15,7 @@ mod into;
 mod near;
 mod renames;
 mod rows;
-mod settings;
+pub(crate) mod settings;
 mod show;
 mod view;
 mod words;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use onionskin_plan::{Action, Catalog, Known, Outcome as PlanOutcome, Request, errors};
 
-use super::{Session, values::is_ignore};
+use super::Session;
+use super::values::{is_ignore, loads_file};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 
@@ -97,7 +98,10 @@ impl Session {
                     }
                     self.check_settings(&plan)?;
                     let keys = Arc::clone(&self.shared);
-                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
+                    let ignores = is_ignore(&self.template.key) || loads_file(&self.template.key);
+                    let prepared =
+                        self.account
+                            .prepare(*plan, &keys.config.keys, generation, ignores)?;
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
                     let shows = matches!(prepared.plan.action, Action::Relay)

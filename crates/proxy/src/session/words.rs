@@ -29,13 +29,24 @@ impl Words {
     /// Whether a text may be prepared here that nobody reads. Privileges have the words as well, and stored programs are the
     /// server's own.
     pub(super) fn prepares(&self) -> bool {
+        const PROGRAMS: [&[u8]; 5] = [b"procedure", b"function", b"trigger", b"event", b"package"];
         let is_version = |word: &&[u8]| *word == b"m" || word.iter().all(u8::is_ascii_digit);
-        let first = self.list().find(|word| !is_version(word));
-        let first = first.unwrap_or_default();
-        !matches!(first, b"grant" | b"revoke" | b"create")
+        let mut words = self.list().filter(|word| !is_version(word));
+        let is_other = match words.next().unwrap_or_default() {
+            b"grant" | b"revoke" => !self.goes_on(),
+            b"create" => words.take(12).any(|word| PROGRAMS.contains(&word)),
+            _ => false,
+        };
+        !is_other
             && self
                 .list()
                 .any(|word| matches!(word, b"prepare" | b"execute"))
+    }
+
+    /// Whether another statement may follow the first.
+    fn goes_on(&self) -> bool {
+        let end = memchr::memchr(b';', &self.text);
+        end.is_some_and(|end| self.text[end..].iter().any(u8::is_ascii_alphanumeric))
     }
 
     /// Whether the table's name may stand in the text.
@@ -120,7 +131,11 @@ mod tests {
         let prepares = |sql: &[u8]| Words::of(sql).prepares();
         assert!(prepares(b"/* app */ EXECUTE IMMEDIATE CONCAT('a', 'b"));
         assert!(prepares(b"SELECT 1; PREPARE s FROM @q; '"));
-        assert!(!prepares(b"GRANT EXECUTE ON x TO '"));
+        assert!(!prepares(b"GRANT EXECUTE ON x TO '; "));
+        assert!(prepares(b"GRANT ALL ON x TO y; EXECUTE s; '"));
+        assert!(prepares(
+            b"CREATE TABLE x (a INT); IF 1 THEN EXECUTE s; END IF"
+        ));
         assert!(!prepares(b"SELECT executed FROM t WHERE a = '"));
         assert!(!prepares(
             b"/*!50003 CREATE*/ /*!50003 PROCEDURE p() EXECUTE s; */"
