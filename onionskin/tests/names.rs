@@ -19,6 +19,7 @@ on_both_servers!(
     tables_of_another_proxy,
     names_that_the_policy_has,
     rows_that_a_new_protected_table_leaves_out,
+    defaults_that_a_new_protected_table_has,
     settings_by_two_at_signs,
     settings_of_prepared_statements,
     several_statements_are_an_option,
@@ -219,6 +220,57 @@ fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
             let rows = reader.text("SELECT * FROM noted ORDER BY id").unwrap();
             assert_eq!(rows, "1\tone\n2\ttwo\n3\tthree", "{column}");
         }
+    }
+}
+
+/// A row for which nobody names a value has the column's default, which the server no longer knows.
+fn defaults_that_a_new_protected_table_has(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let other = Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut elsewhere = other.connect_to("app");
+    let session = &mut twins.protected;
+    for ty in ["VARCHAR(20)", "VARCHAR(5000)"] {
+        for words in ["", "ENCRYPTED FOR (eq)", ""] {
+            elsewhere.must("DROP TABLE IF EXISTS orders");
+            elsewhere.must(&format!(
+                "CREATE TABLE orders (id INT PRIMARY KEY, status {ty} DEFAULT 'pending' {words}, n INT)"
+            ));
+            session.must("INSERT INTO orders (id) VALUES (1)");
+            session.must("INSERT INTO orders (n, id) VALUES (7, 2)");
+            for reader in [&mut *session, &mut elsewhere] {
+                let rows = reader.text("SELECT * FROM orders ORDER BY id").unwrap();
+                assert_eq!(rows, "1\tpending\tNULL\n2\tpending\t7", "{ty} {words}");
+            }
+            let shown = session.text("SHOW CREATE TABLE orders").unwrap();
+            assert!(shown.contains("DEFAULT 'pending'"), "{shown}");
+            assert!(
+                !shown.contains("DEFAULT ''") && !shown.contains("DEFAULT ("),
+                "{shown}"
+            );
+        }
+        // whoever comes past the proxy, too
+        elsewhere.must("DROP TABLE orders");
+        elsewhere.must(&format!(
+            "CREATE TABLE orders (id INT PRIMARY KEY, status {ty} DEFAULT 'pending' ENCRYPTED FOR (), n INT)"
+        ));
+        let mut direct = twins.behind.connect();
+        let refused = direct.must_fail("INSERT INTO app.orders (id) VALUES (1)");
+        assert!(matches!(refused, 3819 | 4025), "{refused}");
+        elsewhere.must("ALTER TABLE orders ALTER COLUMN status DROP DEFAULT");
+        elsewhere.must("ALTER TABLE orders ALTER COLUMN status SET DEFAULT 'new'");
+        session.must("INSERT INTO orders (id) VALUES (1)");
+        let rows = session.text("SELECT id, status FROM orders").unwrap();
+        assert_eq!(rows, "1\tnew");
+        assert!(matches!(
+            direct.must_fail("INSERT INTO app.orders (id) VALUES (2)"),
+            3819 | 4025
+        ));
     }
 }
 

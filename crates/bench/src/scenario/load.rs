@@ -431,6 +431,7 @@ pub fn metrics_of(loaded: &Loaded) -> BTreeMap<String, f64> {
         ("latency_p50_ms", p50),
         ("latency_p95_ms", p95),
         ("latency_p99_ms", p99),
+        ("errors", loaded.errors),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
