@@ -626,21 +626,25 @@ pub fn tokens(sql: &[u8], mode: LexMode) -> Result<Vec<Token>, LexError> {
 pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
     let mut parts = Vec::new();
     let mut lexer = Lexer::new(sql, mode);
-    let mut part: Vec<Token> = Vec::new();
+    // what tells of a part whether it is a statement: its first two tokens and its first words
+    let (mut head, mut end): (Vec<Token>, usize) = (Vec::new(), 0);
     loop {
         let token = lexer.next_token()?;
         if let Some(token) = token
             && !token.is(b';')
         {
-            part.push(token);
+            end = token.end;
+            if head.len() < 2 || (head.len() < 14 && token.kind == TokenKind::Word) {
+                head.push(token);
+            }
             continue;
         }
-        if let (Some(first), Some(last)) = (part.first(), part.last()) {
-            if is_compound(sql, &part) {
+        if let Some(first) = head.first() {
+            if is_compound(sql, &head) {
                 return Ok(None);
             }
-            parts.push(first.start..last.end);
-            part.clear();
+            parts.push(first.start..end);
+            head.clear();
         }
         if token.is_none() {
             return Ok(Some(parts));
@@ -648,9 +652,9 @@ pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usi
     }
 }
 
-/// Whether this is a piece of a compound statement that was cut at its semicolons. Each of those has a piece that begins with END,
-/// UNTIL or ELSE, and most begin with a word that begins nothing else.
-fn is_compound(sql: &[u8], part: &[Token]) -> bool {
+/// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of those has a piece that begins with
+/// END, UNTIL or ELSE, and most begin with a word that begins nothing else.
+fn is_compound(sql: &[u8], head: &[Token]) -> bool {
     const PIECES: [&str; 14] = [
         "case",
         "declare",
@@ -669,14 +673,14 @@ fn is_compound(sql: &[u8], part: &[Token]) -> bool {
     ];
     const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
     let is = |token: &Token, words: &[&str]| words.iter().any(|w| token.is_word(sql, w));
-    let mut words = part.iter().filter(|t| t.kind == TokenKind::Word);
+    let mut words = head.iter().filter(|t| t.kind == TokenKind::Word);
     let Some(first) = words.next() else {
         return false;
     };
-    let second = part.get(1);
+    let second = head.get(1);
     // `label: LOOP`, and `<<label>>` in Oracle's way
-    let has_label = second.is_some_and(|t| t.is(b':')) || part[0].is(b'<');
-    let is_block = is(&part[0], &["begin"]) && second.is_some_and(|t| !is(t, &["work"]));
+    let has_label = second.is_some_and(|t| t.is(b':')) || head[0].is(b'<');
+    let is_block = is(&head[0], &["begin"]) && second.is_some_and(|t| !is(t, &["work"]));
     let is_program =
         is(first, &["create", "alter"]) && words.take(11).any(|word| is(word, &PROGRAMS));
     is(first, &PIECES) || has_label || is_block || is_program

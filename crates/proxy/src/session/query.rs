@@ -161,7 +161,7 @@ impl Session {
             }
             let planned = self.plan(part)?;
             all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
-            all_relay &= !(planned.ignores && !planned.plan.names.is_empty());
+            all_relay &= !planned.ignores || planned.plan.names.is_empty();
             all_relay &= !changes_meaning(&self.template.key);
             all_relay &= locks_tables(&self.template.key).is_none();
             all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
