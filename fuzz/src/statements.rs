@@ -190,6 +190,7 @@ fn plan_one(flags: u8, sql: &[u8]) {
         lex: lex_mode(flags),
         database: (flags & 8 == 0).then(|| "app".to_owned()),
         strict: flags & 16 == 0,
+        high_not: flags & 128 != 0,
         found_rows: flags & 32 != 0,
         default_collation: "utf8mb4_general_ci".into(),
         scratch: match flags & 64 {

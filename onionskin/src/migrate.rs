@@ -200,8 +200,9 @@ impl Migrate {
                 Ok(())
             }
             None if self.what.finish => {
-                job.end_reverse()?;
+                let done = job.end_reverse()?;
                 println!("{}.{} is the new table for good", job.database, job.table);
+                print_plaintext_logs(&done);
                 Ok(())
             }
             operation => {
@@ -283,7 +284,11 @@ fn parse_threads(text: &str) -> Result<usize, String> {
 }
 
 fn print_status(login: &Login) -> Result<(), CommandError> {
-    for running in status(login)? {
+    let (running, unread) = status(login)?;
+    for line in unread {
+        eprintln!("{line}");
+    }
+    for running in running {
         println!(
             "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC",
             running.database,
@@ -340,6 +345,10 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
         ),
         None => {}
     }
+    print_plaintext_logs(done);
+}
+
+fn print_plaintext_logs(done: &Done) {
     if !done.plaintext_logs.is_empty() {
         println!(
             "warning: what is encrypted now stands in plaintext in the binary logs up to now ({}), on replicas, in backups, \

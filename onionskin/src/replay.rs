@@ -285,6 +285,7 @@ impl Server {
             user: "root".into(),
             password: String::new(),
             tls: None,
+            identity: None,
         };
         // Recovery may take its time; the server's end does not.
         while Client::connect(&options).is_err() {

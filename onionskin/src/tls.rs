@@ -101,6 +101,7 @@ pub fn login(
         user,
         password,
         tls,
+        identity: None,
     };
     if options.tls.is_some()
         && !required

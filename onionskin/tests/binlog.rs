@@ -51,6 +51,7 @@ fn connect_options(port: u16) -> ConnectOptions {
         user: "root".into(),
         password: String::new(),
         tls: None,
+        identity: None,
     }
 }
 

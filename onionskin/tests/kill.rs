@@ -120,17 +120,7 @@ fn killed_under_load_nothing_acknowledged_is_lost(kind: Kind) {
     proxy.assert_healthy();
     server.shutdown();
     if !direct_mode() {
-        for file in server.data_files() {
-            let found = find_all(
-                &Pattern::of_text(MARKER),
-                &std::fs::read(&file).unwrap_or_default(),
-            );
-            assert!(
-                found.is_empty(),
-                "plaintext in {}: {found:?}",
-                file.display()
-            );
-        }
+        server.assert_no_trace_of(&[MARKER]);
     }
 }
 
@@ -449,16 +439,6 @@ fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
     }
     server.shutdown();
     if !direct_mode() {
-        for file in server.data_files() {
-            let found = find_all(
-                &Pattern::of_text(MARKER),
-                &std::fs::read(&file).unwrap_or_default(),
-            );
-            assert!(
-                found.is_empty(),
-                "plaintext in {}: {found:?}",
-                file.display()
-            );
-        }
+        server.assert_no_trace_of(&[MARKER]);
     }
 }

@@ -16,22 +16,10 @@ on_both_servers!(
     the_old_table_is_kept_for_a_way_back,
     connections_of_our_own_use_tls,
     a_change_of_a_protected_column_names_the_command_that_makes_it,
+    settings_of_the_server_lose_no_rows,
+    the_documented_privileges_are_enough,
+    changes_that_come_as_statements_are_not_lost,
 );
-
-/// `app.t` with rows, and a session in the database.
-fn table(server: &Server, rows: u32) -> Session {
-    let mut session = server.connect();
-    session.must("CREATE DATABASE app");
-    session.must("USE app");
-    session.must("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), n INT)");
-    let rows: Vec<String> = (0..rows)
-        .map(|id| format!("({id}, 'value {id}', {id})"))
-        .collect();
-    for rows in rows.chunks(2000) {
-        session.must(&format!("INSERT INTO t VALUES {}", rows.join(",")));
-    }
-    session
-}
 
 fn goes_on(child: &mut Child, time: Duration) -> bool {
     thread::sleep(time);
@@ -39,19 +27,13 @@ fn goes_on(child: &mut Child, time: Duration) -> bool {
 }
 
 fn copying_waits_for_a_replica_and_for_load(kind: Kind) {
-    let (Some(server), Some(mut replica)) = (
+    let (Some(server), Some(replica)) = (
         logging_server(kind, &[]),
-        logging_server(kind, &["--server-id=2"]),
+        server_of_its_own(kind, &["--server-id=2"]),
     ) else {
         return;
     };
-    if kind == Kind::MySql {
-        // Both are copies of one data directory, its identity included.
-        replica.shutdown();
-        std::fs::remove_file(replica.data_dir().join("auto.cnf")).expect("auto.cnf");
-        replica.restart();
-    }
-    let mut session = table(&server, 3000);
+    let mut session = table_with_rows(&server, 3000);
     let (change, lag) = match kind {
         Kind::MariaDb => (
             "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='root', MASTER_DELAY=3600",
@@ -155,7 +137,7 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = table(&server, 20_000);
+    let mut session = table_with_rows(&server, 20_000);
     session.must("CREATE TABLE twin LIKE t");
     session.must("INSERT INTO twin SELECT * FROM t");
     let over = AtomicBool::new(false);
@@ -195,6 +177,7 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
                 let (succeeded, text) = end_of_migration(child);
                 // The cut before may have come behind the end of everything.
                 if succeeded || text.contains("no migration of app.t has begun") {
+                    assert!(!succeeded || text.contains(" 0 repaired"), "{text}");
                     return;
                 }
                 assert!(is_cut, "{text}");
@@ -216,8 +199,9 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
             let (succeeded, text) =
                 run_migration(migrate(&server, None, &["app.t", operation, "--drop-old"]));
             // The last cut may have come behind the end of everything.
+            let sound = succeeded && text.contains(" 0 repaired");
             assert!(
-                succeeded || text.contains("no migration of app.t has begun"),
+                sound || text.contains("no migration of app.t has begun"),
                 "{text}"
             );
         };
@@ -240,7 +224,7 @@ fn backups_hold_a_switch_up_and_no_more(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = table(&server, 100);
+    let mut session = table_with_rows(&server, 100);
     let mut backup = server.connect();
     let holds: &[(&[&str], &str)] = match kind {
         Kind::MariaDb => &[
@@ -289,7 +273,7 @@ fn an_old_snapshot_never_shows_a_part_of_the_rows(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = table(&server, 1000);
+    let mut session = table_with_rows(&server, 1000);
     session.must("CREATE TABLE other (id INT)");
     let reader = || {
         let mut reader = Session::open(server.port(), "root", "", Some("app"));
@@ -361,7 +345,7 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
         return;
     }
     let proxy = Proxy::start(&server, "");
-    let mut session = table(&server, 2000);
+    let mut session = table_with_rows(&server, 2000);
     let mut through = proxy.connect_to("app");
     let definition = session.text("SHOW CREATE TABLE t").unwrap();
     let columns = ["app.t", "--encrypt", "v: eq; n: range", "--reverse"];
@@ -431,7 +415,8 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     let child = start_reverse(&server, &proxy, &mut session, &columns);
     write(&mut through, 8);
     let expected = through.text(rows).unwrap();
-    must_migrate(&server, Some(&proxy), &["app.t", "--finish", "--drop-old"]);
+    let text = must_migrate(&server, Some(&proxy), &["app.t", "--finish", "--drop-old"]);
+    assert!(text.contains("in plaintext in the binary logs"), "{text}");
     let (succeeded, text) = end_of_migration(child);
     assert!(succeeded, "{text}");
     assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
@@ -439,6 +424,125 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     assert!(through.text(rows).unwrap() == expected);
     let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--finish"]);
     assert!(text.contains("no migration of app.t has begun"), "{text}");
+
+    // What was asked for in the beginning holds, however early it had ended.
+    let arguments = ["app.t", "--rebuild", "--reverse", "--cut-over", "postpone"];
+    must_migrate(&server, Some(&proxy), &arguments);
+    session
+        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'prepare') WHERE id = 1");
+    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
+    write(&mut through, 9);
+    let expected = through.text(rows).unwrap();
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--roll-back", "--drop-old"],
+    );
+    end_of_migration(child);
+    assert!(through.text(rows).unwrap() == expected);
+
+    // A server that has been promoted has another log.
+    let mut child = start_reverse(
+        &server,
+        &proxy,
+        &mut session,
+        &["app.t", "--rebuild", "--reverse"],
+    );
+    child.kill().expect("kill -9");
+    child.wait().expect("a child");
+    write(&mut through, 10);
+    let expected = through.text(rows).unwrap();
+    session.must("UPDATE t_onionskin SET state = JSON_SET(state, '$.server', 'another', '$.position', 'gone.000001:4') WHERE id = 1");
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--roll-back", "--drop-old"],
+    );
+    assert!(through.text(rows).unwrap() == expected);
+}
+
+/// A limit for everybody's queries is none for ours.
+fn settings_of_the_server_lose_no_rows(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table_with_rows(&server, 3000);
+    session.must("SET GLOBAL sql_select_limit = 7");
+    let text = must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.t", "--encrypt", "v: eq", "--drop-old"],
+    );
+    assert!(text.contains(" 0 repaired"), "{text}");
+    session.must("SET GLOBAL sql_select_limit = DEFAULT");
+    let mut through = proxy.connect_to("app");
+    let found = through.text("SELECT COUNT(*), COUNT(DISTINCT v), MIN(v) FROM t");
+    assert_eq!(found.unwrap(), "3000\t3000\tvalue 0");
+}
+
+/// Those that docs/migrate.md lists.
+fn the_documented_privileges_are_enough(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table_with_rows(&server, 100);
+    session.must("CREATE USER 'mover'@'%'");
+    session.must("GRANT ALL ON app.* TO 'mover'@'%'");
+    session.must(match kind {
+        Kind::MariaDb => "GRANT REPLICATION SLAVE, BINLOG MONITOR, PROCESS, CONNECTION ADMIN ON *.* TO 'mover'@'%'",
+        Kind::MySql => "GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'mover'@'%'",
+    });
+    for what in [
+        &["app.t", "--rebuild"][..],
+        &["app.t", "--encrypt", "v: eq; n:"],
+        &["app.t", "--rotate"],
+        &["app.t", "--decrypt", "v, n"],
+    ] {
+        let arguments = [what, &["--user", "mover", "--drop-old"]].concat();
+        let text = must_migrate(&server, Some(&proxy), &arguments);
+        assert!(text.contains(" 0 repaired"), "{text}");
+    }
+    must_migrate(&server, Some(&proxy), &["--status", "--user", "mover"]);
+    assert_eq!(
+        session.text("SELECT COUNT(*), SUM(v = CONCAT('value ', id)) FROM t"),
+        Ok("100\t100".to_owned())
+    );
+}
+
+/// A session that does not log rows may change the table through something with another name.
+fn changes_that_come_as_statements_are_not_lost(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = table_with_rows(&server, 100);
+    session.must("CREATE TABLE other (id INT PRIMARY KEY)");
+    let arguments = ["app.t", "--rebuild", "--cut-over", "postpone"];
+    must_migrate(&server, None, &arguments);
+    if session
+        .run("SET SESSION binlog_format = 'STATEMENT'")
+        .is_err()
+    {
+        // A server that logs rows only.
+        return;
+    }
+    session.must("INSERT INTO other VALUES (1)");
+    must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
+
+    session.must("CREATE VIEW v AS SELECT id, n FROM t");
+    must_migrate(&server, None, &arguments);
+    session.must("UPDATE v SET n = -1 WHERE id = 5");
+    let text = must_not_migrate(&server, None, &["app.t", "--resume"]);
+    assert!(text.contains("logged as a statement"), "{text}");
+    must_migrate(&server, None, &["app.t", "--abort"]);
+    assert_eq!(session.text("SELECT n FROM t WHERE id = 5").unwrap(), "-1");
 }
 
 fn a_change_of_a_protected_column_names_the_command_that_makes_it(kind: Kind) {
@@ -449,7 +553,7 @@ fn a_change_of_a_protected_column_names_the_command_that_makes_it(kind: Kind) {
         return;
     }
     let proxy = Proxy::start(&server, "");
-    table(&server, 10);
+    table_with_rows(&server, 10);
     let mut through = proxy.connect_to("app");
     for definition in [
         "v VARCHAR(100) ENCRYPTED FOR (eq)",
@@ -499,7 +603,7 @@ fn connections_of_our_own_use_tls(kind: Kind) {
         return;
     }
     let proxy = Proxy::start(&server, "");
-    let mut session = table(&server, 100);
+    let mut session = table_with_rows(&server, 100);
     session.must("SET GLOBAL require_secure_transport = ON");
     // MariaDB does not say why.
     must_not_migrate(&server, None, &["app.t", "--rebuild"]);

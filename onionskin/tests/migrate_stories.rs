@@ -426,6 +426,36 @@ const STORIES: &[Story] = &[
         change: "MODIFY e ENUM('a','c') NOT NULL, MODIFY s SET('z','x')",
     },
     Story {
+        name: "new columns without a default get what their types make of zero and nothing",
+        columns: "id INT PRIMARY KEY, v INT",
+        before: &["INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)"],
+        during: &[
+            "UPDATE t SET v = 4 WHERE id = 1",
+            "INSERT INTO t VALUES (9, 9)",
+        ],
+        change: "ADD COLUMN price DECIMAL(10,2) NOT NULL, ADD COLUMN y YEAR NOT NULL, ADD COLUMN b BIT(3) NOT NULL, ADD COLUMN h BINARY(4) NOT NULL, \
+            ADD COLUMN z INT(5) UNSIGNED ZEROFILL NOT NULL, ADD COLUMN w DOUBLE NOT NULL, ADD COLUMN x CHAR(3) NOT NULL",
+    },
+    Story {
+        name: "a text loses the blanks at its end",
+        columns: "id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET latin1, w TEXT",
+        before: &["INSERT INTO t VALUES (1, 'a  ', ' b '), (2, ' ', ''), (3, NULL, NULL)"],
+        during: &["UPDATE t SET v = 'ü ', w = 'ü ' WHERE id = 2"],
+        change: "MODIFY v CHAR(20) CHARACTER SET utf8mb4, MODIFY w CHAR(30)",
+    },
+    Story {
+        name: "columns are computed and kept",
+        columns: "id INT PRIMARY KEY, a INT, dt DATETIME, s INT AS (a * 2) STORED, d DATE AS (DATE(dt)) STORED, u VARCHAR(20) AS (CONCAT('x', a)) VIRTUAL, KEY (d), KEY (u)",
+        before: &[
+            "INSERT INTO t (id, a, dt) VALUES (1, 1, '2024-05-01 00:30:00'), (2, NULL, NULL)",
+        ],
+        during: &[
+            "UPDATE t SET a = 7 WHERE id = 2",
+            "INSERT INTO t (id, a, dt) VALUES (3, 3, '2024-05-01 23:30:00')",
+        ],
+        change: "ADD COLUMN w INT",
+    },
+    Story {
         name: "columns are computed from JSON",
         columns: "id INT PRIMARY KEY, j JSON, n INT AS (JSON_UNQUOTE(JSON_EXTRACT(j, '$.n'))) STORED, UNIQUE (n)",
         before: &[r#"INSERT INTO t (id, j) VALUES (1, '{"n": 1}'), (2, '{"n": 2}'), (3, '{}')"#],
@@ -591,6 +621,12 @@ fn what_no_tool_should_try_is_refused(kind: Kind) {
             "without a default",
         ),
         (
+            "engine",
+            "a INT PRIMARY KEY",
+            "ENGINE MyISAM",
+            "only InnoDB",
+        ),
+        (
             "numbers",
             "a INT PRIMARY KEY",
             "ADD COLUMN n INT NOT NULL AUTO_INCREMENT, ADD UNIQUE (n)",
@@ -601,5 +637,29 @@ fn what_no_tool_should_try_is_refused(kind: Kind) {
         let text = must_not_migrate(&server, None, &[&format!("app.{name}"), "--alter", change]);
         assert!(text.contains(reason), "{name}: {text}");
     }
+    // A day is another one in another zone, and ours write in UTC.
+    if session
+        .run("CREATE TABLE zones (a INT PRIMARY KEY, ts TIMESTAMP NULL, d DATE AS (DATE(ts)) STORED)")
+        .is_ok()
+    {
+        let text = must_not_migrate(&server, None, &["app.zones", "--rebuild"]);
+        assert!(text.contains("time zone of whoever writes"), "{text}");
+    }
     assert!(!session.text("SHOW TABLES").unwrap().contains("onionskin"));
+    // What has a helper's name is somebody's.
+    session.must("CREATE TABLE mine (a INT PRIMARY KEY)");
+    session.must("CREATE TABLE mine_onionskin (a INT PRIMARY KEY)");
+    session.must("CREATE TABLE mine_onionskin_new (a INT PRIMARY KEY)");
+    for what in ["--abort", "--resume", "--finish", "--roll-back"] {
+        let text = must_not_migrate(&server, None, &["app.mine", what]);
+        assert!(text.contains("is no migration's"), "{what}: {text}");
+    }
+    let tables = session.text("SHOW TABLES LIKE 'mine%'").unwrap();
+    assert_eq!(tables, "mine\nmine_onionskin\nmine_onionskin_new");
+    // A key of a table in another database.
+    session.must("CREATE DATABASE `else-where`");
+    session.must("CREATE TABLE `else-where`.child (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES app.mine (a))");
+    session.must("DROP TABLE mine_onionskin, mine_onionskin_new");
+    let text = must_not_migrate(&server, None, &["app.mine", "--rebuild"]);
+    assert!(text.contains("foreign key"), "{text}");
 }

@@ -7,8 +7,9 @@ mod support;
 #[allow(dead_code)]
 mod twins;
 
+use ::mysql::prelude::Queryable;
 use support::*;
-use twins::{Twins, twins};
+use twins::{Twins, twins, twins_with};
 
 on_both_servers!(
     tables_in_capital_letters,
@@ -16,7 +17,12 @@ on_both_servers!(
     constants_in_set_operations,
     collations_as_strings,
     tables_of_another_proxy,
+    names_that_the_policy_has,
+    rows_that_a_new_protected_table_leaves_out,
+    defaults_that_a_new_protected_table_has,
     settings_by_two_at_signs,
+    settings_of_prepared_statements,
+    several_statements_are_an_option,
 );
 
 const TABLES: &str = "
@@ -164,6 +170,263 @@ fn tables_of_another_proxy(kind: Kind) {
     }
 }
 
+/// IGNORE makes warnings of the CHECKs of a table that was plain a moment ago.
+fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let other = Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut elsewhere = other.connect_to("app");
+    let session = &mut twins.protected;
+    let ignore = "INSERT IGNORE INTO noted VALUES (1, 'one')";
+    let prepared = session
+        .conn()
+        .prep("INSERT IGNORE INTO noted VALUES (?, 'two')");
+    assert!(prepared.is_err(), "there is no such table");
+    let mut prepared = None;
+    for column in ["note TEXT", "note TEXT ENCRYPTED FOR ()", "note TEXT"] {
+        elsewhere.must("DROP TABLE IF EXISTS noted");
+        elsewhere.must(&format!(
+            "CREATE TABLE noted (id INT PRIMARY KEY, {column})"
+        ));
+        if prepared.is_none() {
+            let sql = "INSERT IGNORE INTO noted VALUES (?, 'two')";
+            prepared = Some(session.conn().prep(sql).expect("a statement"));
+        }
+        for (affected, warnings) in [(1, 0), (0, 1)] {
+            let outcome = session.must(ignore);
+            assert_eq!(
+                (outcome.affected, outcome.warnings),
+                (affected, warnings),
+                "{column}"
+            );
+            if warnings == 1 {
+                let shown = session.text("SHOW WARNINGS").unwrap();
+                assert!(shown.contains("1062"), "{column}: {shown}");
+            }
+            let statement = prepared.as_ref().expect("it was prepared");
+            session.conn().exec_drop(statement, (2,)).expect("a row");
+            let done = (session.conn().affected_rows(), session.conn().warnings());
+            assert_eq!(done, (affected, warnings), "{column}, prepared");
+        }
+        // What the first statement has shown to be another table is no more guessed at.
+        let outcome = session.must("INSERT IGNORE INTO noted VALUES (1, 'x'), (3, 'three')");
+        assert_eq!((outcome.affected, outcome.warnings), (1, 1), "{column}");
+        for reader in [&mut *session, &mut elsewhere] {
+            let rows = reader.text("SELECT * FROM noted ORDER BY id").unwrap();
+            assert_eq!(rows, "1\tone\n2\ttwo\n3\tthree", "{column}");
+        }
+    }
+}
+
+/// A row for which nobody names a value has the column's default, which the server no longer knows.
+fn defaults_that_a_new_protected_table_has(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let other = Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut elsewhere = other.connect_to("app");
+    let session = &mut twins.protected;
+    for ty in ["VARCHAR(20)", "VARCHAR(5000)"] {
+        for words in ["", "ENCRYPTED FOR (eq)", ""] {
+            elsewhere.must("DROP TABLE IF EXISTS orders");
+            elsewhere.must(&format!(
+                "CREATE TABLE orders (id INT PRIMARY KEY, status {ty} DEFAULT 'pending' {words}, n INT)"
+            ));
+            session.must("INSERT INTO orders (id) VALUES (1)");
+            session.must("INSERT INTO orders (n, id) VALUES (7, 2)");
+            for reader in [&mut *session, &mut elsewhere] {
+                let rows = reader.text("SELECT * FROM orders ORDER BY id").unwrap();
+                assert_eq!(rows, "1\tpending\tNULL\n2\tpending\t7", "{ty} {words}");
+            }
+            let shown = session.text("SHOW CREATE TABLE orders").unwrap();
+            assert!(shown.contains("DEFAULT 'pending'"), "{shown}");
+            assert!(
+                !shown.contains("DEFAULT ''") && !shown.contains("DEFAULT ("),
+                "{shown}"
+            );
+        }
+        // whoever comes past the proxy, too
+        elsewhere.must("DROP TABLE orders");
+        elsewhere.must(&format!(
+            "CREATE TABLE orders (id INT PRIMARY KEY, status {ty} DEFAULT 'pending' ENCRYPTED FOR (), n INT)"
+        ));
+        let mut direct = twins.behind.connect();
+        let refused = direct.must_fail("INSERT INTO app.orders (id) VALUES (1)");
+        assert!(matches!(refused, 3819 | 4025), "{refused}");
+        elsewhere.must("ALTER TABLE orders ALTER COLUMN status DROP DEFAULT");
+        elsewhere.must("ALTER TABLE orders ALTER COLUMN status SET DEFAULT 'new'");
+        session.must("INSERT INTO orders (id) VALUES (1)");
+        let rows = session.text("SELECT id, status FROM orders").unwrap();
+        assert_eq!(rows, "1\tnew");
+        assert!(matches!(
+            direct.must_fail("INSERT INTO app.orders (id) VALUES (2)"),
+            3819 | 4025
+        ));
+    }
+}
+
+/// Literals are read when a statement is prepared, and IGNORE may stand behind any blanks.
+fn settings_of_prepared_statements(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for sql in [
+        "\n    INSERT IGNORE INTO Clients (id, Name) VALUES (20, 'longer than twenty characters are')",
+        "INSERT\tIGNORE\nINTO Clients (id, age) VALUES (21, 99999999999)",
+        " UPDATE /* why */ IGNORE Clients SET age = 99999999999 WHERE id = 1",
+    ] {
+        twins.both_text("BEGIN");
+        twins.compare_prepared(sql);
+        twins.compare_text("SELECT * FROM Clients ORDER BY id");
+        twins.both_text("ROLLBACK");
+    }
+    twins.conclude(0);
+    let insert = "INSERT INTO Clients (id, Name) VALUES (?, 'é\\\\')";
+    for change in ["SET NAMES latin1", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'"] {
+        let session = &mut twins.protected;
+        let statement = session.conn().prep(insert).expect("a statement");
+        session.must(change);
+        let failure = session
+            .conn()
+            .exec_drop(&statement, (30,))
+            .expect_err("it would mean something else");
+        assert!(
+            failure.to_string().contains("prepare it again"),
+            "{failure}"
+        );
+        session.must("SET NAMES utf8mb4");
+        session.must("SET sql_mode = DEFAULT");
+        session.conn().exec_drop(&statement, (30,)).expect("a row");
+        let found = session.text("SELECT HEX(Name) FROM Clients WHERE id = 30");
+        assert_eq!(found.unwrap(), "C3A95C");
+        session.must("DELETE FROM Clients WHERE id = 30");
+    }
+    // how far NOT reaches
+    twins.both("INSERT INTO Clients (id, Name, age) VALUES (40, 'Zero', 0)");
+    for mode in ["HIGH_NOT_PRECEDENCE", ""] {
+        twins.both_text(&format!("SET sql_mode = '{mode}'"));
+        twins.compare(
+            "SELECT id FROM Clients WHERE NOT age BETWEEN 1 AND 20 ORDER BY id",
+            &[],
+        );
+        twins.compare("SELECT id FROM Clients WHERE NOT age = 1 ORDER BY id", &[]);
+        twins.both(&format!(
+            "DELETE FROM Clients WHERE NOT age = 0 AND id = 40 /* {mode} */"
+        ));
+    }
+    twins.conclude(0);
+}
+
+/// Whether a text may hold several statements is said at login, or later by a command.
+fn several_statements_are_an_option(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let mut client = RawClient::login(twins.proxy.port());
+    let text = b"DELETE FROM app.Clients WHERE Name = 'nobody'; DELETE FROM app.Clients";
+    for option in [0u8, 1, 0, 1] {
+        client.command(0x1b, &[option, 0]);
+        assert!(matches!(client.read(), Reply::Packet(_)));
+        let reply = client.query(match option {
+            0 => b"DELETE FROM app.Clients WHERE Name = 'nobody'; DELETE FROM app.Clients WHERE id = 9",
+            _ => text,
+        });
+        match option {
+            0 => {
+                assert!(
+                    matches!(&reply, Reply::Packet(ok) if ok[0] == 0),
+                    "{reply:?}"
+                );
+                assert!(matches!(client.read(), Reply::Packet(ok) if ok[0] == 0));
+            }
+            _ => assert!(matches!(reply, Reply::Error(..)), "{reply:?}"),
+        }
+    }
+    let count = twins.protected.text("SELECT COUNT(*) FROM Clients");
+    assert_eq!(count.unwrap(), "3");
+}
+
+/// What `[protect]` matches is sealed, however the table or the column comes to its name.
+fn names_that_the_policy_has(kind: Kind) {
+    let policy = "[protect.\"app.kept*\"]\nemail = [\"eq\"]\n";
+    let Some(mut twins) = twins_with(kind, "", policy) else {
+        return;
+    };
+    let refused = |session: &mut Session, sql: &str| {
+        let answer = session.run(sql);
+        let message = answer.expect_err(sql).message;
+        assert!(message.starts_with("OS1014"), "{sql}\n→ {message}");
+    };
+    let session = &mut twins.protected;
+    session.must("CREATE TABLE fresh (id INT, email VARCHAR(80))");
+    for sql in [
+        "RENAME TABLE fresh TO kept",
+        "RENAME TABLE fresh TO aside, aside TO app.kept",
+        "ALTER TABLE fresh RENAME TO kept",
+        "ALTER TABLE fresh RENAME kept, ADD COLUMN more INT",
+        "ALTER TABLE fresh DROP COLUMN email, ADD COLUMN email INT, RENAME AS kept",
+    ] {
+        refused(session, sql);
+    }
+    // a table whose column is sealed goes where it likes
+    session.must("CREATE TABLE kept (id INT, email VARCHAR(80))");
+    session.must("INSERT INTO kept VALUES (1, 'Xaver7q')");
+    session.must("RENAME TABLE kept TO aside, fresh TO open, aside TO kept");
+    session.must("ALTER TABLE kept RENAME TO kept2");
+    session.must("RENAME TABLE kept2 TO other");
+    session.must("ALTER TABLE other RENAME kept");
+    session.must("RENAME TABLE open TO open2");
+    let text = session.text("SELECT id FROM kept WHERE email = 'Xaver7q'");
+    assert_eq!(text.unwrap(), "1");
+    // temporary tables are in no catalog
+    session.must("CREATE TEMPORARY TABLE kept_a (id INT)");
+    refused(session, "ALTER TABLE kept_a ADD COLUMN email VARCHAR(80)");
+    refused(session, "ALTER TABLE kept_a CHANGE id email INT");
+    session.must("ALTER TABLE kept_a ADD COLUMN more INT");
+    session.must("CREATE TEMPORARY TABLE open3 (id INT, email VARCHAR(80))");
+    refused(session, "ALTER TABLE open3 RENAME TO kept_b");
+    session.must("ALTER TABLE open3 RENAME TO open4");
+    // known as absent, and then made by another proxy
+    let keys = Some(twins.proxy.keys());
+    let options = ProxyOptions {
+        keys,
+        ..ProxyOptions::default()
+    };
+    let other = Proxy::start_with(&twins.behind, options);
+    let mut other = other.connect_to("app");
+    for (table, before) in [("kept_c", "/* job 7 */"), ("kept_d", "-- job 7\n")] {
+        assert_eq!(session.must_fail(&format!("SELECT 1 FROM {table}")), 1146);
+        other.must(&format!("CREATE TABLE {table} (id INT)"));
+        session.must(&format!(
+            "{before} ALTER TABLE {table} ADD COLUMN email VARCHAR(80)"
+        ));
+        session.must(&format!("INSERT INTO {table} VALUES (1, 'Xaver7q')"));
+    }
+    assert_eq!(session.must_fail("SELECT 1 FROM shown"), 1146);
+    other.must("CREATE TABLE shown (id INT, email VARCHAR(80) ENCRYPTED FOR ())");
+    let shown = session.text("/* c */ SHOW CREATE TABLE shown").unwrap();
+    assert!(!shown.contains("$enc"), "{shown}");
+    if kind == Kind::MariaDb {
+        session.must("CREATE TABLE kept_e (id INT)");
+        refused(
+            session,
+            "ALTER IGNORE ONLINE TABLE kept_e ADD COLUMN email VARCHAR(80)",
+        );
+    }
+    twins.proxy.assert_healthy();
+    let log = std::fs::read_to_string(twins.behind.data_dir().join("general.log")).unwrap();
+    assert!(
+        !log.contains("Xaver7q"),
+        "a protected value reached the server"
+    );
+    assert!(log.contains("fresh"), "the log shows what is not protected");
+}
+
 /// MariaDB does not tell of `SET @@x`; what the proxy does not know of `sql_mode` would make it read texts otherwise than the server.
 fn settings_by_two_at_signs(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
@@ -185,6 +448,13 @@ fn settings_by_two_at_signs(kind: Kind) {
     twins.both_text("CREATE PROCEDURE finer() SET @@div_precision_increment = 11");
     twins.both_text("CALL finer()");
     twins.compare_text("SELECT AVG(age) FROM Clients");
+    twins.both_text("CREATE PROCEDURE finest() BEGIN DECLARE n INT; SET @@div_precision_increment = 3, @@sql_mode = 'ANSI_QUOTES'; SET n = 1; END");
+    twins.both_text("CALL finest()");
+    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
+    if kind == Kind::MariaDb {
+        twins.both_text("BEGIN NOT ATOMIC SET @@div_precision_increment = 7; SET @x = 1; END");
+        twins.compare_text("SELECT AVG(age) FROM Clients");
+    }
     twins.both_text("SET sql_mode = DEFAULT");
     if kind == Kind::MariaDb {
         let hidden = "/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */";

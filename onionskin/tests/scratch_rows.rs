@@ -116,11 +116,7 @@ const CHANGES: &[&str] = &[
 ];
 
 fn stage(kind: Kind) -> Option<Twins> {
-    let mut twins = twins(kind, TABLES)?;
-    for row in ROWS {
-        twins.both_text(row);
-    }
-    Some(twins)
+    Some(twins(kind, TABLES)?.filled(ROWS))
 }
 
 fn findings() -> Findings {

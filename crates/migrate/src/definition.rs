@@ -66,7 +66,11 @@ pub fn statements(
             table: old.table.clone(),
             reason: "its definition is not understood".into(),
         })?;
-    let logical = format!("CREATE TABLE {new} ({}", without_check_names(rest));
+    let rest = match family {
+        Family::MySql => without_check_names(rest),
+        Family::MariaDb => rest.to_owned(),
+    };
+    let logical = format!("CREATE TABLE {new} ({rest}");
     let pattern = format!("{}.{}", old.database, names.new);
     let policy = Policy::parse(&BTreeMap::from([(pattern, after)]))
         .map_err(|error| MigrateError::Request(error.to_string()))?;
@@ -85,7 +89,7 @@ pub fn statements(
     Ok(vec![physical])
 }
 
-/// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones.
+/// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones. MariaDB wants that in a table only.
 fn without_check_names(elements: &str) -> String {
     let lines = elements.lines().map(|line| {
         let Some(at) = line.find("` CHECK (") else {
@@ -112,6 +116,19 @@ pub fn create(
         session
             .run(sql)
             .map_err(MigrateError::sql("making the new table"))?;
+    }
+    let engine = session.text(&format!(
+        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        crate::facts::name_literal(&old.database),
+        crate::facts::name_literal(&names.new)
+    ))?;
+    if !engine.eq_ignore_ascii_case("InnoDB") {
+        return Err(MigrateError::Refused {
+            table: format!("{}.{}", old.database, old.table),
+            reason: format!(
+                "its new engine would be {engine}: only InnoDB keeps readers and writers apart"
+            ),
+        });
     }
     if operation.tells_number() {
         return Ok(());
@@ -170,6 +187,8 @@ pub fn route(
             continue;
         };
         if there.generated {
+            let here = before.and_then(|before| old.column(&before.name));
+            copied.extend(here.and_then(|here| computed_alike(here, there)));
             continue;
         }
         match before.and_then(|before| old.column(&before.name)) {
@@ -179,6 +198,7 @@ pub fn route(
                 constant: String::new(),
                 converted: conversion(&old.table, here, there)?,
                 compared: Some(comparison(here, there)),
+                is_generated: false,
             }),
             None => copied.extend(added(new, there)?),
         }
@@ -189,10 +209,11 @@ pub fn route(
             .iter()
             .any(|changed| changed.eq_ignore_ascii_case(name))
             && copied.iter().any(|copied| {
-                copied
-                    .source
-                    .as_deref()
-                    .is_some_and(|s| s.eq_ignore_ascii_case(name))
+                !copied.is_generated
+                    && copied
+                        .source
+                        .as_deref()
+                        .is_some_and(|s| s.eq_ignore_ascii_case(name))
             })
     })?;
     let transform = match changes.is_empty() {
@@ -213,6 +234,23 @@ pub fn route(
         key,
         copied,
         transform,
+    })
+}
+
+/// A stored column that both servers compute from others: it is compared, for its expression may depend on who writes the row.
+fn computed_alike(old: &PhysicalColumn, new: &PhysicalColumn) -> Option<Copied> {
+    let is_stored = |column: &PhysicalColumn| column.generated && !column.extra.contains("virtual");
+    let is_same = is_stored(old)
+        && is_stored(new)
+        && old.expression == new.expression
+        && old.column_type == new.column_type;
+    is_same.then(|| Copied {
+        target: new.name.clone(),
+        source: Some(old.name.clone()),
+        constant: String::new(),
+        converted: None,
+        compared: Some(comparison(old, new)),
+        is_generated: true,
     })
 }
 
@@ -261,7 +299,9 @@ fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
         source: None,
         constant: constant.to_owned(),
         converted: None,
-        compared: Some("{}".into()),
+        // What the server makes of it depends on the type.
+        compared: None,
+        is_generated: false,
     }))
 }
 
@@ -314,7 +354,11 @@ fn comparison(old: &PhysicalColumn, new: &PhysicalColumn) -> String {
     };
     let integer = |column: &PhysicalColumn| column.data_type.ends_with("int");
     let text = |column: &PhysicalColumn| column.charset.is_some() && !is_list(column);
-    if old.column_type == new.column_type && old.charset == new.charset {
+    let becomes_char = new.data_type == "char" && old.data_type != "char";
+    if becomes_char && text(old) {
+        // Which does not keep the blanks at the end.
+        "CAST(TRIM(TRAILING ' ' FROM CONVERT({} USING utf8mb4)) AS BINARY)".into()
+    } else if old.column_type == new.column_type && old.charset == new.charset {
         exact.into()
     } else if integer(old) && integer(new) {
         // One of them may show zeros before the number.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::brake::Brake;
 use crate::error::{MigrateError, Result};
-use crate::preflight::log_end;
+use crate::preflight::{self, log_end};
 use crate::progress::Progress;
 use crate::statement::{Judged, Tables, judge};
 use crate::throttle::Throttle;
@@ -25,10 +25,13 @@ use crate::throttle::Throttle;
 const MOST_PENDING: usize = 300_000;
 /// How often changes are written whose rows meet on a unique key that the old table does not have.
 const MEETINGS: u32 = 20;
-/// How long a mark may take to come back through the binary log when nothing else comes either.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How long a mark may take to come back through the binary log when nothing else comes either. A stream that breaks is made again within a
+/// minute.
+const SILENCE: Duration = Duration::from_secs(90);
 /// How often the server is asked for a sign of life while nothing comes from its log, not even a heartbeat.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+/// For how long it is taken for known which views, triggers and routines there are.
+const LED_TO_HOLDS: Duration = Duration::from_secs(5);
 /// How long a session may be silent before it is used for the sake of being used.
 const REST: Duration = Duration::from_secs(600);
 /// How long rows are copied or compared at least, before changes have their turn.
@@ -54,6 +57,10 @@ pub(crate) struct Engine {
     pub progress: Progress,
     /// Set when the rename of the tables has come through the binary log.
     pub renamed: bool,
+    /// Whether views, triggers or routines lead to the table, and when that was asked.
+    pub led_to: Option<(Instant, bool)>,
+    /// Whether there may be snapshots that have seen a part of what was written at once.
+    pub is_torn: bool,
     /// The greatest mark that has come through the binary log.
     pub seen: u64,
     /// The end of what was delivered.
@@ -181,12 +188,30 @@ impl Engine {
         };
         match judge(sql, database, &tables) {
             Judged::Foreign => Ok(()),
+            Judged::Unnamed(verb) => match self.is_led_to()? {
+                true => Err(MigrateError::Changed(format!(
+                    "{verb}, logged as a statement, maybe through a view, a trigger or a routine"
+                ))),
+                false => Ok(()),
+            },
             Judged::Renamed => {
                 self.renamed = true;
                 Ok(())
             }
             Judged::Changes(verb) => Err(MigrateError::Changed(verb)),
         }
+    }
+
+    /// Whether statements that do not name the table may change it.
+    fn is_led_to(&mut self) -> Result<bool> {
+        if let Some((asked, is_led_to)) = self.led_to
+            && asked.elapsed() < LED_TO_HOLDS
+        {
+            return Ok(is_led_to);
+        }
+        let is_led_to = preflight::is_led_to(&mut self.control, &self.route.source)?;
+        self.led_to = Some((Instant::now(), is_led_to));
+        Ok(is_led_to)
     }
 
     fn write_pending(&mut self) -> Result<u64> {
@@ -201,7 +226,8 @@ impl Engine {
             let work = self.pending.take(&self.route.key, limit);
             let rows = (work.deletions.len() + work.replacements.len()) as u64;
             match apply(&self.route, &mut self.sessions, &work) {
-                Ok(()) => {
+                Ok(is_torn) => {
+                    self.is_torn |= is_torn;
                     self.state.changes += rows;
                     self.progress.set_changes(self.state.changes);
                     return Ok(rows);
@@ -356,6 +382,8 @@ impl Engine {
             replacements: Vec::new(),
         };
         self.round()?;
+        // Rows go before they come back.
+        self.is_torn = true;
         apply(&self.route, &mut self.sessions, &work)?;
         for batch in keys.chunks(self.route.key.batch()) {
             let condition = self.route.key.among(&self.route.source, batch);

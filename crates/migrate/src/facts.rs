@@ -24,6 +24,8 @@ pub struct PhysicalColumn {
     pub default: Option<String>,
     pub extra: String,
     pub generated: bool,
+    /// What it is generated from; empty for others.
+    pub expression: String,
 }
 
 /// A unique index without parts that can be NULL.
@@ -202,6 +204,18 @@ pub(crate) fn definition(session: &mut Session, database: &str, table: &str) -> 
     Ok(text.flatten().unwrap_or_default())
 }
 
+/// The comment of a table in the session's database; `None` if there is no such table.
+pub(crate) fn comment(session: &mut Session, table: &str) -> Result<Option<String>> {
+    let rows = session
+        .texts(&format!(
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
+            name_literal(table)
+        ))
+        .map_err(MigrateError::sql("reading the table's definition"))?;
+    let row = rows.into_iter().next();
+    Ok(row.map(|row| row.into_iter().next().flatten().unwrap_or_default()))
+}
+
 /// A definition without what changes by itself.
 pub(crate) fn stable(definition: &str) -> String {
     definition
@@ -312,6 +326,7 @@ fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
             .is_some_and(|text| !text.is_empty())
             || extra.contains("virtual generated")
             || extra.contains("stored generated"),
+        expression: row.generation_expression.unwrap_or_default().to_owned(),
         extra,
     }
 }

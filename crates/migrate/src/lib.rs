@@ -47,7 +47,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onionskin_rowstream::apply::on_all;
 use onionskin_rowstream::binlog::TableName;
-use onionskin_rowstream::checkpoint::{Checkpoint, State, VERSION};
+use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, State, VERSION};
 use onionskin_rowstream::copy::Place;
 use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
@@ -171,7 +171,7 @@ impl Job {
             changes: 0,
             repaired: 0,
             began: now(),
-            server: preflight::server_identity(&mut control, family)?,
+            server: control.identity()?,
             reverse: self.reverse,
         };
         checkpoint.create(&mut control, &state)?;
@@ -213,8 +213,10 @@ impl Job {
                 .must_be_begun(&mut control, &names)
                 .map(|()| Done::default());
         };
-        let here = preflight::server_identity(&mut control, family)?;
-        if !state.server.is_empty() && state.server != here {
+        let here = control.identity()?;
+        // A way back that has begun on another server goes on with a comparison.
+        let is_elsewhere = !state.server.is_empty() && state.server != here;
+        if is_elsewhere && !reverse::is_reverse(&state) {
             return Err(MigrateError::Request(format!(
                 "the migration began on another server ({}, this is {here}), whose binary log is not this one's: \
                  clean up with --abort and begin again",
@@ -236,7 +238,11 @@ impl Job {
             let operation = operation_of(&state)?;
             self.clean_up(&mut control, &names, &checkpoint)?;
             drop(control);
-            return self.begin(self.control()?, &operation, progress);
+            let again = Self {
+                reverse: state.reverse,
+                ..self.clone()
+            };
+            return again.begin(self.control()?, &operation, progress);
         }
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         self.go_on(control, family, state, progress)
@@ -308,16 +314,17 @@ impl Job {
         Ok(lines)
     }
 
-    /// The job with its names as the server writes them, and a session.
+    /// The job with its names as the server writes them, and a session. All its other sessions must be with the same server.
     fn spelled(&self) -> Result<(Self, Session)> {
         let mut control = self.control()?;
         let [database, table] =
             preflight::server_spelling(&mut control, [&self.database, &self.table])?;
-        let job = Self {
+        let mut job = Self {
             database,
             table,
             ..self.clone()
         };
+        job.login.identity = Some(control.identity()?);
         Ok((job, control))
     }
 
@@ -338,11 +345,16 @@ impl Job {
     }
 
     fn must_be_begun(&self, control: &mut Session, names: &Names) -> Result<()> {
-        match exists(control, &names.checkpoint)? {
-            true => Ok(()),
-            false => Err(MigrateError::Request(format!(
+        let comment = facts::comment(control, &names.checkpoint)?;
+        match comment.as_deref() {
+            Some(COMMENT) => Ok(()),
+            None => Err(MigrateError::Request(format!(
                 "no migration of {}.{} has begun",
                 self.database, self.table
+            ))),
+            Some(_) => Err(MigrateError::Request(format!(
+                "the table {} is no migration's, and neither is what has a name like it: rename it, for that is a helper's name",
+                names.checkpoint
             ))),
         }
     }
@@ -412,6 +424,8 @@ impl Job {
     ) -> Result<Done> {
         let names = Names::of(&self.table);
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        // What happens to the table from here on, new triggers and keys included, is in the log behind this place.
+        let log_end = preflight::log_end(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
         if facts::stable(&old.definition) != facts::stable(&state.definition) {
             return Err(MigrateError::Changed(
@@ -426,7 +440,7 @@ impl Job {
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
             // What is in the log before this position is visible after the mark that follows, and only then is copied.
-            state.position = preflight::log_end(&mut control)?;
+            state.position = log_end;
             state.phase = "copy".into();
             checkpoint.write(&mut control, &state)?;
         } else {
@@ -513,7 +527,8 @@ impl Job {
         progress.set_changes(state.changes);
         Ok(Engine {
             feed: Feed::start(options, &position)?,
-            throttle: Throttle::new(self.limits.clone())?,
+            // Where little is done yet, a wrong address can be told of.
+            throttle: Throttle::new(self.limits.clone(), !state.copied)?,
             brake: Brake::new(&self.login, &self.database, &self.table)?,
             may_brake: true,
             route,
@@ -524,6 +539,8 @@ impl Job {
             sessions,
             progress: progress.clone(),
             renamed: false,
+            led_to: None,
+            is_torn: false,
             seen: 0,
             position,
             heard: Instant::now(),
@@ -556,15 +573,19 @@ impl Job {
         checkpoint.drop(control)?;
         let mut done = done(state, switched);
         done.old = (!self.drop_old).then(|| names.old.clone());
-        if let Operation::Encrypt(_) = operation_of(state)? {
-            let logs = control.named("SHOW BINARY LOGS").unwrap_or_default();
-            done.plaintext_logs = logs
-                .into_iter()
-                .filter_map(|row| row.into_iter().next()?.1)
-                .collect();
-        }
+        done.plaintext_logs = plaintext_logs(control, state)?;
         Ok(done)
     }
+}
+
+/// The files of the binary log, which hold rows of the old table in plaintext where columns have become protected.
+fn plaintext_logs(control: &mut Session, state: &State) -> Result<Vec<String>> {
+    let Operation::Encrypt(_) = operation_of(state)? else {
+        return Ok(Vec::new());
+    };
+    let logs = control.named("SHOW BINARY LOGS").unwrap_or_default();
+    let names = logs.into_iter().filter_map(|row| row.into_iter().next()?.1);
+    Ok(names.collect())
 }
 
 /// Whether the tables have changed their names: the old rows are where they belong, or dropped already.

@@ -98,6 +98,22 @@ pub fn check_log(
                 .into(),
         ));
     }
+    if family == Family::MySql {
+        let several = session
+            .text(
+                "SELECT COUNT(*) FROM performance_schema.replication_group_members \
+                 WHERE MEMBER_STATE IN ('ONLINE', 'RECOVERING') HAVING COUNT(*) > 0 AND \
+                 (SELECT VARIABLE_VALUE FROM performance_schema.global_variables \
+                  WHERE VARIABLE_NAME = 'group_replication_single_primary_mode') = 'OFF'",
+            )
+            // without the privilege, or the plugin, it is not known
+            .unwrap_or_default();
+        if !several.is_empty() {
+            return Err(refused(
+                "the server belongs to a group that all members write to, where a lock holds on one of them: not supported".into(),
+            ));
+        }
+    }
     for row in master_status(session)? {
         for (name, value) in row {
             let filters = name.to_ascii_lowercase().contains("_db");
@@ -135,17 +151,6 @@ pub(crate) fn log_end(session: &mut Session) -> Result<String> {
             .unwrap_or_default()
     };
     Ok(format!("{}:{}", cell("File"), cell("Position")))
-}
-
-/// Whose binary log it is: positions mean nothing on another server.
-pub(crate) fn server_identity(session: &mut Session, family: Family) -> Result<String> {
-    let variable = match family {
-        Family::MySql => "server_uuid",
-        Family::MariaDb => "server_id",
-    };
-    session
-        .text(&format!("SELECT @@GLOBAL.{variable}"))
-        .map_err(MigrateError::sql("reading the server's settings"))
 }
 
 /// A name as the server writes it to its catalogue and its binary log.
@@ -246,6 +251,19 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
             row[1].as_deref().unwrap_or_default(),
         ));
     }
+    // The catalogue of keys shows those of tables only that the account may see.
+    let elsewhere = foreign_elsewhere(session, database, table)?;
+    if !elsewhere.is_empty() {
+        return refused(format!(
+            "the foreign key {elsewhere} points at it, and would go on to point at the old table: drop it first, and add it again afterwards"
+        ));
+    }
+    if let Some(column) = facts.columns.iter().find(|c| depends_on_zone(c, facts)) {
+        return refused(format!(
+            "the generated column {} is made from moments in time, by the time zone of whoever writes a row: drop it first, and add it again afterwards",
+            column.name
+        ));
+    }
     let lost = session
         .text(&format!(
             "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE INDEX_TYPE = 'FULLTEXT' AND COLUMN_NAME NOT LIKE '%$gram\\_%' \
@@ -262,6 +280,89 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
         return refused(format!("{reason}; keys are named with -c"));
     }
     Ok(())
+}
+
+/// A foreign key of any table that points at this one, by the engine's own catalogue; empty if there is none.
+fn foreign_elsewhere(session: &mut Session, database: &str, table: &str) -> Result<String> {
+    let doing = MigrateError::sql("reading the foreign keys");
+    let family = crate::facts::family(session)?;
+    let list = match family {
+        Family::MySql => "INNODB_FOREIGN",
+        Family::MariaDb => "INNODB_SYS_FOREIGN",
+    };
+    // Characters that cannot stand in a file's name are written there in another way.
+    let file_name = |name: &str| {
+        name.chars().fold(String::new(), |mut text, c| {
+            match c.is_ascii_alphanumeric() || c == '_' {
+                true => text.push(c),
+                false => text.push_str(&format!("@{:04x}", u32::from(c))),
+            }
+            text
+        })
+    };
+    let names = [
+        format!("{database}/{table}"),
+        format!("{}/{}", file_name(database), file_name(table)),
+    ];
+    session
+        .text(&format!(
+            "SELECT ID FROM information_schema.{list} WHERE REF_NAME IN ({}, {}) LIMIT 1",
+            name_literal(&names[0]),
+            name_literal(&names[1])
+        ))
+        .map_err(doing)
+}
+
+/// Whether a view, a trigger or a routine that the account can see has the table's name in its text, or hides its text.
+pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
+    const OF_THE_SERVER: &str = "('mysql', 'sys', 'information_schema', 'performance_schema')";
+    let texts = [
+        ("VIEWS", "TABLE_SCHEMA", "VIEW_DEFINITION"),
+        ("TRIGGERS", "TRIGGER_SCHEMA", "ACTION_STATEMENT"),
+        ("ROUTINES", "ROUTINE_SCHEMA", "ROUTINE_DEFINITION"),
+    ];
+    let name = name_literal(table);
+    let counts = texts.map(|(list, schema, text)| {
+        format!(
+            "(SELECT COUNT(*) FROM information_schema.{list} WHERE {schema} NOT IN {OF_THE_SERVER} \
+             AND (COALESCE({text}, '') = '' OR INSTR(LOWER({text}), LOWER({name})) > 0))"
+        )
+    });
+    let count = session
+        .text(&format!("SELECT {}", counts.join(" + ")))
+        .map_err(MigrateError::sql("reading views, triggers and routines"))?;
+    Ok(count != "0")
+}
+
+/// Whether what a generated column holds depends on the session that writes the row: sessions of ours have UTC.
+fn depends_on_zone(column: &PhysicalColumn, facts: &Facts) -> bool {
+    let expression = column.expression.to_lowercase();
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let names = |name: &str| {
+        let name = name.to_lowercase();
+        expression.match_indices(&name).any(|(at, found)| {
+            let before = expression[..at].chars().next_back();
+            let behind = expression[at + found.len()..].chars().next();
+            !before.is_some_and(is_word) && !behind.is_some_and(is_word)
+        })
+    };
+    !expression.is_empty()
+        && (names("from_unixtime")
+            || names("unix_timestamp")
+            || facts
+                .columns
+                .iter()
+                .any(|other| other.data_type == "timestamp" && names(&other.name)))
+}
+
+/// Whether the binary log still has the file of a position.
+pub(crate) fn is_in_log(session: &mut Session, position: &str) -> Result<bool> {
+    let logs = session
+        .named("SHOW BINARY LOGS")
+        .map_err(MigrateError::sql("listing the binary logs"))?;
+    let file = position.rsplit_once(':').map_or("", |(file, _)| file);
+    let names = logs.into_iter().filter_map(|row| row.into_iter().next()?.1);
+    Ok(names.into_iter().any(|name| name == file))
 }
 
 /// Whether values of a column are told apart, and come one after the other, in the same way in both tables.

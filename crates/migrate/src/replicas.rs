@@ -31,17 +31,25 @@ struct Known {
 }
 
 impl Watched {
-    /// A replica that answers once is asked from then on. One that does not is hardly the right address: an error.
-    pub fn new(login: &Login) -> Result<Self, SqlError> {
-        let mut session = connect(login)?;
+    /// Asks a replica from now on. With `must_answer`, one that does not is hardly the right address: an error. Without, its answer is
+    /// waited for like that of one that went away.
+    pub fn new(login: &Login, must_answer: bool) -> Result<Self, SqlError> {
+        let mut session = None;
+        let lag = match ask(login, &mut session) {
+            Err(error) if must_answer => return Err(error),
+            Err(error) => {
+                session = None;
+                Err(error.message)
+            }
+            Ok(lag) => Ok(lag),
+        };
         let known = Arc::new(Mutex::new(Known {
-            lag: Ok(lag(&mut session)?),
+            lag,
             at: Instant::now(),
         }));
         let over = Arc::new(AtomicBool::new(false));
         let (login, shared, ends) = (login.clone(), Arc::clone(&known), Arc::clone(&over));
         thread::spawn(move || {
-            let mut session = Some(session);
             while !ends.load(Ordering::Relaxed) {
                 thread::sleep(EVERY);
                 let asked = ask(&login, &mut session);

@@ -27,7 +27,7 @@ use crate::preflight::{self, Names};
 use crate::progress::Progress;
 use crate::snapshots::Snapshots;
 use crate::switch::{Switch, Switched, drop_sentry, exists};
-use crate::{Done, Job, definition, done, free_number};
+use crate::{Done, Job, definition, done, free_number, plaintext_logs};
 
 /// The checkpoint's phase while the old table is fed.
 pub(crate) const REVERSE: &str = "reverse";
@@ -90,10 +90,8 @@ impl Job {
         switched: Option<Switched>,
         progress: &Progress,
     ) -> Result<Done> {
-        let mut engine = self.reverse_engine(control, family, state, progress)?;
         // The way back is not worth anybody's waiting.
-        engine.may_brake = false;
-        engine.brake.release();
+        let mut engine = self.reverse_engine(control, family, state, progress, false)?;
         progress.set_phase("keeping the old table");
         progress.note(format!(
             "{} is the new table; the old one is kept up to date until --finish or --roll-back",
@@ -120,12 +118,20 @@ impl Job {
         family: Family,
         mut state: State,
         progress: &Progress,
+        may_brake: bool,
     ) -> Result<Engine> {
         let names = Names::of(&self.table).reversed();
         drop_sentry(&mut control, &names)?;
         let (source, route) = self.way_back(&mut control, family)?;
-        let is_noted = is_reverse(&state);
-        if is_noted && facts::stable(&source.definition) != facts::stable(&state.definition) {
+        // Positions of another server's log mean nothing here.
+        let here = control.identity()?;
+        let is_same = state.server.is_empty() || state.server == here;
+        let is_noted =
+            is_reverse(&state) && is_same && preflight::is_in_log(&mut control, &state.position)?;
+        state.server = here;
+        if is_reverse(&state)
+            && facts::stable(&source.definition) != facts::stable(&state.definition)
+        {
             return Err(no_way_back(MigrateError::Changed(
                 "its definition is another one".into(),
             )));
@@ -137,6 +143,7 @@ impl Job {
         state.definition = source.definition;
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
+        engine.may_brake = may_brake;
         engine.drain()?;
         if !is_noted {
             engine.verify().map_err(no_way_back)?;
@@ -156,7 +163,8 @@ impl Job {
     }
 
     /// Ends the feeding of the old table, which is the user's from now on, or is dropped.
-    pub fn end_reverse(&self) -> Result<()> {
+    /// What it gives back tells which files of the binary log hold plaintext.
+    pub fn end_reverse(&self) -> Result<Done> {
         let (job, mut control) = self.spelled()?;
         let names = Names::of(&job.table);
         let (checkpoint, state) = job.take_over(&mut control, &names)?;
@@ -171,7 +179,10 @@ impl Job {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
         }
         checkpoint.drop(&mut control)?;
-        Ok(())
+        let mut done = done(&state, None);
+        done.old = (!job.drop_old).then_some(names.old);
+        done.plaintext_logs = plaintext_logs(&mut control, &state)?;
+        Ok(done)
     }
 
     /// Puts the old table, which was kept up to date, in the new one's place.
@@ -195,7 +206,7 @@ impl Job {
             return self.end_roll_back(&mut control, &state, None);
         }
         let names = names.reversed();
-        let mut engine = self.reverse_engine(control, family, state, progress)?;
+        let mut engine = self.reverse_engine(control, family, state, progress, true)?;
         engine.verify().map_err(no_way_back)?;
         Snapshots::now(&mut engine.control)?.wait(&mut engine)?;
         let register = |session: &mut Session| self.register(session, free_number());

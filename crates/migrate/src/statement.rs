@@ -8,6 +8,8 @@
 pub(crate) enum Judged {
     /// It does not change the table.
     Foreign,
+    /// It changes rows, and does not name the table: a view, a trigger or a routine may lead to it.
+    Unnamed(String),
     /// Ours: the new table has taken the old one's place.
     Renamed,
     /// It changes the old table, or may: its first word.
@@ -64,6 +66,11 @@ const HARMLESS: [&str; 12] = [
     "COMMIT",
     "SAVEPOINT",
     "PURGE",
+];
+
+/// Statements that change rows, be it through a routine.
+const CHANGES_ROWS: [&str; 9] = [
+    "INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "CALL", "SELECT", "WITH", "DO",
 ];
 
 /// What CREATE, ALTER and DROP make, change and drop.
@@ -129,7 +136,10 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
         return if is_ours { changes() } else { Judged::Foreign };
     }
     if !names(tables.table, tokens) {
-        return Judged::Foreign;
+        return match CHANGES_ROWS.contains(&verb.as_str()) {
+            true => Judged::Unnamed(verb),
+            false => Judged::Foreign,
+        };
     }
     match verb.as_str() {
         "RENAME" if tokens.get(1).is_some_and(|token| token.is("USER")) => Judged::Foreign,
@@ -349,8 +359,6 @@ mod tests {
             "CREATE TABLE u (t INT)",
             "ALTER TABLE u ADD COLUMN t INT",
             "ALTER TABLE e.t ADD COLUMN c INT",
-            "INSERT INTO u VALUES ('t')",
-            "UPDATE u SET u.t = 1",
             "OPTIMIZE TABLE t",
             "ANALYZE NO_WRITE_TO_BINLOG TABLE t",
             "GRANT SELECT ON t TO u",
@@ -362,6 +370,20 @@ mod tests {
         }
         for sql in ["TRUNCATE t", "ALTER TABLE t ADD COLUMN c INT"] {
             assert_eq!(in_database("other", sql), Judged::Foreign, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_changes_rows_may_do_so_through_something_else() {
+        for sql in [
+            "INSERT INTO u VALUES ('t')",
+            "UPDATE u SET u.t = 1",
+            "CALL p()",
+            "SELECT f()",
+            "SET STATEMENT max_statement_time=1 FOR DELETE FROM v",
+        ] {
+            let judged = in_database("d", sql);
+            assert!(matches!(judged, Judged::Unnamed(_)), "{sql}: {judged:?}");
         }
     }
 

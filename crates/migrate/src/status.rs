@@ -28,26 +28,39 @@ pub struct Running {
     pub written_at: String,
 }
 
-/// All of them that the account can see.
-pub fn status(login: &Login) -> Result<Vec<Running>> {
+/// All of them that the account can see, and those whose checkpoint cannot be read, with the reason.
+pub fn status(login: &Login) -> Result<(Vec<Running>, Vec<String>)> {
     let mut session =
         Session::connect(login).map_err(MigrateError::sql("connecting to the server"))?;
     let found = session.texts(&format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_COMMENT = '{COMMENT}' \
          ORDER BY TABLE_SCHEMA, TABLE_NAME"
     ))?;
-    let mut running = Vec::new();
+    let (mut running, mut unread) = (Vec::new(), Vec::new());
     for row in found {
         let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         let (database, name) = (cell(0), cell(1));
         let checkpoint = Checkpoint::new(&database, &name);
-        let Some(state) = checkpoint.read(&mut session)? else {
-            continue;
+        // One that a newer program has written is no reason to be silent about the others.
+        let state = match checkpoint.read(&mut session) {
+            Ok(Some(state)) => state,
+            Ok(None) => continue,
+            Err(error) => {
+                unread.push(format!("{database}.{name}: {error}"));
+                continue;
+            }
+        };
+        let operation = match crate::operation_of(&state) {
+            Ok(operation) => operation.shown(),
+            Err(error) => {
+                unread.push(format!("{database}.{name}: {error}"));
+                continue;
+            }
         };
         running.push(Running {
-            table: name.trim_end_matches("_onionskin").to_owned(),
+            table: name.strip_suffix("_onionskin").unwrap_or(&name).to_owned(),
             database,
-            operation: crate::operation_of(&state)?.shown(),
+            operation,
             phase: state.phase,
             rows: state.rows,
             estimate: state.estimate,
@@ -56,5 +69,5 @@ pub fn status(login: &Login) -> Result<Vec<Running>> {
             written_at: checkpoint.written_at(&mut session)?,
         });
     }
-    Ok(running)
+    Ok((running, unread))
 }

@@ -28,6 +28,7 @@ use crate::engine::{Engine, conflict};
 use crate::error::{MigrateError, Result};
 use crate::facts::{definition, stable};
 use crate::preflight::Names;
+use crate::snapshots::Snapshots;
 
 /// How often it is tried.
 const ATTEMPTS: u32 = 20;
@@ -39,8 +40,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3);
 const FEW_ROWS: u64 = 500;
 /// And how many keys at most: what one session writes in much less than [`LONGEST_HOLD`].
 const MOST_UNDER_LOCK: usize = 5_000;
-/// How long the rename may take to come through the binary log when nothing else comes.
-const REPORT: Duration = Duration::from_secs(30);
+/// How long the rename may take to come through the binary log when nothing else comes. A stream that breaks is made again within a minute.
+const REPORT: Duration = Duration::from_secs(90);
 /// How fast a round must be before the lock is asked for.
 const SHORT_ROUND: Duration = Duration::from_millis(150);
 
@@ -90,6 +91,10 @@ impl Switch<'_> {
         let mut reason = String::new();
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;
+            while std::mem::take(&mut engine.is_torn) {
+                Snapshots::now(&mut engine.control)?.wait(engine)?;
+                catch_up(engine)?;
+            }
             match self.attempt(engine)? {
                 Attempt::Done(stall) => {
                     let stragglers = self.stragglers(engine)?;
@@ -252,7 +257,7 @@ impl Switch<'_> {
         let work = engine.pending.take(&engine.route.key, None);
         let rows = (work.deletions.len() + work.replacements.len()) as u64;
         match apply(&engine.route, std::slice::from_mut(locker), &work) {
-            Ok(()) => {
+            Ok(_) => {
                 engine.state.changes += rows;
                 Ok(None)
             }
@@ -471,20 +476,13 @@ fn waits_for_lock(control: &mut Session, id: u32) -> Result<bool> {
 
 /// Whether a table is in the session's database.
 pub(crate) fn exists(session: &mut Session, table: &str) -> Result<bool> {
-    let count = session.text(&format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
-        crate::facts::name_literal(table)
-    ))?;
-    Ok(count != "0")
+    Ok(crate::facts::comment(session, table)?.is_some())
 }
 
 /// Whether the table with the old one's name is only a sentry.
 pub(crate) fn is_sentry(session: &mut Session, names: &Names) -> Result<bool> {
-    let comment = session.text(&format!(
-        "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
-        crate::facts::name_literal(&names.old)
-    ))?;
-    Ok(comment == SENTRY)
+    let comment = crate::facts::comment(session, &names.old)?;
+    Ok(comment.as_deref() == Some(SENTRY))
 }
 
 /// Drops a sentry that was left, and nothing else.

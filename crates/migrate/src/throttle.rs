@@ -46,12 +46,12 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    pub fn new(limits: Limits) -> Result<Self> {
+    /// `begins`: all replicas must answer now. Later on, one that does not is waited for.
+    pub fn new(limits: Limits, begins: bool) -> Result<Self> {
         let mut replicas = Vec::new();
         for login in limits.max_lag.iter().flat_map(|(logins, _)| logins) {
-            replicas.push(
-                Watched::new(login).map_err(MigrateError::sql("asking a replica for its lag"))?,
-            );
+            let replica = Watched::new(login, begins);
+            replicas.push(replica.map_err(MigrateError::sql("asking a replica for its lag"))?);
         }
         Ok(Self {
             limits,

@@ -8,7 +8,8 @@
 //!
 //! Adjacent string literals (`'a' 'b'`) are one literal, as in MySQL. Ordinary comments are
 //! white space. Executable comments (`/*!50000 … */`, `/*M! … */`) and optimizer hints are
-//! tokens of their own: whoever plans near a protected table refuses the former.
+//! tokens of their own: whoever plans near a protected table refuses the former. A text in which
+//! something may end here or there, as servers differ, has no tokens.
 
 /// What of the session's settings decides where a token ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -112,6 +113,9 @@ pub enum LexError {
     /// A control character outside of quotes.
     #[error("a control character stands outside of quotes")]
     Control,
+    /// Servers do not agree on where something ends.
+    #[error("not all servers read a comment or literal alike")]
+    Ambiguous,
 }
 
 /// Iterates over the tokens of a text.
@@ -152,6 +156,7 @@ impl<'a> Lexer<'a> {
 
     /// Skips white space and ordinary comments.
     fn skip_blank(&mut self) -> Result<(), LexError> {
+        let from = self.at;
         loop {
             let Some(&b) = self.sql.get(self.at) else {
                 return Ok(());
@@ -170,7 +175,8 @@ impl<'a> Lexer<'a> {
                 }
             } else if b == b'/' && self.peek(1) == b'*' {
                 match self.peek(2) {
-                    b'!' | b'+' => return Ok(()),
+                    b'!' => return Ok(()),
+                    b'+' if self.takes_hints(from) => return Ok(()),
                     b'M' if self.peek(3) == b'!' => return Ok(()),
                     _ => self.at = self.comment_end()?,
                 }
@@ -193,24 +199,82 @@ impl<'a> Lexer<'a> {
             .ok_or(LexError::Unterminated)
     }
 
-    /// The end of an executable comment: quotes inside are respected, nested ordinary
-    /// comments are too.
+    /// Whether `/*+` begins hints here: behind certain verbs only, with nothing but white space between. `from` is the end of the
+    /// token before.
+    fn takes_hints(&self, from: usize) -> bool {
+        const VERBS: [&str; 5] = ["select", "insert", "replace", "update", "delete"];
+        let (before, between) = (&self.sql[..from], &self.sql[from..self.at]);
+        let before = before.trim_ascii_end();
+        let start = before.iter().rposition(|b| !is_word_byte(*b));
+        let word = &before[start.map_or(0, |i| i + 1)..];
+        let is_name = start.is_some_and(|i| matches!(before[i], b'@' | b'.'));
+        between.iter().all(|b| is_space(*b))
+            && !is_name
+            && VERBS
+                .iter()
+                .any(|v| word.eq_ignore_ascii_case(v.as_bytes()))
+    }
+
+    /// The end of hints. Those that read them respect quotes inside; to others they are an ordinary comment.
+    fn hints_end(&self) -> Result<usize, LexError> {
+        let end = self.comment_end()?;
+        let mut rest = self.sql.get(self.at + 3..end - 2).unwrap_or_default();
+        while let Some(open) = rest.iter().position(|b| matches!(b, b'\'' | b'"' | b'`')) {
+            let quote = rest[open];
+            rest = &rest[open + 1..];
+            let close = memchr::memchr(quote, rest).ok_or(LexError::Ambiguous)?;
+            if rest[..close].contains(&b'\\') {
+                return Err(LexError::Ambiguous);
+            }
+            rest = &rest[close + 1..];
+        }
+        Ok(end)
+    }
+
+    /// The end of an executable comment. A server that executes it respects quotes and comments inside, and takes the first end
+    /// for that of all comments around; one that skips it, because it is meant for a later version, respects nothing but one
+    /// comment inside; and to MySQL `/*M!` begins an ordinary one. So where these differ, or a statement ends inside, no end is right.
     fn executable_end(&self) -> Result<usize, LexError> {
+        let is_mariadb = self.peek(2) == b'M';
+        let begin = self.at + if is_mariadb { 4 } else { 3 };
         let mut inner = Lexer {
             sql: self.sql,
-            at: self.at + 3,
+            at: begin,
             mode: self.mode,
             after_dot: false,
         };
-        loop {
+        let end = loop {
             inner.skip_blank()?;
             match inner.sql.get(inner.at) {
                 None => return Err(LexError::Unterminated),
-                Some(b'*') if inner.peek(1) == b'/' => return Ok(inner.at + 2),
+                Some(b'*') if inner.peek(1) == b'/' => break inner.at + 2,
                 Some(_) => {
-                    inner.next_token()?.ok_or(LexError::Unterminated)?;
+                    let token = inner.next_token()?.ok_or(LexError::Unterminated)?;
+                    if token.is(b';') || token.kind == TokenKind::Executable {
+                        return Err(LexError::Ambiguous);
+                    }
                 }
             }
+        };
+        let as_one = self.skipped_end(begin, true) == Some(end)
+            && (!is_mariadb || self.skipped_end(begin, false) == Some(end));
+        as_one.then_some(end).ok_or(LexError::Ambiguous)
+    }
+
+    /// The end of a comment that is skipped, from behind its beginning; with another comment inside, if it may have one.
+    fn skipped_end(&self, begin: usize, nests: bool) -> Option<usize> {
+        let (mut at, mut is_nested) = (begin, false);
+        loop {
+            match self.sql.get(at..at + 2)? {
+                b"/*" if nests && !is_nested => is_nested = true,
+                b"*/" if is_nested => is_nested = false,
+                b"*/" => return Some(at + 2),
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            }
+            at += 2;
         }
     }
 
@@ -234,6 +298,16 @@ impl<'a> Lexer<'a> {
             } else {
                 return Ok(at + i + 1);
             }
+        }
+    }
+
+    /// The end of `'0a'` in `x'0a'`. What follows without a blank is a text of its own, and behind a dot so is this.
+    fn digits_end(&self, from: usize) -> Result<usize, LexError> {
+        let end = self.quoted_end(from, b'\'', false)?;
+        let inside = &self.sql[from + 1..end - 1];
+        match memchr::memchr2(b'\'', b'\\', inside) {
+            None => Ok(end),
+            Some(_) => Err(LexError::Ambiguous),
         }
     }
 
@@ -308,7 +382,7 @@ impl<'a> Lexer<'a> {
             b'@' => self.variable(start)?,
             b'/' if self.peek(1) == b'*' => {
                 if self.peek(2) == b'+' {
-                    self.at = self.comment_end()?;
+                    self.at = self.hints_end()?;
                     Token {
                         kind: TokenKind::Hint,
                         start,
@@ -356,8 +430,10 @@ impl<'a> Lexer<'a> {
             self.at += 1;
         }
         match self.peek(0) {
+            // no server takes a string for the name of a system variable
+            b'\'' | b'"' if self.at > start + 1 => return Err(LexError::Ambiguous),
             q @ (b'\'' | b'"' | b'`') => {
-                let backslash = q != b'`' && !self.mode.no_backslash_escapes;
+                let backslash = self.is_string_quote(q) && !self.mode.no_backslash_escapes;
                 self.at = self.quoted_end(self.at, q, backslash)?;
             }
             _ => {
@@ -453,7 +529,7 @@ impl<'a> Lexer<'a> {
                     return Ok(self.literal(start, LiteralKind::Introduced));
                 }
                 Some(kind) => {
-                    self.at = self.quoted_end(self.at, b'\'', false)?;
+                    self.at = self.digits_end(self.at)?;
                     return Ok(self.literal(start, kind));
                 }
                 None => {}
@@ -546,40 +622,68 @@ pub fn tokens(sql: &[u8], mode: LexMode) -> Result<Vec<Token>, LexError> {
 }
 
 /// Cuts a text into its statements at `;`. Empty statements are left out. `None` when the text
-/// holds a compound statement (a stored program's body), whose semicolons are not boundaries.
+/// holds a compound statement (a stored program's body, or one of MariaDB's on its own), whose semicolons are not boundaries.
 pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
     let mut parts = Vec::new();
     let mut lexer = Lexer::new(sql, mode);
-    let (mut begin, mut end, mut words, mut create) = (None, 0, 0, false);
-    let mut first_begin = false;
-    while let Some(token) = lexer.next_token()? {
-        if token.is(b';') {
-            if let Some(from) = begin.take() {
-                parts.push(from..end);
+    // what tells of a part whether it is a statement: its first two tokens and its first words
+    let (mut head, mut end): (Vec<Token>, usize) = (Vec::new(), 0);
+    loop {
+        let token = lexer.next_token()?;
+        if let Some(token) = token
+            && !token.is(b';')
+        {
+            end = token.end;
+            if head.len() < 2 || (head.len() < 14 && token.kind == TokenKind::Word) {
+                head.push(token);
             }
-            (words, create, first_begin) = (0, false, false);
             continue;
         }
-        begin.get_or_insert(token.start);
-        end = token.end;
-        if token.kind == TokenKind::Word {
-            words += 1;
-            let text = token.text(sql);
-            let is = |w: &str| text.eq_ignore_ascii_case(w.as_bytes());
-            create |= words == 1 && (is("create") || is("alter"));
-            first_begin |= words == 1 && is("begin");
-            let program = ["procedure", "function", "trigger", "event", "package"];
-            if (create && words <= 12 && program.iter().any(|w| is(w)))
-                || (first_begin && words == 2 && is("not"))
-            {
+        if let Some(first) = head.first() {
+            if is_compound(sql, &head) {
                 return Ok(None);
             }
+            parts.push(first.start..end);
+            head.clear();
+        }
+        if token.is_none() {
+            return Ok(Some(parts));
         }
     }
-    if let Some(from) = begin {
-        parts.push(from..end);
-    }
-    Ok(Some(parts))
+}
+
+/// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of those has a piece that begins with
+/// END, UNTIL or ELSE, and most begin with a word that begins nothing else.
+fn is_compound(sql: &[u8], head: &[Token]) -> bool {
+    const PIECES: [&str; 14] = [
+        "case",
+        "declare",
+        "else",
+        "elseif",
+        "elsif",
+        "end",
+        "exception",
+        "for",
+        "if",
+        "loop",
+        "repeat",
+        "until",
+        "when",
+        "while",
+    ];
+    const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
+    let is = |token: &Token, words: &[&str]| words.iter().any(|w| token.is_word(sql, w));
+    let mut words = head.iter().filter(|t| t.kind == TokenKind::Word);
+    let Some(first) = words.next() else {
+        return false;
+    };
+    let second = head.get(1);
+    // `label: LOOP`, and `<<label>>` in Oracle's way
+    let has_label = second.is_some_and(|t| t.is(b':')) || head[0].is(b'<');
+    let is_block = is(&head[0], &["begin"]) && second.is_some_and(|t| !is(t, &["work"]));
+    let is_program =
+        is(first, &["create", "alter"]) && words.take(11).any(|word| is(word, &PROGRAMS));
+    is(first, &PIECES) || has_label || is_block || is_program
 }
 
 #[cfg(test)]
@@ -623,7 +727,15 @@ mod tests {
             ("'a' 'b'\n'c' d", "s<'a' 'b'\n'c'> d"),
             ("t.1a .5 1.e2 1st", "t . 1a d<.5> f<1.e2> 1st"),
             ("1--1", "i<1> - - i<1>"),
-            ("/* a ' */ x /*!50000 'b*/' */ y", "x !/*!50000 'b*/' */ y"),
+            (
+                "/* a ' */ x /*!50000 'b' /* c */ */ y",
+                "x !/*!50000 'b' /* c */ */ y",
+            ),
+            ("/*M!100100 a*/ /*!b*/", "!/*M!100100 a*/ !/*!b*/"),
+            (
+                "SELECT /*+ INDEX(`t` i) */ a /*+ b ' */ , @select /*+ ' */",
+                "SELECT /*+ INDEX(`t` i) */ a , @select",
+            ),
             ("@a:=@@b.c, @'q r', ?", "@a : = @@b.c , @'q r' , ?<?>"),
             ("`a``b`.`c`", "`a``b` . `c`"),
         ] {
@@ -634,6 +746,42 @@ mod tests {
             no_backslash_escapes: true,
         };
         assert_eq!(show(r#""a" '\' b"#, ansi), r#""a" s<'\'> b"#);
+    }
+
+    #[test]
+    fn ends_that_depend_on_the_server_are_none() {
+        for sql in [
+            "/*!50000 'b*/' */ y",
+            "/*!99999 don't */ a /* it's */",
+            "/*!99999 ' */ a -- ' */",
+            "/*!50000 -- */\n a */ b",
+            "/*!50000 '/*' */ b",
+            "/*!50000 a /*!50000 b */ c */",
+            "/*M!100100 a /* b */ c */",
+            "a /*!50000 ; b */",
+            "SELECT /*+ SET_VAR(a='*/') */ b -- '",
+            "SELECT x'0a''\\' ' FROM t -- '",
+            "SELECT t.x'\\' ' FROM t -- '",
+            "SELECT @@\"a\"",
+        ] {
+            let read = tokens(sql.as_bytes(), LexMode::default());
+            assert_eq!(read, Err(LexError::Ambiguous), "{sql}");
+        }
+    }
+
+    #[test]
+    fn names_of_variables_have_the_escapes_of_their_quotes() {
+        let mode = |ansi_quotes, no_backslash_escapes| LexMode {
+            ansi_quotes,
+            no_backslash_escapes,
+        };
+        let (strings, names) = (mode(false, false), mode(true, false));
+        assert_eq!(show(r#"@"\", a" b"#, strings), r#"@"\", a" b"#);
+        assert_eq!(show(r#"@"\", a"#, names), r#"@"\" , a"#);
+        assert_eq!(show(r#"@"\", a"#, mode(false, true)), r#"@"\" , a"#);
+        assert_eq!(show(r"@'\', ' a", names), r"@'\', ' a");
+        assert_eq!(show(r"@'\', a", mode(true, true)), r"@'\' , a");
+        assert_eq!(show(r"@`\`, a", strings), r"@`\` , a");
     }
 
     #[test]
@@ -653,7 +801,25 @@ mod tests {
             })
         };
         assert_eq!(cut("a ';'; ; b;").unwrap(), ["a ';'", "b"]);
-        assert_eq!(cut("create or replace procedure p() begin a; b; end"), None);
+        for compound in [
+            "create or replace procedure p() begin a; b; end",
+            "if 1 then a; end if",
+            "begin not atomic a; b; end",
+            "begin a; b; end",
+            "begin work; a; end",
+            "begin /*!50000 not atomic */ a; end",
+            "/* c */ while 1 do a; end while",
+            "l: loop a; leave l; end loop",
+            "<<l>> loop a; end loop",
+            "repeat a; until 1 end repeat",
+            "case when 1 then a; else b; end case",
+            "for i in 1..2 do a; end for",
+            "declare x int; begin a; end",
+            "x; set statement a = 1 for begin not atomic b; end",
+        ] {
+            assert_eq!(cut(compound), None, "{compound}");
+        }
+        assert_eq!(cut("begin work; a; begin").unwrap().len(), 3);
         assert_eq!(
             cut("create table a(x int); begin; commit").unwrap().len(),
             3

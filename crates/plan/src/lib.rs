@@ -42,5 +42,6 @@ pub use scratch::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
     Scratch, ScratchColumn, ScratchRead, ScratchWrite, Written, WrittenColumn,
 };
+pub use statement::settings::scoped;
 pub use statement::{COLLATION, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -45,6 +45,8 @@ pub struct Settings {
     pub database: Option<String>,
     /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
     pub strict: bool,
+    /// `HIGH_NOT_PRECEDENCE`: `NOT a = b` is `(NOT a) = b`.
+    pub high_not: bool,
     /// The client counts found rows, not changed ones (`CLIENT_FOUND_ROWS`).
     pub found_rows: bool,
     /// The collation of tables created in the current database without one of their own.
@@ -135,6 +137,14 @@ impl<'a> Planner<'a> {
         tokens: Vec<Token>,
         near: Vec<Arc<Table>>,
     ) -> Planned<Self> {
+        // a hint may set for one statement what values were read and are shown by
+        let sets = |t: &Token| {
+            let text = t.text(request.sql).to_ascii_lowercase();
+            t.kind == TokenKind::Hint && memchr::memmem::find(&text, b"set_var").is_some()
+        };
+        if !near.is_empty() && tokens.iter().any(sets) {
+            return refuse(&errors::NOT_UNDERSTOOD, "SET_VAR in a hint");
+        }
         let parse_text = parse_text(request.sql, &tokens, request.template)
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "an identifier is not UTF-8"))?;
         let offsets = (!parse_text.is_ascii()).then(|| {

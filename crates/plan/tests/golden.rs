@@ -145,6 +145,20 @@ fn fixture() -> Fixture {
             vec![column("id", "int(11)", None), column("x", "int(11)", None)],
         ),
         table(
+            "clear",
+            vec![
+                column("id", "int(11)", None),
+                column("secret", "int(11)", None),
+            ],
+        ),
+        table(
+            "policy0",
+            vec![
+                column("id", "int(11)", None),
+                column("secret", "int(11)", None),
+            ],
+        ),
+        table(
             "loose",
             vec![
                 column("a", "int(11)", Some(("eq", 0x12))),
@@ -575,6 +589,7 @@ fn plans_are_as_written_down() {
         lex: LexMode::default(),
         database: Some("app".into()),
         strict: true,
+        high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
         scratch: UseScratch::Never,
@@ -601,6 +616,7 @@ fn plans_are_as_written_down() {
                 true => Family::MySql,
                 false => Family::MariaDb,
             },
+            high_not: stem.ends_with("_high_not"),
             ..settings.clone()
         };
         let mut new = String::new();

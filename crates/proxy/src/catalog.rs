@@ -110,6 +110,8 @@ pub(crate) struct Prepared {
     pub generation: u64,
     /// What the result's definitions were the last time.
     pub shown: RwLock<Option<Arc<Shown>>>,
+    /// Errors of its rows become warnings.
+    pub ignores: bool,
     entries: Vec<Arc<Entry>>,
 }
 
@@ -313,8 +315,14 @@ impl Account {
         self.tables.write().insert(key, Arc::new(entry));
     }
 
-    /// Makes a plan ready for execution.
-    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
+    /// Makes a plan ready for execution. `ignores`: see [`Prepared`].
+    pub fn prepare(
+        &self,
+        plan: Plan,
+        keys: &KeySet,
+        generation: u64,
+        ignores: bool,
+    ) -> Outcome<Arc<Prepared>> {
         let ciphers = plan
             .columns
             .iter()
@@ -336,6 +344,7 @@ impl Account {
             ciphers,
             generation,
             shown: RwLock::default(),
+            ignores,
             entries,
         }))
     }

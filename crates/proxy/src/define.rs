@@ -335,6 +335,7 @@ pub fn physical_create_table(
         lex,
         database: Some(database.to_owned()),
         strict: true,
+        high_not: false,
         found_rows: false,
         default_collation: default_collation.to_owned(),
         scratch: UseScratch::Never,

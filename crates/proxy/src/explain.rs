@@ -45,6 +45,7 @@ pub fn explain(
         lex,
         database: database.map(str::to_string),
         strict: true,
+        high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
         scratch: match config.scratch {

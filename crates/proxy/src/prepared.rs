@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, Template, errors};
+use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtExecute, ComStmtPrepareOk, ComStmtSendLongData,
     Command, CursorType, EofPacket, ExecuteWriter, Param, encode_statement_command, statement_id,
@@ -33,6 +34,8 @@ use crate::session::{
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
+/// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
+const LAST_ID: u32 = u32::MAX;
 /// Bytes of long data that one statement may hold.
 const LONG_DATA: usize = 256 << 20;
 
@@ -42,9 +45,18 @@ pub(crate) struct Statements {
     pub open: HashMap<u32, Statement>,
     /// Those that are relayed and name tables, by the server's id.
     pub relayed: HashMap<u32, Relayed>,
+    /// Those that are relayed and name none. An id that stands nowhere was never the client's: the server may know a statement
+    /// of ours by it, whose parameters are cells.
+    others: HashSet<u32>,
+    /// The one that was prepared last, unless that failed.
+    last: Option<u32>,
     /// Those that are prepared in SQL.
     pub named: Named,
     next_own: u32,
+    /// The tables of the statement that is relayed, if it makes warnings of errors: some may be of rows that must not be left out.
+    pub watched: Vec<(String, String)>,
+    /// The end of an answer that is still to be written, while the server was asked about it.
+    pub kept: Option<Vec<u8>>,
     /// The statement is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Rows of the present statement were written.
@@ -77,7 +89,18 @@ pub(crate) struct Statement {
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting(Option<String>, onionskin_plan::LexMode);
+pub(crate) struct Setting {
+    database: Option<String>,
+    reading: Reading,
+}
+
+/// How literals are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    lex: onionskin_plan::LexMode,
+    client: Option<Charset>,
+    connection: Option<Charset>,
+}
 
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
@@ -113,7 +136,7 @@ impl Statement {
             setting,
             sql,
             template: Template {
-                key: Vec::new(),
+                key: template.key.clone(),
                 literals: template.literals.clone(),
                 rows: None,
                 multiple: false,
@@ -134,8 +157,25 @@ impl Statements {
     pub fn clear(&mut self) {
         self.open.clear();
         self.relayed.clear();
+        self.others.clear();
+        self.last = None;
         self.asking.clear();
         self.named.clear();
+    }
+
+    /// Whether the server knows this statement by the client's id.
+    pub fn is_relayed(&self, id: u32) -> bool {
+        self.relayed.contains_key(&id) || self.others.contains(&id)
+    }
+
+    /// The statement that a command is about. The highest id becomes that of the last one where the server means it so.
+    fn id_in(&self, payload: &mut [u8], family: Family) -> Outcome<u32> {
+        let id = statement_id(payload).map_err(Failure::Client)?;
+        let (LAST_ID, Family::MariaDb, Some(last)) = (id, family, self.last) else {
+            return Ok(id);
+        };
+        payload[1..5].copy_from_slice(&last.to_le_bytes());
+        Ok(last)
     }
 }
 
@@ -147,6 +187,7 @@ impl Session {
             .get(1..)
             .unwrap_or_default()
             .to_vec();
+        self.statements.last = None;
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
             return Err(Failure::refused(
@@ -214,10 +255,14 @@ impl Session {
                 if asks(&self.template.key) {
                     self.statements.asking.insert(id);
                 }
-                if !prepared.plan.names.is_empty() {
-                    let relayed = Relayed::new(sql, prepared, params, self.setting());
+                if prepared.plan.names.is_empty() {
+                    self.statements.others.insert(id);
+                } else {
+                    let relayed =
+                        Relayed::new(sql, &self.template.key, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
+                self.statements.last = Some(id);
                 return Ok(());
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
@@ -256,6 +301,7 @@ impl Session {
             let id = OWN_IDS | self.statements.next_own;
             self.write_prepared(id, params, &shown)?;
             self.statements.open.insert(id, statement);
+            self.statements.last = Some(id);
             return Ok(());
         };
         let (id, count, definitions) = self.prepare_at_server(&statement, text, false)?;
@@ -288,6 +334,7 @@ impl Session {
         };
         self.write_prepared(id, params, &shown)?;
         self.statements.open.insert(id, statement);
+        self.statements.last = Some(id);
         Ok(())
     }
 
@@ -405,8 +452,8 @@ impl Session {
     pub fn execute(&mut self) -> Outcome<()> {
         self.statements.wrote = false;
         self.statements.interfered = false;
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
         if self.diagnostics.any() && self.statements.asking.contains(&id) {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
@@ -431,7 +478,7 @@ impl Session {
             Err(Failure::Refused(r)) => {
                 (does_not_open(r) || is_not_known(r))
                     && !self.statements.wrote
-                    && !runs_once(&statement.sql)
+                    && !runs_once(&statement.template.key)
             }
             Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
             _ => false,
@@ -526,7 +573,18 @@ impl Session {
 
     /// What a text prepared now depends on.
     pub fn setting(&self) -> Setting {
-        Setting(self.state.database.clone(), self.space.settings.lex)
+        Setting {
+            database: self.state.database.clone(),
+            reading: self.reading(),
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            lex: self.space.settings.lex,
+            client: self.state.client_charset,
+            connection: self.state.connection_charset,
+        }
     }
 
     /// A text that is planned or sent again would mean other tables in another database.
@@ -534,9 +592,18 @@ impl Session {
         if statement.setting == self.setting() {
             return Ok(());
         }
-        let about =
-            "a statement that was prepared in another database or SQL mode; prepare it again";
+        let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
         Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+    }
+
+    /// Servers read a statement's literals when they prepare it; here they are read when their cells are made.
+    fn literals_must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
+        let mut literals = statement.template.literals.iter();
+        let has_own = literals.any(|l| l.kind != LiteralKind::Parameter);
+        match has_own && statement.setting.reading != self.reading() {
+            false => Ok(()),
+            true => self.must_be_of_now(statement),
+        }
     }
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
@@ -550,8 +617,11 @@ impl Session {
     }
 
     fn execute_planned(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
-        if statement.server_id.is_none() {
-            self.must_be_of_now(statement)?;
+        match (statement.server_id, &statement.prepared.plan.action) {
+            (None, _) => self.must_be_of_now(statement)?,
+            // all of it is the server's
+            (Some(_), Action::Relay) => {}
+            (Some(_), _) => self.literals_must_be_of_now(statement)?,
         }
         statement.cursor = None;
         let mut types = std::mem::take(&mut statement.types);
@@ -632,7 +702,13 @@ impl Session {
             head.cursor
         };
         if let Some(upsert) = &prepared.plan.upsert {
-            self.keep_cells(&prepared, upsert, values, 1, is_ignore(&statement.sql))?;
+            self.keep_cells(
+                &prepared,
+                upsert,
+                values,
+                1,
+                is_ignore(&statement.template.key),
+            )?;
         }
         let (ready, indexed) = match self.ready(&prepared, values) {
             Ok(true) => match self.indexed_statement(statement, text) {
@@ -644,7 +720,8 @@ impl Session {
         };
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        let flags = (is_ignore(&statement.sql), is_lenient(&statement.sql, None));
+        let key = &statement.template.key;
+        let flags = (is_ignore(key), is_lenient(key, None));
         (binder.ignore, binder.lenient_nulls) = flags;
         binder.indexed = indexed.is_some();
         self.server.connection.reset_sequence();
@@ -725,9 +802,12 @@ impl Session {
 
     /// Rows of a cursor.
     pub fn fetch(&mut self) -> Outcome<()> {
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
         let Some(mut statement) = self.statements.open.remove(&id) else {
+            if !self.statements.is_relayed(id) {
+                return Err(self.unknown_statement(id, "mysqld_stmt_fetch"));
+            }
             self.server.put_command(&payload)?;
             self.server.flush()?;
             return self.relay_answer(Command::StmtFetch, &[]);
@@ -762,11 +842,23 @@ impl Session {
 
     /// Close, reset, long data.
     pub fn statement_command(&mut self, command: Command) -> Outcome<()> {
-        let payload = self.client.last_payload().to_vec();
-        let id = statement_id(&payload).map_err(Failure::Client)?;
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
+        if command == Command::StmtClose && self.statements.last == Some(id) {
+            self.statements.last = None;
+        }
         if !self.statements.open.contains_key(&id) {
+            if !self.statements.is_relayed(id) {
+                return match command {
+                    Command::StmtReset => Err(self.unknown_statement(id, "mysqld_stmt_reset")),
+                    // these have no answer
+                    _ => Ok(()),
+                };
+            }
             if command == Command::StmtClose {
                 self.statements.relayed.remove(&id);
+                self.statements.others.remove(&id);
+                self.statements.asking.remove(&id);
             } else if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.has_long_data = command == Command::StmtSendLongData;
             }
@@ -775,7 +867,6 @@ impl Session {
                 self.server.flush()?;
                 return self.relay_answer(command, &[]);
             }
-            self.statements.asking.remove(&id);
             self.server.put_silent(&payload)?;
             return self.server.flush();
         }
@@ -821,6 +912,22 @@ impl Session {
                 self.server.flush()?;
                 self.relay_answer(Command::StmtReset, &[])
             }
+        }
+    }
+
+    /// The servers' error for an id that is no statement's.
+    pub fn unknown_statement(&mut self, id: u32, by: &str) -> Failure {
+        // the server does not know of this error
+        self.statements.interfered = true;
+        let by = match self.state.family {
+            Family::MariaDb => by,
+            Family::MySql => "mysql_stmt_precheck",
+        };
+        let message = format!("Unknown prepared statement handler ({id}) given to {by}");
+        Failure::Server {
+            code: 1243,
+            state: *b"HY000",
+            message: message.into_bytes(),
         }
     }
 

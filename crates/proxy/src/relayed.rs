@@ -22,6 +22,8 @@ const HEAD: usize = 10;
 /// A relayed statement, which names at least one table.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
+    /// It changes rows and shows them.
+    runs_once: bool,
     prepared: Arc<Prepared>,
     params: usize,
     setting: Setting,
@@ -31,10 +33,18 @@ pub(crate) struct Relayed {
 }
 
 impl Relayed {
-    pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize, setting: Setting) -> Self {
+    /// `key` is the text's shape.
+    pub fn new(
+        sql: &[u8],
+        key: &[u8],
+        prepared: &Arc<Prepared>,
+        params: usize,
+        setting: Setting,
+    ) -> Self {
         Self {
             setting,
             sql: sql.to_vec(),
+            runs_once: runs_once(key),
             prepared: Arc::clone(prepared),
             params,
             types: Vec::new(),
@@ -81,13 +91,16 @@ impl Session {
 
     /// Relays an execution. If its table has become a protected one, the statement is more than relayed from now on.
     pub fn execute_relayed(&mut self, id: u32, payload: &[u8]) -> Outcome<()> {
+        if !self.statements.is_relayed(id) {
+            return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
+        }
         let relayed = self.statements.relayed.get_mut(&id);
         let long = relayed.as_ref().is_some_and(|r| r.has_long_data);
         let prepared = relayed.map(|relayed| {
             // What cannot be read is the server's to refuse.
             let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
             relayed.has_long_data = false;
-            (Arc::clone(&relayed.prepared), runs_once(&relayed.sql))
+            (Arc::clone(&relayed.prepared), relayed.runs_once)
         });
         let once = prepared.as_ref().is_some_and(|(_, once)| *once);
         let prepared = prepared.map(|(prepared, _)| prepared);
@@ -100,7 +113,11 @@ impl Session {
             self.server.put_command(payload)?;
             self.server.flush()?;
             // without names nothing makes it run again
-            self.relay_answer(Command::StmtExecute, if once { &[] } else { names })
+            let names = if once { &[] } else { names };
+            match &prepared {
+                Some(prepared) => self.relay_planned(Command::StmtExecute, prepared, names),
+                None => self.relay_answer(Command::StmtExecute, names),
+            }
         };
         let Some(prepared) = prepared else {
             return done;
@@ -156,7 +173,7 @@ impl Session {
         self.server.put_command(&own)?;
         self.server.flush()?;
         let prepared = Arc::clone(&statement.prepared);
-        self.relay_answer(Command::StmtExecute, &prepared.plan.names)
+        self.relay_planned(Command::StmtExecute, &prepared, &prepared.plan.names)
     }
 }
 

@@ -197,6 +197,7 @@ impl State {
             lex: self.lex_mode(),
             database: self.database.clone(),
             strict: self.sql_mode.is_strict(),
+            high_not: self.sql_mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
             scratch,
@@ -210,6 +211,7 @@ impl State {
             u8::from(s.lex.ansi_quotes),
             u8::from(s.lex.no_backslash_escapes),
             u8::from(s.strict),
+            u8::from(s.high_not),
             u8::from(s.found_rows),
             self.client_charset.map_or(255, |c| c as u8),
         ];

@@ -1,5 +1,9 @@
 //! Writing what has changed: deletions, a barrier, replacements. Both phases run in all sessions at once.
 //!
+//! A snapshot that begins between two statements sees rows that are deleted and not written again yet, and parts of the application's transactions.
+//! So a little work is one transaction of one session; after more, the tables must not change places before the snapshots
+//! of that time have ended.
+//!
 //! The sessions cannot disturb each other for long: every statement commits by itself, under READ COMMITTED, on keys of its
 //! own. Where two of them still meet (on gaps of a secondary unique index), the server ends one, and it is sent again.
 
@@ -11,12 +15,31 @@ use crate::pending::Work;
 use crate::route::{Meeting, Route};
 use crate::session::Session;
 
-/// Writes all of `work`.
+/// How many rows are written in one transaction.
+pub const ONE_TRANSACTION: usize = 5_000;
+
+/// Writes all of `work`. Returns whether a snapshot may have seen a part of it.
 ///
 /// Where the new table has a uniqueness that the old one lacks ([`Route::replaces`] is false), REPLACE would delete a row that
 /// nobody deleted. There the replaced rows are deleted first, too, and two rows that meet are an error of the server: it may be
 /// about rows that have changed again, so whoever calls may read more of the log and try once more.
-pub fn apply(route: &Route, sessions: &mut [Session], work: &Work) -> Result<(), RowError> {
+pub fn apply(route: &Route, sessions: &mut [Session], work: &Work) -> Result<bool, RowError> {
+    match work.deletions.len() + work.replacements.len() {
+        0 => Ok(false),
+        1..=ONE_TRANSACTION => {
+            let is_deadlock =
+                |error: &RowError| matches!(error, RowError::Sql(error) if error.is_deadlock());
+            sessions[0].in_one_transaction(
+                |session| write(route, std::slice::from_mut(session), work),
+                is_deadlock,
+            )?;
+            Ok(false)
+        }
+        _ => write(route, sessions, work).map(|()| true),
+    }
+}
+
+fn write(route: &Route, sessions: &mut [Session], work: &Work) -> Result<(), RowError> {
     if !route.replaces {
         in_batches(
             sessions,

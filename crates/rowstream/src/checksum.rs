@@ -186,6 +186,9 @@ pub fn compare(
             };
             if source != target {
                 found = route.differences(session, condition)?;
+                if found.is_empty() {
+                    return Err(RowError::Unexplained);
+                }
             }
             found.extend(route.computed_differences(session, &condition(&route.source))?);
             Ok(rows)

@@ -56,6 +56,9 @@ pub struct ConnectOptions {
     pub password: String,
     /// TLS for TCP; a server that does not offer it is then an error. `onionskin_wire::tls::client_config` makes one.
     pub tls: Option<Arc<ClientConfig>>,
+    /// The [`Client::identity`] that the server must have: a name may lead to one server now and to its replica later, whose binary log
+    /// has other positions.
+    pub identity: Option<String>,
 }
 
 impl std::fmt::Debug for ConnectOptions {
@@ -94,6 +97,14 @@ pub enum ClientError {
     /// A server outside the supported families.
     #[error("the server is neither MySQL nor MariaDB: {0}")]
     UnknownServer(String),
+    /// Another server answers than before.
+    #[error("another server answers at this address: it is {found}, and not {expected}")]
+    OtherServer {
+        /// The one that was meant.
+        expected: String,
+        /// The one that is there.
+        found: String,
+    },
 }
 
 impl From<std::io::Error> for ClientError {
@@ -234,14 +245,35 @@ impl Client {
                 _ => return Err(WireError::Malformed("answer to a login").into()),
             }
         }
-        Ok(Self {
+        let mut client = Self {
             id: greeting.connection_id,
             capabilities: login.capabilities,
             deprecate_eof: login.capabilities.contains(Capabilities::DEPRECATE_EOF),
             connection,
             version,
             family,
-        })
+        };
+        if let Some(expected) = &options.identity {
+            let found = client.identity()?;
+            if found != *expected {
+                client.quit();
+                let expected = expected.clone();
+                return Err(ClientError::OtherServer { expected, found });
+            }
+        }
+        Ok(client)
+    }
+
+    /// What tells the server from its replicas: `server_uuid` of MySQL, `server_id` of MariaDB, which has nothing better.
+    pub fn identity(&mut self) -> Result<String, ClientError> {
+        let variable = match self.family {
+            Family::MySql => "server_uuid",
+            Family::MariaDb => "server_id",
+        };
+        let rows = self.query(&format!("SELECT @@GLOBAL.{variable}"))?;
+        let cell = rows.into_iter().flatten().next().flatten();
+        let cell = cell.ok_or(WireError::Malformed("identity of the server"))?;
+        Ok(String::from_utf8_lossy(&cell).into_owned())
     }
 
     /// The server's version as it greets.

@@ -29,6 +29,9 @@ pub enum RowError {
         /// The checkpoint's table.
         table: String,
     },
+    /// Digests of many rows differ, and none of the rows does.
+    #[error("the tables differ, but no row does: --abort, and report this")]
+    Unexplained,
     /// A thread of ours panicked.
     #[error("a thread has ended unexpectedly; --resume goes on from the last checkpoint")]
     Panicked,

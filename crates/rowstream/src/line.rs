@@ -29,6 +29,8 @@ pub(crate) struct Line {
     options: FollowOptions,
     follower: Follower,
     cutter: Cutter,
+    /// When its connection was made.
+    connected: Instant,
     /// Where it broke last, and since when it has not come further.
     stuck: Option<(Position, Instant)>,
 }
@@ -85,6 +87,7 @@ impl Line {
             options,
             follower,
             cutter,
+            connected: Instant::now(),
             stuck: None,
         })
     }
@@ -112,7 +115,8 @@ impl Line {
     pub fn mend(&mut self, mut cause: BinlogError) -> Result<(), BinlogError> {
         let from = self.position().clone();
         let since = match &self.stuck {
-            Some((place, since)) if *place == from => *since,
+            // Where nothing happens to read, a connection that held for so long is as good as one that came further.
+            Some((place, since)) if *place == from && self.connected.elapsed() < PATIENCE => *since,
             _ => Instant::now(),
         };
         self.stuck = Some((from.clone(), since));
@@ -125,6 +129,7 @@ impl Line {
             match Follower::connect(&self.login, self.options.clone(), &from) {
                 Ok(follower) => {
                     self.follower = follower;
+                    self.connected = Instant::now();
                     if self.cutter.hold(&self.follower) {
                         return Ok(());
                     }
@@ -159,6 +164,8 @@ fn may_pass(error: &BinlogError) -> bool {
                 || *code == INTERRUPTED
                 || *code == NOT_SENT && message.contains("same server")
         }
+        // a name of several servers leads to the right one again, or does not
+        BinlogError::Client(ClientError::OtherServer { .. }) => true,
         BinlogError::Client(ClientError::Wire(WireError::Io(_))) => true,
         other => other.is_disconnect(),
     }

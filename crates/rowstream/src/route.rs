@@ -39,6 +39,8 @@ pub struct Copied {
     /// What is written instead of the source's value, with `{}` for the qualified column, where the server's own conversion would depend on
     /// the session.
     pub converted: Option<String>,
+    /// The server computes it from others: nothing is written, and it is only compared.
+    pub is_generated: bool,
     /// An expression whose value is the same in both tables where the row was copied right, with `{}` for the qualified
     /// column; `None` if the column cannot be compared.
     pub compared: Option<String>,
@@ -101,6 +103,7 @@ impl Route {
             .enumerate()
             .map(|(n, column)| format!("{} AS k{n}", column_of(&self.source, &column.name)))
             .collect();
+        let parts: Vec<String> = (0..columns.len()).map(|n| format!("k{n}")).collect();
         columns.extend(
             transform
                 .outputs()
@@ -110,7 +113,8 @@ impl Route {
         );
         session.run(&format!("DROP TEMPORARY TABLE IF EXISTS {STAGE}"))?;
         session.run(&format!(
-            "CREATE TEMPORARY TABLE {STAGE} ENGINE=InnoDB SELECT {} FROM {} CROSS JOIN {} WHERE FALSE",
+            "CREATE TEMPORARY TABLE {STAGE} (PRIMARY KEY ({})) ENGINE=InnoDB SELECT {} FROM {} CROSS JOIN {} WHERE FALSE",
+            parts.join(", "),
             columns.join(", "),
             identifier(&self.source),
             identifier(&self.target),
@@ -134,8 +138,9 @@ impl Route {
     }
 
     fn lists(&self) -> (Vec<String>, Vec<String>) {
-        let targets = self.copied.iter().map(|c| identifier(&c.target)).collect();
-        let sources = self.copied.iter().map(|c| match &c.source {
+        let written = || self.copied.iter().filter(|c| !c.is_generated);
+        let targets = written().map(|c| identifier(&c.target)).collect();
+        let sources = written().map(|c| match &c.source {
             Some(source) => {
                 let value = column_of(&self.source, source);
                 match &c.converted {

@@ -75,6 +75,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// sent home after ten; but a server may stand still for minutes, and a table's removal or statistics may take as long.
 const LONGEST_ANSWER: Duration = Duration::from_secs(900);
 
+/// "You need a privilege for this operation".
+const ACCESS_DENIED: u16 = 1227;
+
 /// One connection.
 ///
 /// Times are in UTC; strings come in the bytes of their column's own character set; zeros stay zeros in AUTO_INCREMENT
@@ -83,6 +86,8 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(900);
 pub struct Session {
     client: Client,
     patience: Duration,
+    /// Several statements are one transaction: after a deadlock all of them have to be sent again.
+    is_one_transaction: bool,
 }
 
 impl Session {
@@ -93,12 +98,14 @@ impl Session {
         let mut session = Self {
             client,
             patience: PATIENCE,
+            is_one_transaction: false,
         };
         session.run(&format!(
             "SET NAMES utf8mb4, character_set_results = NULL, time_zone = '+00:00', \
              sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION', \
              innodb_lock_wait_timeout = {ROW_LOCK_WAIT}, lock_wait_timeout = {TABLE_LOCK_WAIT}, wait_timeout = 86400, net_read_timeout = 600, \
-             net_write_timeout = 600, sql_safe_updates = 0, autocommit = 1, sql_auto_is_null = 0"
+             net_write_timeout = 600, sql_safe_updates = 0, autocommit = 1, sql_auto_is_null = 0, \
+             sql_select_limit = 18446744073709551615"
         ))?;
         session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         let is_mariadb = session.is_mariadb()?;
@@ -106,15 +113,26 @@ impl Session {
             // A list of keys is to be looked up in the index, not joined as a table; a statement may take its time.
             "SET in_predicate_conversion_threshold = 0, max_statement_time = 0, check_constraint_checks = 1"
         } else {
-            "SET range_optimizer_max_mem_size = 0, max_execution_time = 0, information_schema_stats_expiry = 0, \
-             sql_require_primary_key = 0"
+            "SET range_optimizer_max_mem_size = 0, max_execution_time = 0, information_schema_stats_expiry = 0"
         })?;
+        if !is_mariadb {
+            // For tables that have had none since before it was required. It takes a privilege that few accounts have.
+            match session.run("SET sql_require_primary_key = 0") {
+                Err(error) if error.code != ACCESS_DENIED => return Err(error),
+                _ => {}
+            }
+        }
         Ok(session)
     }
 
     /// Whether the server is MariaDB and not MySQL.
     pub fn is_mariadb(&mut self) -> Result<bool, SqlError> {
         Ok(self.text("SELECT VERSION()")?.contains("MariaDB"))
+    }
+
+    /// What tells the server from its replicas.
+    pub fn identity(&mut self) -> Result<String, SqlError> {
+        Ok(self.client.identity()?)
     }
 
     /// The connection's number on the server.
@@ -148,6 +166,38 @@ impl Session {
         Ok(())
     }
 
+    /// Runs statements as one transaction, once more where a deadlock undid it. START TRANSACTION would give the locks of LOCK TABLES back.
+    pub fn in_one_transaction<E: From<SqlError>>(
+        &mut self,
+        mut run: impl FnMut(&mut Self) -> Result<(), E>,
+        is_deadlock: impl Fn(&E) -> bool,
+    ) -> Result<(), E> {
+        self.run("SET autocommit = 0")?;
+        self.is_one_transaction = true;
+        let mut attempt = 1;
+        let done = loop {
+            let done = match run(self) {
+                Ok(()) => self.run("COMMIT").map(|_| ()).map_err(E::from),
+                Err(error) => {
+                    let _ = self.run("ROLLBACK");
+                    Err(error)
+                }
+            };
+            match &done {
+                Err(error) if is_deadlock(error) && attempt < ATTEMPTS => attempt += 1,
+                _ => break done,
+            }
+        };
+        self.is_one_transaction = false;
+        match done {
+            Ok(()) => Ok(self.run("SET autocommit = 1").map(|_| ())?),
+            Err(error) => {
+                let _ = self.run("SET autocommit = 1");
+                Err(error)
+            }
+        }
+    }
+
     /// Runs a statement that commits by itself; again if the server undid it because of a deadlock, or if it waited for a
     /// lock in vain.
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
@@ -157,7 +207,9 @@ impl Session {
             match self.run(sql) {
                 Err(error)
                     if error.waited_in_vain() && begun.elapsed() < self.patience
-                        || error.is_deadlock() && attempt < ATTEMPTS =>
+                        || error.is_deadlock()
+                            && !self.is_one_transaction
+                            && attempt < ATTEMPTS =>
                 {
                     std::thread::sleep(Duration::from_millis(u64::from(attempt.min(ATTEMPTS)) * 5));
                     attempt += 1;

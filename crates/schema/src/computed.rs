@@ -11,6 +11,7 @@ use crate::show_create::{Statement, Token, tokens};
 
 const MYSQL_NOW: &str = "CURRENT_TIMESTAMP";
 const MARIADB_NOW: &str = "current_timestamp";
+const INVISIBLE: &str = "INVISIBLE";
 
 /// CURRENT_TIMESTAMP for a DATETIME or TIMESTAMP with so many digits of a fraction, as the server prints it.
 pub fn present_time(fraction: u8, family: Family) -> String {
@@ -52,7 +53,7 @@ pub fn default_sql(text: &str, family: Family) -> String {
 }
 
 /// The text that SHOW COLUMNS and `information_schema` have of it.
-pub fn shown_default(text: &str, family: Family) -> String {
+pub(crate) fn shown_default(text: &str, family: Family) -> String {
     match family {
         Family::MySql => text.replace('\\', "\\\\").replace('\'', "\\'"),
         Family::MariaDb => text.to_owned(),
@@ -68,8 +69,9 @@ pub(crate) fn extra(computed: bool, on_update: Option<u8>, others: &str, family:
     if let Some(fraction) = on_update {
         words.push(format!("on update {}", present_time(fraction, family)));
     }
-    if !others.is_empty() {
-        words.push(others.to_owned());
+    // a sealed column may have a default of its own
+    if others.contains(INVISIBLE) {
+        words.push(INVISIBLE.to_owned());
     }
     words.join(match family {
         Family::MariaDb => ", ",

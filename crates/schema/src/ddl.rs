@@ -280,20 +280,32 @@ impl<'a> Layout<'a> {
         family: Family,
         tag: impl Fn(&[u8]) -> [u8; 16],
     ) -> Result<String, SchemaError> {
+        let cell = cell_type(&self.metadata.sql_type);
+        let default = match self.has_refused_default() {
+            false => "",
+            true if cell.starts_with("VARBINARY") => " DEFAULT ''",
+            // Only as an expression may a BLOB have one on MySQL.
+            true => " DEFAULT ('')",
+        };
         // The comment needs no quoting: see its module.
         Ok(format!(
-            "{} {}{}{} COMMENT '{}'",
+            "{} {cell}{}{default}{} COMMENT '{}'",
             identifier(&self.names.enc),
-            cell_type(&self.metadata.sql_type),
             if self.nullable { " NULL" } else { " NOT NULL" },
-            match (self.invisible, self.nullable) {
-                (false, _) => "",
-                (true, true) => " INVISIBLE",
-                // MariaDB wants a default for an invisible NOT NULL column. The CHECK refuses this one.
-                (true, false) => " DEFAULT '' INVISIBLE",
-            },
+            if self.invisible { " INVISIBLE" } else { "" },
             comment::encode(self.metadata, family, tag)?
         ))
+    }
+
+    /// Whether the physical column has a default, which the CHECK refuses.
+    ///
+    /// MariaDB wants one for an invisible NOT NULL column. A nullable column whose default is not NULL has one, too: a row that names no value for it
+    /// and comes from somebody who does not know yet that it is protected (its default is the proxy's to seal) must not get NULL.
+    fn has_refused_default(&self) -> bool {
+        match self.nullable {
+            true => !matches!(self.metadata.default, None | Some(DefaultLiteral::Null)),
+            false => self.invisible,
+        }
     }
 
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.

@@ -206,7 +206,9 @@ fn extra(family: Family) -> String {
         ),
     };
     let on_update = format!("IF(INSTR({flags}, '{ON_UPDATE}') > 0, {present}, NULL)");
-    let all = format!("CONCAT_WS('{separator}', {computed}{on_update}, NULLIF(m.EXTRA, ''))");
+    let all = format!(
+        "CONCAT_WS('{separator}', {computed}{on_update}, IF(INSTR(m.EXTRA, 'INVISIBLE') > 0, 'INVISIBLE', NULL))"
+    );
     match family {
         // as wide as the view's
         Family::MariaDb => format!("LEFT({all}, 80)"),

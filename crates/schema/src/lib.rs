@@ -53,9 +53,7 @@ pub use alias::Alias;
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
 pub use comment::{ColumnMetadata, CommentError};
-pub use computed::{
-    computed_default, default_sql, is_present_time, present_time, shown_default, time_fraction,
-};
+pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
 pub use copy::copy_definition;
 pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,

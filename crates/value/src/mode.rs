@@ -27,6 +27,9 @@ impl SqlMode {
     /// NO_AUTO_VALUE_ON_ZERO: 0 is a value of AUTO_INCREMENT columns, too.
     pub const NO_AUTO_VALUE_ON_ZERO: SqlMode = SqlMode(1 << 9);
 
+    /// HIGH_NOT_PRECEDENCE: `NOT a = b` is `(NOT a) = b`.
+    pub const HIGH_NOT_PRECEDENCE: SqlMode = SqlMode(1 << 10);
+
     /// No mode set.
     pub const fn empty() -> SqlMode {
         SqlMode(0)
@@ -53,6 +56,7 @@ impl SqlMode {
                 "TIME_TRUNCATE_FRACTIONAL" => SqlMode::TIME_TRUNCATE_FRACTIONAL,
                 "NO_UNSIGNED_SUBTRACTION" => SqlMode::NO_UNSIGNED_SUBTRACTION,
                 "NO_AUTO_VALUE_ON_ZERO" => SqlMode::NO_AUTO_VALUE_ON_ZERO,
+                "HIGH_NOT_PRECEDENCE" => SqlMode::HIGH_NOT_PRECEDENCE,
                 _ => SqlMode::empty(),
             };
         }

@@ -99,6 +99,14 @@ pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
 
 #[allow(dead_code)] // not every test compares in every way
 impl Twins {
+    /// With rows in the tables.
+    pub fn filled(mut self, rows: &[&str]) -> Self {
+        for row in rows {
+            self.both_text(row);
+        }
+        self
+    }
+
     /// Runs a statement that must succeed on both.
     pub fn both(&mut self, sql: &str) {
         let (a, b) = (self.plain.must(sql), self.protected.must(sql));
@@ -190,6 +198,16 @@ impl Twins {
                 );
             }
             self.different.push(text);
+        }
+    }
+
+    /// Ends the server behind the proxy and looks for texts in all of its files, and in the proxy's log.
+    pub fn assert_no_trace_of(&mut self, texts: &[&str]) {
+        let log = self.proxy.log();
+        self.behind.shutdown();
+        self.behind.assert_no_trace_of(texts);
+        for text in texts {
+            assert!(!log.contains(text), "{text} in the proxy's log");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,8 @@ pub struct Cable {
 
 #[derive(Default)]
 struct Inside {
+    /// Where new connections lead.
+    server: AtomicU16,
     ends: Mutex<Vec<TcpStream>>,
     trap: Mutex<Option<Trap>>,
     is_cut: AtomicBool,
@@ -45,6 +47,7 @@ impl Cable {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listening socket");
         let own = listener.local_addr().expect("its address").port();
         let inside = Arc::<Inside>::default();
+        inside.server.store(port, Ordering::SeqCst);
         let shared = Arc::clone(&inside);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -55,6 +58,7 @@ impl Cable {
                 if shared.is_cut.load(Ordering::SeqCst) {
                     continue;
                 }
+                let port = shared.server.load(Ordering::SeqCst);
                 let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
                     continue;
                 };
@@ -77,6 +81,13 @@ impl Cable {
     /// Ends all connections, and those that come.
     pub fn cut(&self) {
         self.inside.cut();
+    }
+
+    /// Ends all connections. New ones lead to another server.
+    pub fn lead_to(&self, port: u16) {
+        self.cut();
+        self.inside.server.store(port, Ordering::SeqCst);
+        self.mend();
     }
 
     /// New connections are made again.

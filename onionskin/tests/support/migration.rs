@@ -1,5 +1,6 @@
 //! `onionskin migrate` as a user calls it.
 
+use super::Session;
 use super::{Binlog, Kind, Proxy, Server, ServerOptions};
 use std::process::{Child, Command, Stdio};
 
@@ -70,4 +71,46 @@ pub fn end_of_migration(child: Child) -> (bool, String) {
         output.status.success(),
         String::from_utf8_lossy(&text).into_owned(),
     )
+}
+
+/// `app.t` with rows, and a session in the database.
+pub fn table_with_rows(server: &Server, rows: u32) -> Session {
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), n INT)");
+    let rows: Vec<String> = (0..rows)
+        .map(|id| format!("({id}, 'value {id}', {id})"))
+        .collect();
+    for rows in rows.chunks(2000) {
+        session.must(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    }
+    session
+}
+
+/// A server that is known as another one than those made before it: they are copies of one data directory, its UUID included.
+pub fn server_of_its_own(kind: Kind, extra: &[&str]) -> Option<Server> {
+    let mut server = logging_server(kind, extra)?;
+    if kind == Kind::MySql {
+        server.shutdown();
+        std::fs::remove_file(server.data_dir().join("auto.cnf")).expect("auto.cnf");
+        server.restart();
+    }
+    Some(server)
+}
+
+/// Two results as text, the same to the last line.
+pub fn assert_same_rows(is: &str, should: &str, context: &str) {
+    let differing: Vec<_> = is
+        .lines()
+        .zip(should.lines())
+        .filter(|(a, b)| a != b)
+        .take(3)
+        .collect();
+    assert!(
+        is == should,
+        "{context}: {} and {} rows, {differing:?}",
+        is.lines().count(),
+        should.lines().count()
+    );
 }

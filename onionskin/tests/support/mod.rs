@@ -44,8 +44,8 @@ mod sysbench;
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
 pub use migration::{
-    end_of_migration, logging_server, migrate, migrate_at, must_migrate, must_not_migrate,
-    run_migration, start_migration,
+    assert_same_rows, end_of_migration, logging_server, migrate, migrate_at, must_migrate,
+    must_not_migrate, run_migration, server_of_its_own, start_migration, table_with_rows,
 };
 pub use proxy::{Proxy, ProxyOptions, direct_mode};
 pub use raw::{RawClient, Reply, login_payload, packet};

@@ -1,5 +1,6 @@
 //! Private MariaDB and MySQL servers.
 
+use super::search::{Pattern, find_all};
 use super::session::Session;
 use super::{announce, checkout, free_port, signal, tied_command};
 use std::ffi::OsStr;
@@ -314,6 +315,19 @@ impl Server {
         let mut files = Vec::new();
         collect_files(&self.data_dir(), &mut files);
         files
+    }
+
+    /// Looks for texts in all files of the server, which should have ended.
+    pub fn assert_no_trace_of(&self, texts: &[&str]) {
+        let files = self.data_files();
+        assert!(files.len() > 10, "{files:?}");
+        for file in &files {
+            let bytes = std::fs::read(file).unwrap_or_default();
+            for text in texts {
+                let found = find_all(&Pattern::of_text(text), &bytes);
+                assert!(found.is_empty(), "in {}: {found:?}", file.display());
+            }
+        }
     }
 
     fn launch(&mut self) {

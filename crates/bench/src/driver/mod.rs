@@ -44,7 +44,7 @@ pub struct Loaded {
     pub latency_ms: [f64; 4],
     /// The longest one.
     pub longest_ms: f64,
-    /// Errors that an application would have had to deal with; only a load at a given rate goes on after one.
+    /// Errors that an application would have had to deal with: deadlocks and the like; after any other only a load at a given rate goes on.
     pub errors: f64,
     /// Statements a second, over time.
     pub series: Vec<Series>,

@@ -222,7 +222,8 @@ fn parse(text: &str) -> Option<Loaded> {
             percentile(0.99),
         ],
         longest_ms: number("max:")?,
-        errors: 0.0,
+        // those after which it begins the transaction again
+        errors: number("ignored errors:")?,
         series: vec![Series {
             name: "statements".into(),
             unit: "1/s".into(),
@@ -274,7 +275,7 @@ SQL statistics:
         total:                           3003
     transactions:                        3003   (1501.06 per sec.)
     queries:                             3003   (1501.06 per sec.)
-    ignored errors:                      0      (0.00 per sec.)
+    ignored errors:                      3      (1.50 per sec.)
     reconnects:                          0      (0.00 per sec.)
 
 General statistics:
@@ -305,7 +306,7 @@ Latency (ms):
         assert_eq!((loaded.transactions, loaded.queries), (3003.0, 3003.0));
         assert_eq!(loaded.seconds, 2.0003);
         assert_eq!(loaded.latency_ms, [1.33, 0.5, 1.89, 2.0]);
-        assert_eq!(loaded.longest_ms, 14.58);
+        assert_eq!((loaded.longest_ms, loaded.errors), (14.58, 3.0));
         assert_eq!(loaded.series[0].points, [(1.0, 1490.45), (2.0, 1511.02)]);
         assert!(parse("nothing").is_none());
     }

@@ -199,17 +199,28 @@ impl<'a> LoadExperiment<'a> {
     }
 
     fn load(&self, side: &Side, cell: &Cell, seconds: f64) -> Load {
+        let Extent {
+            tables,
+            rows,
+            insert_events,
+            ..
+        } = *self.extent;
+        // Tables that an earlier cell filled are used as a whole: inserts choose a table at random.
+        let (rows, events) = match cell.workload.as_str() {
+            "oltp_insert" => (rows, insert_events),
+            _ => {
+                let inserted = insert_events / u64::from(tables.max(1));
+                (rows + u32::try_from(inserted).unwrap_or(u32::MAX - rows), 0)
+            }
+        };
         Load {
             workload: cell.workload.clone(),
             database: side.database.clone(),
-            tables: self.extent.tables,
-            rows: self.extent.rows,
+            tables,
+            rows,
             threads: cell.threads,
             seconds,
-            events: match cell.workload.as_str() {
-                "oltp_insert" => self.extent.insert_events,
-                _ => 0,
-            },
+            events,
         }
     }
 
@@ -420,6 +431,7 @@ pub fn metrics_of(loaded: &Loaded) -> BTreeMap<String, f64> {
         ("latency_p50_ms", p50),
         ("latency_p95_ms", p95),
         ("latency_p99_ms", p99),
+        ("errors", loaded.errors),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()

@@ -33,9 +33,11 @@ pub(crate) fn alter_table<'a>(
     let mut r = Reader::over(request, &tokens, 0..end);
     let bad = |about: &str| Refusal::new(&errors::ALTERATION, about.to_string());
     r.eat("alter");
-    r.eat("online");
-    let ignore = r.eat("ignore");
-    r.eat("table");
+    let mut ignore = false;
+    while !r.done() && !r.eat("table") {
+        ignore |= r.is("ignore");
+        r.at += 1;
+    }
     // MySQL does not have it, and says so
     if r.eat("if") {
         r.eat("exists");
@@ -58,6 +60,9 @@ pub(crate) fn alter_table<'a>(
     }
     let Some(table) = table else {
         if near.is_empty() {
+            if concerned {
+                unknown(&r, (&database, &name))?;
+            }
             return Ok((Action::Relay, None));
         }
         // one that appears in this moment could exchange a partition with a protected table
@@ -264,6 +269,10 @@ pub(crate) fn alter_table<'a>(
             match protected(&column) {
                 None => out.sql(s.text(spec)),
                 Some(index) => {
+                    if table.columns[index].on_update {
+                        // servers differ in whether it stays
+                        return Err(bad("the default of a protected column with ON UPDATE"));
+                    }
                     let default = if s.eat("set") && s.eat("default") {
                         let sql_type = table.columns[index]
                             .sql_type
@@ -399,6 +408,35 @@ pub(crate) fn alter_table<'a>(
         references,
         temporary: None,
     })
+}
+
+/// Refuses new names of columns that `[protect]` gives to protected ones, in a table that is not known: it may be a temporary one,
+/// which only the server sees. The reader stands behind the table's name.
+fn unknown(r: &Reader, (database, table): (&str, &str)) -> Planned<()> {
+    let comment = r.tokens.iter().any(|t| t.kind == TokenKind::Executable);
+    if comment {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    for spec in r.split(r.at..r.end) {
+        let mut s = Reader::over(r.request, r.tokens, spec.clone());
+        let names = s.is("change")
+            || (s.eat("add") && !is_key_element(&s, &(s.at..spec.end)))
+            || (s.eat("rename") && s.is("column"));
+        let words = &r.tokens[spec];
+        let auto = words.iter().any(|t| t.is_word(r.sql(), "auto_increment"));
+        let claims = |name: &String| {
+            let found = r.request.policy.capabilities(database, table, name, auto);
+            found.map_or(true, |c| c.is_some())
+        };
+        let mut words = words.iter().skip(1).filter_map(|t| identifier(r.sql(), t));
+        if let (true, Some(name)) = (names, words.find(claims)) {
+            let about = format!(
+                "the column {name}, which [protect] protects, in a table whose columns are not known: a temporary one must have it from the beginning"
+            );
+            return refuse(&errors::ALTERATION, about);
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a name for an unprotected column that `[protect]` gives to a protected one: the column would look like one, and stay

@@ -35,7 +35,7 @@ use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Planned, Planner, Request, identifier, refuse};
 
-use self::reader::Reader;
+pub(crate) use self::reader::Reader;
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]

@@ -6,15 +6,15 @@ use crate::lex::Token;
 use crate::planner::{Request, identifier};
 
 /// Walks over the tokens of a definition.
-pub(super) struct Reader<'a> {
-    pub(super) request: &'a Request<'a>,
-    pub(super) tokens: &'a [Token],
-    pub(super) at: usize,
-    pub(super) end: usize,
+pub(crate) struct Reader<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) tokens: &'a [Token],
+    pub(crate) at: usize,
+    pub(crate) end: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn over(request: &'a Request<'a>, tokens: &'a [Token], range: Range<usize>) -> Self {
+    pub(crate) fn over(request: &'a Request<'a>, tokens: &'a [Token], range: Range<usize>) -> Self {
         Reader {
             request,
             tokens,
@@ -23,11 +23,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn sql(&self) -> &'a [u8] {
+    pub(crate) fn sql(&self) -> &'a [u8] {
         self.request.sql
     }
 
-    pub(super) fn token(&self) -> Option<Token> {
+    pub(crate) fn token(&self) -> Option<Token> {
         if self.at < self.end {
             self.tokens.get(self.at).copied()
         } else {
@@ -35,23 +35,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn is(&self, word: &str) -> bool {
+    pub(crate) fn is(&self, word: &str) -> bool {
         self.token().is_some_and(|t| t.is_word(self.sql(), word))
     }
 
-    pub(super) fn eat(&mut self, word: &str) -> bool {
+    pub(crate) fn eat(&mut self, word: &str) -> bool {
         let found = self.is(word);
         self.at += usize::from(found);
         found
     }
 
-    pub(super) fn eat_punct(&mut self, byte: u8) -> bool {
+    pub(crate) fn eat_punct(&mut self, byte: u8) -> bool {
         let found = self.token().is_some_and(|t| t.is(byte));
         self.at += usize::from(found);
         found
     }
 
-    pub(super) fn name(&mut self) -> Option<String> {
+    pub(crate) fn name(&mut self) -> Option<String> {
         let name = identifier(self.sql(), &self.token()?)?;
         self.at += 1;
         Some(name)
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
 
     /// The name of a character set or a collation, which may be a string as well. `None` if it is neither, or is written
     /// with escapes.
-    pub(super) fn name_or_string(&mut self) -> Option<String> {
+    pub(crate) fn name_or_string(&mut self) -> Option<String> {
         if let Some(name) = self.name() {
             return Some(name);
         }
@@ -75,12 +75,12 @@ impl<'a> Reader<'a> {
         Some(inner)
     }
 
-    pub(super) fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.at >= self.end
     }
 
     /// Skips `( … )`; returns the tokens inside.
-    pub(super) fn parenthesized(&mut self) -> Option<Range<usize>> {
+    pub(crate) fn parenthesized(&mut self) -> Option<Range<usize>> {
         if !self.token()?.is(b'(') {
             return None;
         }
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes from a token to the one before `end`.
-    pub(super) fn text(&self, range: Range<usize>) -> &'a [u8] {
+    pub(crate) fn text(&self, range: Range<usize>) -> &'a [u8] {
         match (self.tokens.get(range.start), range.end.checked_sub(1)) {
             (Some(first), Some(last)) if range.start < range.end => {
                 &self.sql()[first.start..self.tokens[last].end]
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `[database.]table`
-    pub(super) fn table(&mut self) -> Option<(Option<String>, String)> {
+    pub(crate) fn table(&mut self) -> Option<(Option<String>, String)> {
         let first = self.name()?;
         if self.eat_punct(b'.') {
             return Some((Some(first), self.name()?));
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Cuts a range at commas outside of parentheses.
-    pub(super) fn split(&self, range: Range<usize>) -> Vec<Range<usize>> {
+    pub(crate) fn split(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let (mut depth, mut from) = (0usize, range.start);
         for at in range.clone() {

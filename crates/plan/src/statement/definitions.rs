@@ -1,5 +1,5 @@
-//! Definitions of tables in places where no rule reads them: inside of executable comments, stored programs and texts
-//! for PREPARE.
+//! Definitions and new names of tables in places where no rule reads them: inside of executable comments, stored programs and
+//! texts for PREPARE.
 //!
 //! The policy says which columns of new tables are to be protected. A definition that is not read would make them in
 //! plaintext, so it is refused where the policy has something to say of any name that stands in it.
@@ -46,13 +46,21 @@ fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
     let whole = match (is(0, "create"), is(0, "alter")) {
         (true, _) => crate::ddl::creates_table(sql, tokens),
         (_, true) => crate::ddl::alters_table(sql, tokens),
-        // `SHOW CREATE TABLE` only asks
-        _ => is(0, "show"),
+        // `SHOW CREATE TABLE` only asks, and of RENAME TABLE, `renames.rs` reads all
+        _ => is(0, "show") || is(0, "rename"),
     };
     whole && head.into_iter().all(|t| t.kind != TokenKind::Executable)
 }
 
-/// Whether CREATE TABLE or ALTER TABLE stands anywhere in a text, executable comments taken as text.
+/// Whether one of these words stands anywhere in a text, executable comments taken as text.
+pub(super) fn holds_word(request: &Request, tokens: &[Token], wanted: &[&str]) -> bool {
+    let mut words = Vec::new();
+    let is = |word: &[u8], what: &&str| word.eq_ignore_ascii_case(what.as_bytes());
+    flattened(request.sql, tokens, request.settings.lex, &mut words).is_err()
+        || words.iter().any(|word| wanted.iter().any(|w| is(word, w)))
+}
+
+/// Whether CREATE TABLE, ALTER TABLE or RENAME TABLE stands anywhere in a text, executable comments taken as text.
 pub(super) fn defines_table(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
     let mut words = Vec::new();
     // what cannot be cut into words may hold these two as well
@@ -63,11 +71,14 @@ fn in_words(words: &[&[u8]]) -> bool {
     const BETWEEN: [&str; 6] = ["or", "replace", "temporary", "ignore", "online", "offline"];
     let is = |word: &[u8], what: &str| word.eq_ignore_ascii_case(what.as_bytes());
     (0..words.len()).any(|at| {
-        (is(words[at], "create") || is(words[at], "alter"))
-            && words[at + 1..]
+        let mut behind = words[at + 1..].iter();
+        let behind = behind.find(|word| !BETWEEN.iter().any(|between| is(word, between)));
+        behind.is_some_and(|word| match is(word, "table") {
+            true => ["create", "alter", "rename"]
                 .iter()
-                .find(|word| !BETWEEN.iter().any(|between| is(word, between)))
-                .is_some_and(|word| is(word, "table"))
+                .any(|w| is(words[at], w)),
+            false => is(words[at], "rename") && is(word, "tables"),
+        })
     })
 }
 
@@ -145,6 +156,8 @@ mod tests {
             "CREATE /*!32302 TEMPORARY */ TABLE t (a INT)",
             "/*!50000 CREATE */ /*M!100100 TABLE */ t (a INT)",
             "CREATE PROCEDURE p() BEGIN SELECT 1; CREATE TABLE t (a INT); END",
+            "SET STATEMENT max_statement_time = 1 FOR RENAME TABLE s TO t",
+            "RENAME /*!50000 TABLES */ s TO t",
         ] {
             assert!(defines(sql), "{sql}");
         }

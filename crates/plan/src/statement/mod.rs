@@ -5,7 +5,7 @@
 //! database that the statement names, a rule has to understand the statement completely. If
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
-//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads; `rows.rs` plans what
+//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans what
 //! reads and writes rows, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
@@ -13,8 +13,9 @@ mod definitions;
 mod grants;
 mod into;
 mod near;
+mod renames;
 mod rows;
-mod settings;
+pub(crate) mod settings;
 mod show;
 mod view;
 mod words;
@@ -91,9 +92,12 @@ pub fn plan(request: &Request) -> Outcome {
     }
     let defines = defines(request.sql, &tokens);
     let unread = definitions::check(request, &tokens, &names);
-    let decided = decide(request, tokens, near).and_then(|decided| match decided.0 {
-        Action::Relay => unread.map(|()| decided),
-        _ => Ok(decided),
+    let renamed = renames::check(request, &tokens, &names);
+    let decided = decide(request, tokens, near).and_then(|decided| {
+        if let Action::Relay = decided.0 {
+            unread?;
+        }
+        renamed.map(|()| decided)
     });
     match decided {
         Ok((action, planner)) => Outcome::Plan(Box::new(match planner {

@@ -97,7 +97,7 @@ pub(crate) fn candidates(
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 2);
-    if word_is(&words, 0, "show") && keeps_diagnostics(&words) {
+    if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
         return Ok(found);
     }
     // transactions are named by strings; while one is prepared, servers answer no question about tables
@@ -115,6 +115,7 @@ pub(crate) fn candidates(
         database,
         &mut found,
     )?;
+    joined(request.sql, tokens, request.settings.lex, &mut found)?;
     if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
@@ -126,6 +127,15 @@ pub(crate) fn candidates(
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether a query may stand in the statement: servers take one in the condition of `SHOW STATUS WHERE …`.
+fn may_query(sql: &[u8], tokens: &[Token]) -> bool {
+    const BEGIN: [&str; 4] = ["select", "table", "values", "with"];
+    let begins = |t: &Token| BEGIN.iter().any(|w| t.is_word(sql, w));
+    tokens
+        .iter()
+        .any(|t| t.kind == TokenKind::Executable || begins(t))
 }
 
 /// Whether a double-quoted string stands where a table's name belongs. The server would call it
@@ -205,7 +215,8 @@ pub(super) fn collect(
     for (i, token) in tokens.iter().enumerate() {
         if token.kind == TokenKind::Executable {
             let (body, version) = executable(token.text(sql));
-            for skipped in [0, version] {
+            // of six digits, MySQL takes five where no blank follows
+            for skipped in [0, version.min(5), version] {
                 let inner = &body[skipped..];
                 collect(
                     inner,
@@ -245,9 +256,102 @@ pub(super) fn collect(
     Ok(())
 }
 
+/// A token of a text with executable comments.
+struct Part {
+    name: Option<String>,
+    is_dot: bool,
+    /// The comment that it stands in, counted from 1.
+    comment: usize,
+}
+
+/// Qualified names of which a part stands in an executable comment: `app /*!50000 . */ users`. A server reads all of a comment, or
+/// nothing.
+fn joined(
+    sql: &[u8],
+    tokens: &[Token],
+    mode: LexMode,
+    found: &mut Vec<(String, String)>,
+) -> Result<(), LexError> {
+    let is_comment = |t: &Token| t.kind == TokenKind::Executable;
+    if !tokens.iter().any(is_comment) {
+        return Ok(());
+    }
+    let part = |text: &[u8], token: &Token, comment| Part {
+        name: identifier(text, token),
+        is_dot: token.is(b'.'),
+        comment,
+    };
+    let mut parts = Vec::with_capacity(tokens.len());
+    for (n, token) in tokens.iter().enumerate() {
+        if !is_comment(token) {
+            parts.push(part(sql, token, 0));
+            continue;
+        }
+        let (body, version) = executable(token.text(sql));
+        let inner = &body[version..];
+        for token in crate::lex::tokens(inner, mode)? {
+            parts.push(part(inner, &token, n + 1));
+        }
+    }
+    for (at, part) in parts.iter().enumerate() {
+        let Some(name) = &part.name else {
+            continue;
+        };
+        let dots = before(&parts, at);
+        let dots = dots.into_iter().filter(|dot| parts[*dot].is_dot);
+        for qualifier in dots.flat_map(|dot| before(&parts, dot)) {
+            if let Some(qualifier) = &parts[qualifier].name {
+                found.push((qualifier.clone(), name.clone()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a server may read before a part: the part before it, and if that stands in another comment, what stands before that.
+fn before(parts: &[Part], at: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut next = at;
+    while let Some(before) = next.checked_sub(1) {
+        found.push(before);
+        let comment = parts[before].comment;
+        if comment == 0 || comment == parts[at].comment {
+            break;
+        }
+        let others = parts[..before].iter().rev();
+        next = before - others.take_while(|p| p.comment == comment).count();
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_joined_across_comments() {
+        let names = |sql: &str| {
+            let mode = LexMode::default();
+            let mut found = Vec::new();
+            let tokens = crate::lex::tokens(sql.as_bytes(), mode).unwrap();
+            joined(sql.as_bytes(), &tokens, mode, &mut found).unwrap();
+            found
+        };
+        for sql in [
+            "INSERT INTO app /*!50000 . */ users VALUES (1)",
+            "INSERT INTO app /*!50000 .users */ VALUES (1)",
+            "INSERT INTO /*!50000 app */ . users VALUES (1)",
+            "INSERT INTO /*!50000 app. */ users VALUES (1)",
+            "INSERT INTO app /*!99999 x */ /*!50000 . */ users VALUES (1)",
+            "INSERT INTO `app` . /*!99999 x.y */ users VALUES (1)",
+            "INSERT INTO app /*!50000 . */ /*!50000 users */ VALUES (1)",
+        ] {
+            let wanted = ("app".to_owned(), "users".to_owned());
+            assert!(names(sql).contains(&wanted), "{sql}: {:?}", names(sql));
+        }
+        assert!(names("SELECT app, users /*!50000 , x */ . y").len() < 3);
+        assert!(names("SELECT app.users").is_empty());
+    }
 
     #[test]
     fn reserved_words_are_sorted() {

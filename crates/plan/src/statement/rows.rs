@@ -2,10 +2,13 @@
 //!
 //! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Delete, FromTable, Query, Statement, TableFactor};
+use sqlparser::ast::{
+    Delete, Expr, FromTable, Query, Statement, TableFactor, UnaryOperator, visit_expressions,
+};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::Tokenizer;
@@ -40,6 +43,10 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_index_hints(planner)?;
     let stays = blank_into(planner);
     let statement = parse(&with_joins(planner))?;
+    if !not_reads_alike(&statement, planner.request.settings.high_not) {
+        let about = "NOT without parentheses under HIGH_NOT_PRECEDENCE";
+        return refuse(&errors::NOT_UNDERSTOOD, about);
+    }
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return refuse(&errors::VIEW, "writing beside one");
     }
@@ -69,6 +76,29 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
         Statement::Delete(delete) => planner.delete(&with_targets(delete)?),
         _ => refuse(&errors::STATEMENT, ""),
     }
+}
+
+/// Whether the parser and the server agree on how far each NOT reaches. To the parser, `NOT a = 1` and `! a = 1` are `NOT (a = 1)`; to servers the
+/// second is `(NOT a) = 1`, and with `high_not` so is the first.
+fn not_reads_alike(statement: &Statement, high_not: bool) -> bool {
+    visit_expressions(statement, |expr| match expr {
+        Expr::UnaryOp {
+            op: op @ (UnaryOperator::Not | UnaryOperator::BangNot),
+            expr: operand,
+        } if *op == UnaryOperator::BangNot || high_not => match operand.as_ref() {
+            Expr::Nested(_)
+            | Expr::Identifier(_)
+            | Expr::CompoundIdentifier(_)
+            | Expr::Value(_)
+            | Expr::Function(_)
+            | Expr::Subquery(_)
+            | Expr::Exists { .. }
+            | Expr::UnaryOp { .. } => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        },
+        _ => ControlFlow::Continue(()),
+    })
+    .is_continue()
 }
 
 /// Plans a statement for the scratch engine. `None`: it is none that could run there.

@@ -9,7 +9,8 @@ use std::ops::Range;
 use onionskin_value::Family;
 
 use crate::errors;
-use crate::lex::{Token, TokenKind};
+use crate::errors::Refusal;
+use crate::lex::{self, LexMode, Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Planned, Planner, Request, TextBuilder, refuse};
 
@@ -46,6 +47,35 @@ pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<
         text: out.finish(),
         result: None,
     }))
+}
+
+/// The same for a text that is not planned, a program's or several statements: what to send in its place, if anything. MariaDB only.
+pub fn scoped(sql: &[u8], mode: LexMode) -> Result<Option<Vec<u8>>, Refusal> {
+    let hidden = |about: &str| Err(Refusal::new(&errors::TRACKING, about.to_owned()));
+    let Ok(tokens) = lex::tokens(sql, mode) else {
+        return match sets_in_text(sql) {
+            true => hidden("SET @@… in a text that is not understood"),
+            false => Ok(None),
+        };
+    };
+    let in_comment = |t: &Token| t.kind == TokenKind::Executable && sets_in_text(t.text(sql));
+    if tokens.iter().any(in_comment) {
+        return hidden("SET @@… in a comment");
+    }
+    let places = places(sql, &tokens);
+    if places.is_empty() {
+        return Ok(None);
+    }
+    let mut text = Vec::with_capacity(sql.len() + 16);
+    let mut at = 0;
+    for place in places {
+        text.extend_from_slice(&sql[at..place.start]);
+        text.extend_from_slice(b"@@session.");
+        text.extend_from_slice(&sql[place.start + 2..place.end]);
+        at = place.end;
+    }
+    text.extend_from_slice(&sql[at..]);
+    Ok(Some(text))
 }
 
 /// The places of variables `@@x` without a scope that are assigned.
@@ -101,6 +131,14 @@ mod tests {
         assert_eq!(count("SET @@`sql_mode`='x'"), 1);
         assert_eq!(count("SET @@SESSION.sql_mode = 'x', @@global.a = 1"), 0);
         assert_eq!(count("SET @a = @@sql_mode, sql_mode = @@sql_mode"), 0);
+        let sent = |sql: &str| scoped(sql.as_bytes(), LexMode::default());
+        assert_eq!(
+            sent("CREATE PROCEDURE p() BEGIN SET @@time_zone = 'x'; END").unwrap(),
+            Some(b"CREATE PROCEDURE p() BEGIN SET @@session.time_zone = 'x'; END".to_vec())
+        );
+        assert_eq!(sent("IF @@a = 1 THEN SET b = 2; END IF").unwrap(), None);
+        assert!(sent("BEGIN NOT ATOMIC /*! SET @@a = 1; */ END").is_err());
+        assert!(sent("SET @@a = 'x").is_err());
         assert!(sets_in_text(b"/*!40101 SET @@sql_mode = 'x' */"));
         assert!(!sets_in_text(
             b"/*!40101 SET @a=@@sql_mode, sql_mode='x' */"

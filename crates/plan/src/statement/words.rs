@@ -17,7 +17,7 @@ pub(super) fn word_is(words: &[&str], at: usize, word: &str) -> bool {
     words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// `SHOW` statements that name no table; looking their words up would clear what they show.
+/// `SHOW` statements that name no table outside of a condition; looking their words up would clear what they show.
 pub(super) fn keeps_diagnostics(words: &[&str]) -> bool {
     const KINDS: [&str; 8] = [
         "warnings",

@@ -200,7 +200,7 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let prepared = self
             .account
-            .prepare(*plan, &shared.config.keys, generation)?;
+            .prepare(*plan, &shared.config.keys, generation, false)?;
         Ok(Some(prepared))
     }
 

@@ -195,7 +195,15 @@ impl Session {
             | Command::Refresh
             | Command::Debug
             | Command::Shutdown => {
+                let option = self.client.last_payload().get(1).copied();
                 self.relay_command(command)?;
+                if command == Command::SetOption {
+                    // 0: a text may hold several statements, 1: it may not
+                    let several = option == Some(0);
+                    self.server
+                        .capabilities
+                        .set(Capabilities::MULTI_STATEMENTS, several);
+                }
                 if command == Command::InitDb
                     && !self
                         .server

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use onionskin_plan::{Action, Catalog, Known, Outcome as PlanOutcome, Request, errors};
 
-use super::{Session, values::is_ignore};
+use super::Session;
+use super::values::{is_ignore, loads_file};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 
@@ -15,7 +16,9 @@ impl Session {
         // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. Some statements
         // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
         let unnoticed = match planned.plan.action {
-            Action::Relay => is_about_definitions(sql) || self.ignores_in_nothing_known(&planned),
+            Action::Relay => {
+                is_about_definitions(&self.template.key) || self.ignores_in_nothing_known(&planned)
+            }
             Action::Refuse(_) => false,
             _ => is_ignore(&self.template.key),
         };
@@ -95,11 +98,14 @@ impl Session {
                     }
                     self.check_settings(&plan)?;
                     let keys = Arc::clone(&self.shared);
-                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
+                    let ignores = is_ignore(&self.template.key) || loads_file(&self.template.key);
+                    let prepared =
+                        self.account
+                            .prepare(*plan, &keys.config.keys, generation, ignores)?;
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
-                    let shows =
-                        matches!(prepared.plan.action, Action::Relay) && is_about_definitions(sql);
+                    let shows = matches!(prepared.plan.action, Action::Relay)
+                        && is_about_definitions(&self.template.key);
                     if !refused && !once && !shows && !prepared.plan.defines {
                         self.space.put(&self.template.key, &prepared);
                     }
@@ -131,17 +137,58 @@ impl Session {
     }
 }
 
-/// Whether the statement shows or changes what tables look like.
-fn is_about_definitions(sql: &[u8]) -> bool {
+/// Whether the statement shows or changes what tables look like, by its shape: comments are gone there, but for those that
+/// servers execute, which may begin with anything.
+fn is_about_definitions(key: &[u8]) -> bool {
     const WORDS: [&str; 7] = [
         "show", "describe", "desc", "explain", "alter", "create", "rename",
     ];
-    let word = sql.trim_ascii_start();
-    let end = word
+    let end = key
         .iter()
         .position(|b| !b.is_ascii_alphabetic())
-        .unwrap_or(word.len());
-    WORDS
-        .iter()
-        .any(|w| word[..end].eq_ignore_ascii_case(w.as_bytes()))
+        .unwrap_or(key.len());
+    let is = |w: &str| key[..end].eq_ignore_ascii_case(w.as_bytes());
+    key.starts_with(b"/*")
+        || WORDS.iter().any(|w| is(w))
+        || (is("set") && sets_for_one(&key[end..]))
+}
+
+/// `SET STATEMENT … FOR` any other statement, of MariaDB: what stands behind SET.
+fn sets_for_one(behind: &[u8]) -> bool {
+    const WORD: &[u8] = b" statement ";
+    let word = behind.get(..WORD.len());
+    word.is_some_and(|word| word.eq_ignore_ascii_case(WORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use onionskin_plan::{LexMode, Template};
+
+    use super::is_about_definitions;
+
+    #[test]
+    fn definitions_behind_comments() {
+        let is = |sql: &str| {
+            let mut template = Template::default();
+            template.read(sql.as_bytes(), LexMode::default()).unwrap();
+            is_about_definitions(&template.key)
+        };
+        for sql in [
+            "ALTER TABLE t ADD a INT",
+            "/* job 7 */ ALTER TABLE t ADD a INT",
+            "-- job 7\n show create table t",
+            "/*!50000 ALTER TABLE t ADD a INT */",
+            "SET /* x */ STATEMENT max_statement_time = 1 FOR SHOW COLUMNS FROM t",
+        ] {
+            assert!(is(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 1",
+            "/* alter */ SELECT 1",
+            "SET statement_x = 1",
+            "(SELECT 1)",
+        ] {
+            assert!(!is(sql), "{sql}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::{Action, errors};
-use onionskin_value::Charset;
+use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 use onionskin_wire::messages::Command;
 
@@ -122,7 +122,17 @@ impl Session {
         if words.prepares() {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
-        self.put_client_query()?;
+        let scoped = match self.state.family {
+            Family::MariaDb => onionskin_plan::scoped(sql, self.space.settings.lex)?,
+            Family::MySql => None,
+        };
+        match scoped {
+            Some(text) => {
+                self.server.put_query(&text)?;
+                self.server.flush()?;
+            }
+            None => self.put_client_query()?,
+        }
         self.relay_answer(Command::Query, &[])
     }
 
@@ -151,6 +161,7 @@ impl Session {
             }
             let planned = self.plan(part)?;
             all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
+            all_relay &= !planned.ignores || planned.plan.names.is_empty();
             all_relay &= !changes_meaning(&self.template.key);
             all_relay &= locks_tables(&self.template.key).is_none();
             all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
@@ -281,7 +292,7 @@ impl Session {
                     }
                     self.server.put_query(&planned.sql)?;
                     self.server.flush()?;
-                    self.relay_answer(Command::Query, &[])?;
+                    self.relay_planned(Command::Query, prepared, &[])?;
                     self.locked_tables = locks.unwrap_or(self.locked_tables);
                     self.after_relay(prepared)
                 }

@@ -1,7 +1,7 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
 use onionskin_plan::errors;
-use onionskin_wire::messages::Command;
+use onionskin_wire::messages::{Command, OkPacket};
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
@@ -29,7 +29,7 @@ impl Session {
             true => &[],
             false => &prepared.plan.names,
         };
-        let relayed = self.relay_answer(Command::Query, names);
+        let relayed = self.relay_planned(Command::Query, prepared, names);
         if relayed.is_err() && prepared.plan.defines {
             // DROP TABLE a, b drops a, even if there is no b
             self.shared.accounts.forget(&prepared.plan.names);
@@ -56,13 +56,57 @@ impl Session {
         self.relay_answer(command, &[])
     }
 
+    /// Relays the answer to a planned statement. Rows that a table leaves out with a warning because it has become a protected one are seen.
+    pub fn relay_planned(
+        &mut self,
+        command: Command,
+        prepared: &Prepared,
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        if prepared.ignores {
+            self.statements.watched.clone_from(&prepared.plan.names);
+        }
+        let done = self.relay_answer(command, names);
+        self.statements.watched.clear();
+        done
+    }
+
+    /// Looks at the warnings of a statement that makes warnings of errors. [`Failure::Stale`]: one is of a CHECK of ours, so the table has become a
+    /// protected one, and nothing was written. The answer is kept for [`Self::write_end`].
+    fn look_at_warnings(&mut self, sent_file: bool) -> Outcome<()> {
+        let payload = self.server.payload().to_vec();
+        let ok = OkPacket::decode(&payload, self.server.capabilities).map_err(Failure::Backend)?;
+        let (warnings, affected) = (usize::from(ok.warnings), ok.affected_rows);
+        if warnings == 0 || !self.server.tracker.is_complete() {
+            return Ok(());
+        }
+        let shown = self.server.rows(b"SHOW WARNINGS")?;
+        let is_ours = |row: &Vec<Option<Vec<u8>>>| {
+            let cell = |n: usize| row.get(n).and_then(Option::as_deref).unwrap_or_default();
+            matches!(cell(1), b"3819" | b"4025")
+                && memchr::memmem::find(cell(2), b"onionskin_").is_some()
+        };
+        let is_incomplete = shown.len() < warnings;
+        let names = std::mem::take(&mut self.statements.watched);
+        // servers keep the first of them only, and count the others
+        if shown.iter().any(is_ours) || (is_incomplete && self.look_up(&names)?) {
+            if affected == 0 && !sent_file {
+                return Err(Failure::Stale);
+            }
+            let about = "rows were left out";
+            return Err(Failure::refused(&errors::STALE, about));
+        }
+        self.statements.kept = Some(payload);
+        Ok(())
+    }
+
     /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
     /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
     /// a protected table.
     pub fn relay_answer(&mut self, command: Command, names: &[(String, String)]) -> Outcome<()> {
         self.server.begin(command)?;
         let mut held: Vec<Vec<u8>> = Vec::new();
-        let mut wrote = false;
+        let (mut wrote, mut sent_file) = (false, false);
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
             match step {
@@ -100,6 +144,7 @@ impl Session {
                         .write_payload(payload)
                         .map_err(Failure::Client)?;
                     self.relay_file()?;
+                    sent_file = true;
                 }
                 Step::Err => {
                     for packet in held.drain(..) {
@@ -117,6 +162,9 @@ impl Session {
                         .map_err(Failure::Client)?;
                 }
                 Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
+                    if !self.statements.watched.is_empty() && matches!(step, Step::Ok { .. }) {
+                        self.look_at_warnings(sent_file)?;
+                    }
                     for packet in held.drain(..) {
                         self.client
                             .write_payload(&packet)

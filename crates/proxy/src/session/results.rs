@@ -120,7 +120,11 @@ impl Session {
     /// Writes the end of a result: the client may not track the session, and more results of
     /// ours may follow.
     pub fn write_end(&mut self, step: Step) -> Outcome<()> {
-        let payload = self.server.connection.last_payload();
+        let kept = self.statements.kept.take();
+        let payload = match &kept {
+            Some(kept) => kept.as_slice(),
+            None => self.server.connection.last_payload(),
+        };
         let more = self.statements.more_results && self.server.tracker.is_complete();
         let untouched = self.diagnostics.adds_nothing();
         let same = self

@@ -136,9 +136,39 @@ pub(crate) fn is_lenient(text: &[u8], rows: Option<usize>) -> bool {
     }
     match rows {
         Some(count) => count > 1,
-        // rows of different shape are not folded: there are several
-        None => memchr::memmem::find(text, b"),").is_some(),
+        // rows of different shape are not folded, nor are a prepared statement's
+        None => has_several_rows(text),
     }
+}
+
+/// Whether a shape has a list of rows, `), (` outside of all parentheses.
+fn has_several_rows(key: &[u8]) -> bool {
+    let (mut depth, mut quoted, mut behind_row) = (0usize, false, false);
+    for (at, &byte) in key.iter().enumerate() {
+        match byte {
+            b'`' => quoted = !quoted,
+            _ if quoted => {}
+            b'(' => depth += 1,
+            b')' => {
+                depth = depth.saturating_sub(1);
+                let next = |from: usize| {
+                    let rest = key.get(from..).unwrap_or_default();
+                    let blanks = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+                    (from + blanks, rest.get(blanks).copied())
+                };
+                let (comma, sign) = next(at + 1);
+                behind_row |= depth == 0 && sign == Some(b',') && next(comma + 1).1 == Some(b'(');
+            }
+            _ => {}
+        }
+    }
+    behind_row
+}
+
+/// Whether a statement loads a file. From the client's, rows that do not fit are left out with a warning.
+pub(super) fn loads_file(key: &[u8]) -> bool {
+    key.get(..5)
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"load "))
 }
 
 /// See [`Planned::is_ignore`].
@@ -161,4 +191,27 @@ pub(crate) fn runs_once(text: &[u8]) -> bool {
             || text
                 .windows(9)
                 .any(|w| w.eq_ignore_ascii_case(b"returning")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_outside_of_parentheses() {
+        for (key, several) in [
+            ("INSERT INTO t VALUES ( ? )", false),
+            ("INSERT INTO t (a, b) VALUES (LOWER(?), ?)", false),
+            ("INSERT INTO t VALUES (?, (?), (?))", false),
+            ("INSERT INTO t VALUES (?), (LOWER(?))", true),
+            ("INSERT INTO t VALUES(?)\n,(?)", true),
+            ("INSERT INTO `a),(b` VALUES (?)", false),
+            (
+                "INSERT INTO t VALUES (?) ON DUPLICATE KEY UPDATE a = (?), b = (?)",
+                false,
+            ),
+        ] {
+            assert_eq!(has_several_rows(key.as_bytes()), several, "{key}");
+        }
+    }
 }

@@ -29,11 +29,24 @@ impl Words {
     /// Whether a text may be prepared here that nobody reads. Privileges have the words as well, and stored programs are the
     /// server's own.
     pub(super) fn prepares(&self) -> bool {
-        let first = self.list().next().unwrap_or_default();
-        !matches!(first, b"grant" | b"revoke" | b"create")
+        const PROGRAMS: [&[u8]; 5] = [b"procedure", b"function", b"trigger", b"event", b"package"];
+        let is_version = |word: &&[u8]| *word == b"m" || word.iter().all(u8::is_ascii_digit);
+        let mut words = self.list().filter(|word| !is_version(word));
+        let is_other = match words.next().unwrap_or_default() {
+            b"grant" | b"revoke" => !self.goes_on(),
+            b"create" => words.take(12).any(|word| PROGRAMS.contains(&word)),
+            _ => false,
+        };
+        !is_other
             && self
                 .list()
                 .any(|word| matches!(word, b"prepare" | b"execute"))
+    }
+
+    /// Whether another statement may follow the first.
+    fn goes_on(&self) -> bool {
+        let end = memchr::memchr(b';', &self.text);
+        end.is_some_and(|end| self.text[end..].iter().any(u8::is_ascii_alphanumeric))
     }
 
     /// Whether the table's name may stand in the text.
@@ -73,11 +86,13 @@ impl Words {
         let is_between =
             |word: &[u8]| BETWEEN.contains(&word) || word[0].is_ascii_digit() || word == b"m";
         let defines = (0..words.len()).any(|at| {
-            matches!(words[at], b"create" | b"alter")
-                && words[at + 1..]
-                    .iter()
-                    .find(|word| !is_between(word))
-                    .is_some_and(|word| *word == b"table")
+            let behind = words[at + 1..].iter().find(|word| !is_between(word));
+            let behind: &[u8] = behind.copied().unwrap_or_default();
+            match words[at] {
+                b"create" | b"alter" => behind == b"table",
+                b"rename" => matches!(behind, b"table" | b"tables"),
+                _ => false,
+            }
         });
         if !defines || !self.text.is_ascii() {
             return defines;
@@ -116,8 +131,16 @@ mod tests {
         let prepares = |sql: &[u8]| Words::of(sql).prepares();
         assert!(prepares(b"/* app */ EXECUTE IMMEDIATE CONCAT('a', 'b"));
         assert!(prepares(b"SELECT 1; PREPARE s FROM @q; '"));
-        assert!(!prepares(b"GRANT EXECUTE ON x TO '"));
+        assert!(!prepares(b"GRANT EXECUTE ON x TO '; "));
+        assert!(prepares(b"GRANT ALL ON x TO y; EXECUTE s; '"));
+        assert!(prepares(
+            b"CREATE TABLE x (a INT); IF 1 THEN EXECUTE s; END IF"
+        ));
         assert!(!prepares(b"SELECT executed FROM t WHERE a = '"));
+        assert!(!prepares(
+            b"/*!50003 CREATE*/ /*!50003 PROCEDURE p() EXECUTE s; */"
+        ));
+        assert!(prepares(b"/*!50003 IF 1 THEN EXECUTE s; END IF */"));
     }
 
     #[test]
@@ -139,6 +162,8 @@ mod tests {
             "other"
         ));
         assert!(defines("ALTER IGNORE TABLE `x` ADD b INT 'a", "hr"));
+        assert!(defines("IF 1 THEN RENAME TABLE x TO users; END IF", "app"));
+        assert!(!defines("IF 1 THEN RENAME TABLE x TO y; END IF", "app"));
         assert!(!defines(
             "CREATE PROCEDURE p() CREATE TEMPORARY TABLE tmp (a INT)",
             "app"
