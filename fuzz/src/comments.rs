@@ -45,6 +45,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         sql_type: SqlType::parse(text, collation).expect("a type"),
         explicit_collation: collation.is_some(),
         default,
+        on_update: false,
         comment: comment.into(),
         capabilities: Capabilities {
             eq: true,

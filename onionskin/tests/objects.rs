@@ -359,8 +359,6 @@ fn views(kind: Kind) {
         format!("REPLACE INTO grown (name) VALUES ('{s}')"),
         format!("UPDATE user, grown SET user.name = '{s}' WHERE user.id = grown.id"),
         format!("CREATE VIEW w AS SELECT id, name FROM user WHERE name = '{s}'"),
-        "CREATE VIEW w AS SELECT name AS n FROM user".into(),
-        "CREATE VIEW w (n) AS SELECT name FROM user".into(),
         "CREATE VIEW w AS SELECT DISTINCT name FROM user".into(),
         "CREATE VIEW w AS SELECT age, COUNT(*) AS n FROM user GROUP BY age".into(),
         "CREATE VIEW w AS SELECT UPPER(name) AS u FROM user".into(),

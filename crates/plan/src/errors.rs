@@ -126,6 +126,9 @@ table! {
     DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
         "Duplicate column name.",
         "Give the column a name that no other column of the table has.";
+    COMPUTED_DEFAULT = "OS1035", 1235, "42000",
+        "The column's value would come from an expression in its DEFAULT, or from ON UPDATE, which the scratch engine has to compute.",
+        "Configure a scratch engine ([scratch]), or give the column's value in the statement; write the statement in a simpler form if there is one.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

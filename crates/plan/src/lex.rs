@@ -903,6 +903,7 @@ mod tests {
         let mode = |ansi_quotes, no_backslash_escapes| LexMode {
             ansi_quotes,
             no_backslash_escapes,
+            ..LexMode::default()
         };
         let (strings, names) = (mode(false, false), mode(true, false));
         assert_eq!(show(r#"@"\", a" b"#, strings), r#"@"\", a" b"#);

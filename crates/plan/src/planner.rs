@@ -125,6 +125,8 @@ pub(crate) struct Planner<'a> {
     pub locks: bool,
     /// Constants that the scratch engine has to compute first.
     pub computed: Vec<Computed>,
+    /// A protected column whose value only the scratch engine could compute.
+    pub unfilled: Option<String>,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -167,6 +169,7 @@ impl<'a> Planner<'a> {
             upsert: None,
             locks: false,
             computed: Vec::new(),
+            unfilled: None,
             near,
         })
     }
@@ -324,7 +327,15 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Takes notice if a value is a default that has to be computed.
+    pub fn note_default(&mut self, column: &ColumnUse, source: Source) {
+        if source == Source::Default && column.column().computed_default().is_some() {
+            self.unfilled.get_or_insert_with(|| column.path());
+        }
+    }
+
     pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
+        self.note_default(column, source);
         let column = self.column_index(column);
         Piece::Slot(Slot {
             column,
@@ -506,7 +517,7 @@ pub(crate) fn quoted(name: &str) -> String {
 /// values, quotes, escapes or bytes beyond ASCII; double-quoted identifiers get back quotes; folded rows after the first become
 /// blank. Offsets in it are offsets in the statement. Long blanks are comments: the parser makes a
 /// token of each blank, and half a megabyte of folded rows would become a hundred megabytes.
-fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<String> {
+pub(crate) fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<String> {
     let mut out = vec![b' '; sql.len()];
     let mut end = 0;
     for token in tokens {

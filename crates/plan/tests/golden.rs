@@ -14,8 +14,8 @@ use onionskin_plan::{
     WrittenColumn, plan,
 };
 use onionskin_schema::{
-    Capabilities, Column, Default as ColumnDefault, GramForm, KeyRole, PhysicalNames, Policy,
-    Protection, Table,
+    Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
+    PhysicalNames, Policy, Protection, Table,
 };
 use onionskin_value::{Family, SqlType};
 
@@ -168,6 +168,27 @@ fn fixture() -> Fixture {
                 column("e", "varchar(9)", None),
             ],
         ),
+        table("moments", {
+            let computed = |column: Column, text: &str| Column {
+                default: Some(ColumnDefault::Literal(DefaultLiteral::Expression(
+                    text.into(),
+                ))),
+                ..column
+            };
+            let mut at = column("at", "datetime", Some(("range", 0x14)));
+            at.on_update = true;
+            let mut made = column("made", "timestamp", None);
+            made.default = Some(ColumnDefault::Server("current_timestamp()".into()));
+            made.on_update = true;
+            vec![
+                column("id", "int(11)", None),
+                column("name", "varchar(40)", Some(("eq", 0x15))),
+                computed(at, "current_timestamp()"),
+                computed(column("code", "char(36)", Some(("eq", 0x16))), "uuid()"),
+                made,
+                column("n", "int(11)", None),
+            ]
+        }),
         Arc::new(broken),
     ])
 }
@@ -515,11 +536,12 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             for c in &d.new_columns {
                 writeln!(
                     out,
-                    "column {} {} null {} default {:?} {:?}",
+                    "column {} {} null {} default {:?}{} {:?}",
                     c.name,
                     c.sql_type.to_sql(settings.family),
                     c.nullable,
                     c.default,
+                    if c.on_update { " on update" } else { "" },
                     c.capabilities
                 )
                 .unwrap();

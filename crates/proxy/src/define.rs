@@ -6,7 +6,9 @@ use onionskin_plan::{
     Settings, Template, UseScratch, errors,
 };
 use onionskin_schema::alter::{self, Position};
-use onionskin_schema::{NewColumn, Policy, SchemaError, Table, physical_definitions, same_name};
+use onionskin_schema::{
+    Alias, NewColumn, Policy, SchemaError, Table, physical_definitions, same_name,
+};
 use onionskin_value::{Family, Kind, Level, Warning};
 use onionskin_wire::messages::Command;
 
@@ -57,6 +59,8 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
 impl Session {
     /// Carries a definition out and relays the server's answer.
     pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
+        let spelled = self.with_spelled_defaults(ddl)?;
+        let ddl = spelled.as_ref().unwrap_or(ddl);
         let config = &self.shared.config;
         let columns = with_ids(ddl, &config.keys, config.suite);
         self.check_rows(ddl, &columns)?;
@@ -266,6 +270,18 @@ pub(crate) fn definition_text(
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
             DdlPiece::Present(_) => {}
+            DdlPiece::AliasMarks(marks) => {
+                let alias = Alias {
+                    name: &marks.name,
+                    original: &marks.original,
+                    ids: marks.ids,
+                };
+                for mark in alias.marks(tag) {
+                    let value = if marks.listed { "" } else { "NULL AS " };
+                    let mark = onionskin_schema::identifier(&mark);
+                    sql.extend_from_slice(format!(", {value}{mark}").as_bytes());
+                }
+            }
             // see `with_index_names`
             DdlPiece::IndexName { base, .. } => {
                 sql.extend_from_slice(onionskin_schema::identifier(base).as_bytes());

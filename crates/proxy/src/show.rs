@@ -138,12 +138,12 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 Step::ColumnDef => {
                     let packet = self.server.payload().to_vec();
-                    if !names_physical(&packet) {
+                    let definition = ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
+                    let name = String::from_utf8_lossy(&definition.org_name).into_owned();
+                    if !names_physical(&packet) && table.owner_of(&name).is_none() {
                         self.write(&packet)?;
                         continue;
                     }
-                    let definition = ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
-                    let name = String::from_utf8_lossy(&definition.org_name).into_owned();
                     let Some(index) = table.columns.iter().position(|c| {
                         c.enc_name()
                             .is_some_and(|enc| enc.eq_ignore_ascii_case(&name))

@@ -64,7 +64,11 @@ pub fn add_column(
 /// NULL, or has a default. Then the table must be empty, or the statement be refused with
 /// [`SchemaError::RowsNeedValues`].
 pub fn needs_empty_table(column: &NewColumn) -> bool {
-    !column.nullable || matches!(column.default, Some(DefaultLiteral::Value(_)))
+    let filled = matches!(
+        column.default,
+        Some(DefaultLiteral::Value(_) | DefaultLiteral::Expression(_))
+    );
+    !column.nullable || filled
 }
 
 /// The physical column after which a neighbour of `column` stands.
@@ -201,6 +205,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         explicit_collation: metadata.explicit_collation,
         nullable,
         default: metadata.default.clone(),
+        on_update: metadata.on_update,
         comment: Some(metadata.comment.clone()),
         invisible: false,
         capabilities: metadata.capabilities.clone(),
@@ -231,6 +236,7 @@ fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>)
             Some(Default::Literal(literal)) => Some(literal.clone()),
             _ => None,
         },
+        on_update: column.on_update,
         comment: column.comment.clone(),
         capabilities: protection.capabilities.clone(),
         column_id: protection.column_id,

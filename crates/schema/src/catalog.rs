@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use crate::{
+    alias,
     comment::{self, CommentError, MARK},
     ddl::{cell_type, gram_type, order_key_bytes},
     protection::{
-        EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, split_companion, split_enc,
+        EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed, split_companion,
+        split_enc,
     },
     quote::text_as_hex_literal,
     table::{Column, Default, KeyRole, Table, same_name},
@@ -142,10 +144,18 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
     let mut damage = Damage(None);
     let mut companions: Vec<&ColumnRow<'_>> = Vec::new();
     let mut column_ids = HashSet::new();
-    for row in rows {
-        if is_sealed(row) {
-            match comment::decode(row.column_comment, row.column_name, &verify) {
-                Ok(metadata) => {
+    let definitions: Vec<Option<Defined>> = rows
+        .iter()
+        .map(|row| is_sealed(row).then(|| defined(row, rows, &verify)))
+        .collect();
+    let mut marks = HashSet::new();
+    for (_, renamed) in definitions.iter().flatten().flatten() {
+        marks.extend(renamed.iter().flat_map(|r| r.marks.clone()));
+    }
+    for (row, definition) in rows.iter().zip(definitions) {
+        if let Some(definition) = definition {
+            match definition {
+                Ok((metadata, renamed)) => {
                     if *table.table_id.get_or_insert(metadata.table_id) != metadata.table_id {
                         damage.note(row.column_name, "belongs to another table");
                     }
@@ -155,10 +165,12 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
                     if !same_type(row, &cell_type(&metadata.sql_type)) {
                         damage.note(row.column_name, "has another type than its definition says");
                     }
-                    table.columns.push(protected_column(row, metadata));
+                    table.columns.push(protected_column(row, metadata, renamed));
                 }
                 Err(error) => damage.note(row.column_name, reason(&error)),
             }
+        } else if marks.contains(row.column_name) {
+            // a view's
         } else if split_companion(row.column_name).is_some() {
             companions.push(row);
         } else {
@@ -167,7 +179,8 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
     }
 
     // the columns of a view are never invisible
-    table.view = !companions.is_empty() && !companions.iter().any(|row| is_invisible(row));
+    let invisible = companions.iter().any(|row| is_invisible(row));
+    table.view = !marks.is_empty() || (!companions.is_empty() && !invisible);
     for column in &mut table.columns {
         claim_companions(column, table.view, &mut companions, &mut damage);
     }
@@ -184,6 +197,24 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
     }
     table.damaged = damage.0;
     table
+}
+
+/// What a sealed column's comment says, and what the column is called in the table, if this is a view that calls it otherwise.
+type Defined = Result<(comment::ColumnMetadata, Option<Renamed>), CommentError>;
+
+fn defined(
+    row: &ColumnRow<'_>,
+    rows: &[ColumnRow<'_>],
+    verify: impl Fn(&[u8], &[u8; 16]) -> bool,
+) -> Defined {
+    match comment::decode(row.column_comment, row.column_name, &verify) {
+        Err(CommentError::NotAuthentic) => {
+            let names = rows.iter().map(|row| row.column_name);
+            let found = alias::aliased(row.column_comment, row.column_name, names, verify);
+            found.map(|(metadata, original, marks)| (metadata, Some(Renamed { original, marks })))
+        }
+        decoded => decoded.map(|metadata| (metadata, None)),
+    }
 }
 
 /// The first thing found wrong.
@@ -278,13 +309,18 @@ fn claim_companions(
     }
 }
 
-fn protected_column(row: &ColumnRow<'_>, metadata: comment::ColumnMetadata) -> Column {
-    let names = PhysicalNames::new(
+fn protected_column(
+    row: &ColumnRow<'_>,
+    metadata: comment::ColumnMetadata,
+    renamed: Option<Renamed>,
+) -> Column {
+    let mut names = PhysicalNames::new(
         &metadata.name,
         metadata.column_id,
         &metadata.sql_type,
         &metadata.capabilities,
     );
+    names.renamed = renamed;
     Column {
         type_text: logical_type_text(&metadata.sql_type, row),
         name: metadata.name,
@@ -292,7 +328,7 @@ fn protected_column(row: &ColumnRow<'_>, metadata: comment::ColumnMetadata) -> C
         nullable: row.is_nullable == "YES",
         default: metadata.default.map(Default::Literal),
         auto_increment: false,
-        on_update: false,
+        on_update: metadata.on_update,
         generated: false,
         // Of a sealed column's own keys nobody knows; the companions tell.
         key: KeyRole::None,

@@ -28,6 +28,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use onionskin_value::{Family, Kind, SqlType};
 
 use crate::{
+    computed::time_fraction,
     display::shown,
     errors::SchemaError,
     protection::{Capabilities, ENC_SUFFIX, split_enc},
@@ -44,9 +45,11 @@ pub const MARK: &str = "onionskin:";
 
 const VERSION_FIELD: &str = "onionskin:1|";
 const FIELDS_AFTER_TAG: usize = 17;
-/// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints as LONGTEXT.
+/// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints as LONGTEXT; the column is set
+/// to the present time where a row changes.
 const EXPLICIT_COLLATION: char = 'c';
 const TEXT_JSON: char = 'j';
+pub(crate) const ON_UPDATE: char = 'u';
 
 /// Number of a field, counted from 1 as `SUBSTRING_INDEX` does.
 pub(crate) mod field {
@@ -54,6 +57,7 @@ pub(crate) mod field {
     pub(crate) const COLUMN_TYPE: usize = 9;
     pub(crate) const CHARSET: usize = 10;
     pub(crate) const COLLATION: usize = 11;
+    pub(crate) const FLAGS: usize = 12;
     pub(crate) const CHARACTERS: usize = 13;
     pub(crate) const OCTETS: usize = 14;
     pub(crate) const PRECISION: usize = 15;
@@ -63,10 +67,13 @@ pub(crate) mod field {
     pub(crate) const COMMENT: usize = 19;
 }
 
-/// DEFAULT NULL; a value begins with [`DEFAULT_VALUE`], and no default at all is the empty field.
+/// DEFAULT NULL; a value begins with [`DEFAULT_VALUE`], an expression with [`DEFAULT_EXPRESSION`], and no default at all is the empty
+/// field.
 pub(crate) const DEFAULT_NULL: &str = "null";
 /// Stands before the value of a default.
 pub(crate) const DEFAULT_VALUE: char = '=';
+/// Stands before the text of a default that is computed.
+pub(crate) const DEFAULT_EXPRESSION: char = ':';
 /// Stands before a field in base64.
 pub(crate) const ENCODED: char = '%';
 
@@ -81,6 +88,8 @@ pub struct ColumnMetadata {
     pub explicit_collation: bool,
     /// Default, if any.
     pub default: Option<DefaultLiteral>,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update: bool,
     /// The user's own comment. Characters beyond the basic plane become question marks, as in servers.
     pub comment: String,
     /// What the server can do.
@@ -139,6 +148,7 @@ pub fn encode(
     let mut flags = String::new();
     flags.extend(metadata.explicit_collation.then_some(EXPLICIT_COLLATION));
     flags.extend(is_text_json(&metadata.sql_type).then_some(TEXT_JSON));
+    flags.extend(metadata.on_update.then_some(ON_UPDATE));
     push_text(&mut body, &flags);
     for number in [
         facts.character_maximum_length,
@@ -159,6 +169,9 @@ pub fn encode(
             let mut field = vec![DEFAULT_VALUE as u8];
             field.extend_from_slice(value);
             push_bytes(&mut body, &field);
+        }
+        Some(DefaultLiteral::Expression(text)) => {
+            push_text(&mut body, &format!("{DEFAULT_EXPRESSION}{text}"));
         }
     }
     push_text(&mut body, &shown(&metadata.comment));
@@ -218,12 +231,23 @@ pub fn decode(
     let collation = (!collation.is_empty()).then_some(collation.as_str());
     let mut sql_type = SqlType::parse(&text_field(column_type)?, collation)
         .map_err(|_| CommentError::UnknownType)?;
-    let rest = flags.strip_prefix(EXPLICIT_COLLATION);
-    let explicit_collation = rest.is_some();
-    match rest.unwrap_or(flags).strip_prefix(TEXT_JSON) {
-        None if rest.unwrap_or(flags).is_empty() => {}
-        Some("") if sql_type.kind == Kind::LongText => sql_type.kind = Kind::Json,
-        _ => return Err(CommentError::Malformed),
+    let mut flags = flags;
+    let mut has = |letter: char| match flags.strip_prefix(letter) {
+        Some(rest) => {
+            flags = rest;
+            true
+        }
+        None => false,
+    };
+    let (explicit_collation, text_json, on_update) =
+        (has(EXPLICIT_COLLATION), has(TEXT_JSON), has(ON_UPDATE));
+    if !flags.is_empty() || (on_update && time_fraction(&sql_type).is_none()) {
+        return Err(CommentError::Malformed);
+    }
+    match (text_json, sql_type.kind) {
+        (false, _) => {}
+        (true, Kind::LongText) => sql_type.kind = Kind::Json,
+        (true, _) => return Err(CommentError::Malformed),
     }
     Ok(ColumnMetadata {
         name: name.to_owned(),
@@ -234,13 +258,20 @@ pub fn decode(
             DEFAULT_NULL => Some(DefaultLiteral::Null),
             field => {
                 let mut value = bytes_field(field)?;
-                if value.first() != Some(&(DEFAULT_VALUE as u8)) {
+                if value.is_empty() {
                     return Err(CommentError::Malformed);
                 }
-                value.remove(0);
-                Some(DefaultLiteral::Value(value))
+                let mark = char::from(value.remove(0));
+                Some(match mark {
+                    DEFAULT_VALUE => DefaultLiteral::Value(value),
+                    DEFAULT_EXPRESSION if !value.is_empty() => DefaultLiteral::Expression(
+                        String::from_utf8(value).map_err(|_| CommentError::Malformed)?,
+                    ),
+                    _ => return Err(CommentError::Malformed),
+                })
             }
         },
+        on_update,
         comment: text_field(user_comment)?,
         capabilities: parse_capability_words(&text_field(capabilities)?)
             .ok_or(CommentError::Malformed)?,

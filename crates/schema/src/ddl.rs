@@ -5,6 +5,7 @@ use std::fmt::Write;
 use onionskin_value::{Family, SqlType, has_grams, most_grams};
 
 use crate::{
+    alias::is_mark,
     comment::{self, ColumnMetadata},
     display::normalized,
     errors::SchemaError,
@@ -39,6 +40,8 @@ pub struct NewColumn {
     pub nullable: bool,
     /// Default, if any; a nullable column without one has the default NULL.
     pub default: Option<DefaultLiteral>,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update: bool,
     /// The user's own comment.
     pub comment: Option<String>,
     /// Left out of `SELECT *`.
@@ -78,6 +81,7 @@ impl NewColumn {
             sql_type: self.sql_type,
             explicit_collation: self.explicit_collation,
             default,
+            on_update: self.on_update,
             comment: self.comment.clone().unwrap_or_default(),
             capabilities: self.capabilities.clone(),
             column_id: self.column_id,
@@ -180,7 +184,7 @@ pub(crate) fn check_name(name: &str, names: &PhysicalNames) -> Result<(), Schema
 /// Whether a column name has the form of a physical one. No column may be given such a name in a table that has
 /// protected columns.
 pub fn is_reserved_name(name: &str) -> bool {
-    split_enc(name).is_some() || split_companion(name).is_some()
+    split_enc(name).is_some() || split_companion(name).is_some() || is_mark(name)
 }
 
 /// Name of the CHECK constraint of a column. MySQL wants it unique in the database, hence the table's id.

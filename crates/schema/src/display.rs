@@ -9,6 +9,7 @@ use onionskin_value::{
 };
 
 use crate::{
+    computed::{default_sql, shown_default},
     errors::SchemaError,
     quote::{push_literal_of_expression, push_shown_literal},
     table::DefaultLiteral,
@@ -30,6 +31,10 @@ pub(crate) fn push_default_clause(
         Some(DefaultLiteral::Null)
             if family == Family::MySql && is_long(data_type) && data_type != "json" => {}
         Some(DefaultLiteral::Null) => out.push_str(" DEFAULT NULL"),
+        Some(DefaultLiteral::Expression(text)) => {
+            out.push_str(" DEFAULT ");
+            out.push_str(&default_sql(text, family));
+        }
         Some(DefaultLiteral::Value(value)) => {
             out.push_str(" DEFAULT ");
             match std::str::from_utf8(value) {
@@ -59,8 +64,10 @@ pub(crate) fn default_cell(
     sql_type: &SqlType,
     family: Family,
 ) -> Option<String> {
-    let Some(DefaultLiteral::Value(value)) = default else {
-        return None;
+    let value = match default {
+        Some(DefaultLiteral::Value(value)) => value,
+        Some(DefaultLiteral::Expression(text)) => return Some(shown_default(text, family)),
+        Some(DefaultLiteral::Null) | None => return None,
     };
     let column_type = sql_type.to_sql(family);
     let data_type = data_type_of(&column_type);
@@ -95,7 +102,7 @@ pub fn canonical_default(
     context: &Context<'_>,
 ) -> Result<DefaultLiteral, SchemaError> {
     let DefaultLiteral::Value(value) = default else {
-        return Ok(DefaultLiteral::Null);
+        return Ok(default.clone());
     };
     let invalid = || SchemaError::InvalidDefault {
         column: context.column.to_owned(),
@@ -199,7 +206,7 @@ mod tests {
         let default = DefaultLiteral::Value(value.as_bytes().to_vec());
         match canonical_default(&default, &sql_type, &context) {
             Ok(DefaultLiteral::Value(value)) => Some(String::from_utf8(value).expect("text")),
-            Ok(DefaultLiteral::Null) => None,
+            Ok(DefaultLiteral::Null | DefaultLiteral::Expression(_)) => None,
             Err(error) => {
                 assert_eq!(error, SchemaError::InvalidDefault { column: "c".into() });
                 None

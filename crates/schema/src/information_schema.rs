@@ -12,7 +12,7 @@
 
 use onionskin_value::Family;
 
-use crate::comment::{DEFAULT_NULL, ENCODED, field};
+use crate::comment::{DEFAULT_EXPRESSION, DEFAULT_NULL, ENCODED, ON_UPDATE, field};
 
 /// A derived table, in parentheses and without alias, to stand in place of `information_schema.columns`.
 ///
@@ -40,15 +40,18 @@ pub fn information_schema_columns(family: Family) -> String {
     )
 }
 
-/// `s` sealed, `c` companion, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
+/// `s` sealed, `c` companion or what a view says of its own name for a column, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
 const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' THEN 's' \
-     WHEN COLUMN_NAME REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$' THEN 'c' ELSE 'p' END";
+     WHEN COLUMN_NAME REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$' THEN 'c' \
+     WHEN COLUMN_NAME REGEXP '.[$](of_.|as_[-_0-9A-Za-z]{22}$)' THEN 'c' ELSE 'p' END";
 
 const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' \
      THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 4) \
      WHEN COLUMN_NAME REGEXP '.[$]eq_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 8) \
      WHEN COLUMN_NAME REGEXP '.[$]ord_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 9) \
      WHEN COLUMN_NAME REGEXP '.[$]gram_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 10) \
+     WHEN COLUMN_NAME REGEXP '.[$]of_.' THEN SUBSTRING_INDEX(COLUMN_NAME, '$of_', 1) \
+     WHEN COLUMN_NAME REGEXP '.[$]as_[-_0-9A-Za-z]{22}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 26) \
      ELSE COLUMN_NAME END";
 
 /// The columns of the view, in its order: MariaDB 10.11 and MySQL 8 and 9.
@@ -112,6 +115,7 @@ fn logical(name: &str, family: Family) -> Option<String> {
         "COLLATION_NAME" => short(optional(field::COLLATION)),
         "COLUMN_TYPE" => decoded(&field_of_comment(field::COLUMN_TYPE)),
         "COLUMN_KEY" => "onionskin_key".to_owned(),
+        "EXTRA" => extra(family),
         "COLUMN_COMMENT" => decoded(&field_of_comment(field::COMMENT)),
         _ => return None,
     };
@@ -148,6 +152,7 @@ fn default(family: Family) -> String {
         // The value as text; binary values in hexadecimal, cut at the first zero byte.
         Family::MySql => format!(
             "CASE WHEN onionskin_default IN ('', '{DEFAULT_NULL}') THEN NULL \
+             WHEN LEFT(onionskin_default, 1) = '{DEFAULT_EXPRESSION}' THEN REPLACE(REPLACE({text}, _utf8mb4 X'5C', _utf8mb4 X'5C5C'), _utf8mb4 X'27', _utf8mb4 X'5C27') \
              WHEN {data_type} IN ('binary', 'varbinary') \
              THEN IF(LENGTH({bytes}) = 0, '', CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1)))) \
              ELSE {text} END"
@@ -170,11 +175,44 @@ fn default(family: Family) -> String {
             format!(
                 "CASE WHEN onionskin_default = '' THEN NULL \
                  WHEN onionskin_default = '{DEFAULT_NULL}' THEN 'NULL' \
+                 WHEN LEFT(onionskin_default, 1) = '{DEFAULT_EXPRESSION}' THEN {text} \
                  WHEN {data_type} IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', \
                  'double', 'year', 'bit') THEN {text} \
                  ELSE CONCAT(_utf8mb4 X'27', {escaped}, _utf8mb4 X'27') END"
             )
         }
+    }
+}
+
+/// EXTRA: what stands there of the sealed column, behind what the comment tells.
+fn extra(family: Family) -> String {
+    let fraction = field_of_comment(field::FRACTION);
+    let digits = format!("NULLIF(LEFT({fraction}, 1), '0')");
+    let flags = field_of_comment(field::FLAGS);
+    let (computed, present, separator) = match family {
+        Family::MySql => (
+            format!(
+                "IF(LEFT(onionskin_default, 1) = '{DEFAULT_EXPRESSION}', 'DEFAULT_GENERATED', NULL), "
+            ),
+            format!(
+                "CONCAT('on update CURRENT_TIMESTAMP', IFNULL(CONCAT('(', {digits}, ')'), ''))"
+            ),
+            " ",
+        ),
+        Family::MariaDb => (
+            String::new(),
+            format!("CONCAT('on update current_timestamp(', IFNULL({digits}, ''), ')')"),
+            ", ",
+        ),
+    };
+    let on_update = format!("IF(INSTR({flags}, '{ON_UPDATE}') > 0, {present}, NULL)");
+    let all = format!(
+        "CONCAT_WS('{separator}', {computed}{on_update}, IF(INSTR(m.EXTRA, 'INVISIBLE') > 0, 'INVISIBLE', NULL))"
+    );
+    match family {
+        // as wide as the view's
+        Family::MariaDb => format!("LEFT({all}, 80)"),
+        Family::MySql => all,
     }
 }
 

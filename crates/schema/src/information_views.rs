@@ -83,7 +83,7 @@ const OTHERS: [Other; 6] = [
         mysql: "",
         names: &["COLUMN_NAME"],
         texts: &[],
-        rows: "COLUMN_NAME NOT REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$'",
+        rows: "COLUMN_NAME NOT REGEXP '.[$]((eq|ord|gram)_[0-9a-f]{4}$|of_.|as_[-_0-9A-Za-z]{22}$)'",
         rows_mysql: "",
         schema: "TABLE_SCHEMA",
     },
@@ -173,8 +173,13 @@ fn logical_name(column: &str) -> String {
 
 /// The text of a view with logical names, without the companions that it selects.
 fn logical_text(column: &str) -> String {
+    // what says how the table calls the columns; a name ends at a backquote
+    let quote = "CHAR(96 USING utf8mb4)";
+    let marks = format!(
+        "CONCAT(',NULL AS ', {quote}, '[^', {quote}, ']+[$](of_[^', {quote}, ']+|as_[-_0-9A-Za-z]{{22}})', {quote})"
+    );
     let without = format!(
-        "REGEXP_REPLACE(s.{column}, ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
+        "REGEXP_REPLACE(REGEXP_REPLACE(s.{column}, {marks}, ''), ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
     );
     format!("REGEXP_REPLACE({without}, '[$](enc|(eq|ord|gram)_[0-9a-f]{{4}})', '')")
 }

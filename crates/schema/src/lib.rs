@@ -27,10 +27,12 @@
 //!
 //! Nothing here reads, writes, encrypts or knows a key: the caller lends a function that makes or verifies tags.
 
+mod alias;
 pub mod alter;
 mod catalog;
 mod charset;
 pub mod comment;
+mod computed;
 mod copy;
 mod ddl;
 mod display;
@@ -47,9 +49,11 @@ mod show_create;
 mod table;
 mod type_facts;
 
+pub use alias::Alias;
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
 pub use comment::{ColumnMetadata, CommentError};
+pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
 pub use copy::copy_definition;
 pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,

@@ -108,6 +108,17 @@ pub struct PhysicalNames {
     pub gram: Option<String>,
     /// Whether the order key covers the whole value, so that it answers equality as well.
     pub exact_order: bool,
+    /// Of a view's column that the table calls otherwise.
+    pub renamed: Option<Renamed>,
+}
+
+/// What a view's column is called in the table, and the two columns of the view that say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The table's name for it.
+    pub original: String,
+    /// See [`Alias`](crate::Alias).
+    pub marks: [String; 2],
 }
 
 impl PhysicalNames {
@@ -134,6 +145,7 @@ impl PhysicalNames {
                 .like
                 .then(|| format!("{name}{GRAM_INFIX}{digits}")),
             exact_order,
+            renamed: None,
         }
     }
 
@@ -154,9 +166,20 @@ impl PhysicalNames {
             .filter_map(Option::as_deref)
     }
 
-    /// All of them, in the order in which they stand in the table.
+    /// All of them, in the order in which they stand in the table; behind these, what a view says of its own name for the column.
     pub fn all(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.enc.as_str()).chain(self.companions())
+        let marks = self.renamed.iter().flat_map(|r| &r.marks);
+        std::iter::once(self.enc.as_str())
+            .chain(self.companions())
+            .chain(marks.map(String::as_str))
+    }
+
+    /// The name that the table has for the column.
+    pub fn original(&self) -> &str {
+        match &self.renamed {
+            Some(renamed) => &renamed.original,
+            None => split_enc(&self.enc).unwrap_or_default(),
+        }
     }
 }
 

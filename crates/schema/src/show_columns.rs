@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use onionskin_value::Family;
 
 use crate::{
+    computed::{extra, time_fraction},
     display::default_cell,
     show_create::{is_gram, literal_default, logical_name, names_gram},
     table::{Table, same_name},
@@ -43,6 +44,16 @@ pub fn show_columns_row<'a>(
             default_cell(literal_default(column), sql_type, family),
         ),
     ];
+    let shown_extra = row.get(5 + shift).and_then(|cell| cell.as_deref());
+    cells.push((
+        5 + shift,
+        Some(extra(
+            column.computed_default().is_some(),
+            time_fraction(sql_type).filter(|_| column.on_update),
+            shown_extra.unwrap_or_default(),
+            family,
+        )),
+    ));
     if full {
         cells.push((
             2,

@@ -10,6 +10,7 @@ use onionskin_value::Family;
 use crate::{
     charset::{charset_of, default_collation},
     comment::is_text_json,
+    computed::{present_time, time_fraction},
     display::push_default_clause,
     errors::SchemaError,
     long_unique::shown_hash,
@@ -50,51 +51,90 @@ pub fn show_create_view(physical_sql: &str, table: &Table) -> Result<String, Sch
 
 fn logical_view(physical_sql: &str, table: &Table) -> Option<String> {
     let (mut at, mut depth) = (0, 0usize);
-    let (mut head, mut list) = (0, None);
+    // where the column list begins and ends, if the text has one, and where the query's items begin
+    let (mut list, mut query) = (None, None);
+    let mut listed: Vec<(&str, Option<String>)> = Vec::new();
     let mut items: Vec<(&str, Option<String>)> = Vec::new();
-    let mut name = None;
+    let (mut from, mut name) = (0, None);
     for token in tokens(physical_sql) {
         let end = at + token.text().len();
-        match (list, token) {
-            (None, Token::Word("select")) => (head, list) = (end, Some(end)),
+        match (query, token) {
+            (None, Token::Word("(")) if list.is_none() => (list, from) = (Some((end, end)), end),
+            (None, Token::Word("," | ")")) => {
+                let (begin, stop) = list.as_mut()?;
+                listed.push((physical_sql.get(from..at)?, name.take()));
+                (*stop, from) = (at.max(*begin), end);
+            }
+            (None, Token::Word("select")) => (query, from, name) = (Some(end), end, None),
             (Some(_), Token::Word("(")) => depth += 1,
             (Some(_), Token::Word(")")) => depth = depth.checked_sub(1)?,
-            (Some(from), Token::Word("," | "from")) if depth == 0 => {
+            (Some(begin), Token::Word("," | "from")) if depth == 0 => {
                 items.push((physical_sql.get(from..at)?, name.take()));
-                list = Some(end);
+                from = end;
                 if token.text() == "from" {
-                    let is_companion = |name: &Option<String>| {
-                        name.as_deref().is_some_and(|n| {
-                            table
-                                .owner_of(n)
-                                .is_some_and(|c| !c.enc_name().is_some_and(|enc| same_name(enc, n)))
-                        })
+                    let head = match list {
+                        None => physical_sql.get(..begin)?.to_owned(),
+                        Some((opened, closed)) => format!(
+                            "{}{}{}",
+                            physical_sql.get(..opened)?,
+                            clients(&listed, table).join(","),
+                            physical_sql.get(closed..begin)?
+                        ),
                     };
-                    let kept: Vec<&str> = items
-                        .iter()
-                        .filter(|(_, name)| !is_companion(name))
-                        .map(|(text, _)| *text)
-                        .collect();
-                    let text = format!(
-                        "{}{}{}{}",
-                        physical_sql.get(..head)?,
-                        kept.join(","),
-                        if items.last().is_some_and(|(_, n)| is_companion(n)) {
-                            " "
-                        } else {
-                            ""
-                        },
-                        physical_sql.get(at..)?
-                    );
-                    return Some(with_logical_names(&text, table));
+                    let last = items.last().and_then(|(_, name)| name.as_deref());
+                    let space = match last.is_some_and(|name| is_the_proxys(name, table)) {
+                        true => " ",
+                        false => "",
+                    };
+                    let kept = clients(&items, table).join(",");
+                    let text = format!("{head}{kept}{space}{}", physical_sql.get(at..)?);
+                    return Some(with_names_by_form(&text));
                 }
             }
-            (Some(_), token) if token.is_identifier() => name = Some(token.name()),
+            (_, token) if token.is_identifier() => name = Some(token.name()),
             _ => {}
         }
         at = end;
     }
     None
+}
+
+/// The elements of a view's list that are the client's own.
+fn clients<'t>(elements: &[(&'t str, Option<String>)], table: &Table) -> Vec<&'t str> {
+    let is_clients =
+        |name: &Option<String>| !name.as_deref().is_some_and(|n| is_the_proxys(n, table));
+    let kept = elements.iter().filter(|(_, name)| is_clients(name));
+    kept.map(|(text, _)| *text).collect()
+}
+
+/// Whether a column of a view has been added to the client's: a companion or a mark. The companion may have the name that the table has for
+/// it, which is known by the digits of its column.
+fn is_the_proxys(name: &str, table: &Table) -> bool {
+    if let Some(column) = table.owner_of(name) {
+        return !column.enc_name().is_some_and(|enc| same_name(enc, name));
+    }
+    let digits = split_companion(name).map(|(_, _, digits)| digits);
+    let mut companions = table
+        .protected_columns()
+        .flat_map(|(_, protection)| protection.names.companions());
+    digits.is_some_and(|digits| companions.any(|c| c.ends_with(digits)))
+}
+
+/// `text` with logical names for all that have the form of physical ones: those of the view, and of the tables that it reads.
+fn with_names_by_form(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for token in tokens(text) {
+        let name = token.is_identifier().then(|| token.name());
+        let logical = name.as_deref().and_then(|name| {
+            let companion = || split_companion(name).map(|(base, ..)| base);
+            split_enc(name).or_else(companion)
+        });
+        match logical {
+            Some(name) => out.push_str(&token.quoted(name)),
+            None => out.push_str(token.text()),
+        }
+    }
+    out
 }
 
 /// With `marks`, protected columns say what they are `ENCRYPTED FOR`.
@@ -193,6 +233,10 @@ fn column_line(
         line.push_str(" INVISIBLE");
     }
     push_default_clause(&mut line, literal_default(column), sql_type, family);
+    if let Some(fraction) = time_fraction(sql_type).filter(|_| column.on_update) {
+        line.push_str(" ON UPDATE ");
+        line.push_str(&present_time(fraction, family));
+    }
     if column.invisible && family == Family::MySql {
         line.push_str(" /*!80023 INVISIBLE */");
     }

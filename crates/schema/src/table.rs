@@ -109,6 +109,14 @@ impl Column {
         Some(self.protection.as_ref()?.names.enc.as_str())
     }
 
+    /// The expression by which the default of a protected column is computed.
+    pub fn computed_default(&self) -> Option<&str> {
+        match &self.default {
+            Some(Default::Literal(DefaultLiteral::Expression(text))) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The name of the equality tokens' column.
     pub fn eq_name(&self) -> Option<&str> {
         self.protection.as_ref()?.names.eq.as_deref()
@@ -139,13 +147,13 @@ impl Column {
 /// What a row gets that names no value for a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Default {
-    /// Of a protected column: the proxy fills it in.
+    /// Of a protected column: the proxy fills it in, or has it computed.
     Literal(DefaultLiteral),
     /// Of a plaintext column, in the server's words: COLUMN_DEFAULT of `information_schema.columns`.
     Server(String),
 }
 
-/// A constant default.
+/// The default of a protected column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultLiteral {
     /// NULL.
@@ -153,6 +161,9 @@ pub enum DefaultLiteral {
     /// The value in the text form the server prints for the type (`1.50` for a `DECIMAL(5,2)` default of 1.5): UTF-8
     /// for text, the bytes themselves for binary types.
     Value(Vec<u8>),
+    /// An expression that is computed for each row, the present time among them, in the server's words: see
+    /// [`computed_default`](crate::computed_default).
+    Expression(String),
 }
 
 /// A column's part in the table's keys, as DESCRIBE tells it. Greater means more important.

@@ -5,6 +5,7 @@ mod support;
 use onionskin_schema::{
     Capabilities, ColumnMetadata, CommentError, DefaultLiteral, SchemaError,
     comment::{MAX_COMMENT, decode, encode},
+    time_fraction,
 };
 use onionskin_value::{Family, SqlType};
 use proptest::prelude::*;
@@ -32,6 +33,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         Just(Some(DefaultLiteral::Null)),
         prop::collection::vec(any::<u8>(), 0..60).prop_map(|v| Some(DefaultLiteral::Value(v))),
         "[ -~]{0,60}".prop_map(|v| Some(DefaultLiteral::Value(v.into_bytes()))),
+        "\\PC{1,60}".prop_map(|v| Some(DefaultLiteral::Expression(v))),
     ];
     let capabilities = (any::<(bool, bool, bool)>(), prop::option::of("\\PC{1,20}")).prop_map(
         |((eq, range, like), join)| Capabilities {
@@ -44,19 +46,28 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
     (
         "[^\\x00`]{1,20}",
         sql_type(),
-        any::<bool>(),
+        any::<(bool, bool)>(),
         default,
         "[\\x00-\\u{ffef}]{0,40}",
         capabilities,
         any::<([u8; 4], [u8; 8], u16, u8)>(),
     )
         .prop_map(
-            |(name, sql_type, explicit_collation, default, comment, capabilities, ids)| {
+            |(
+                name,
+                sql_type,
+                (explicit_collation, on_update),
+                default,
+                comment,
+                capabilities,
+                ids,
+            )| {
                 ColumnMetadata {
                     name,
                     sql_type,
                     explicit_collation,
                     default,
+                    on_update: on_update && time_fraction(&sql_type).is_some(),
                     comment,
                     capabilities,
                     column_id: ids.0,
@@ -121,6 +132,7 @@ fn sample() -> ColumnMetadata {
         sql_type: SqlType::parse("varchar(190)", Some("utf8mb4_bin")).expect("known"),
         explicit_collation: true,
         default: Some(DefaultLiteral::Value(b"it's".to_vec())),
+        on_update: false,
         comment: "where to write".into(),
         capabilities: Capabilities {
             eq: true,
@@ -142,6 +154,32 @@ fn the_form_is_pinned() {
         text,
         "onionskin:1|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|varchar|varchar(190)\
          |utf8mb4|utf8mb4_bin|c|190|760||||%PWl0J3M=|where to write"
+    );
+}
+
+#[test]
+fn a_computed_default_is_pinned_too() {
+    let metadata = ColumnMetadata {
+        sql_type: SqlType::parse("datetime(3)", None).expect("known"),
+        explicit_collation: false,
+        default: Some(DefaultLiteral::Expression("CURRENT_TIMESTAMP(3)".into())),
+        on_update: true,
+        comment: String::new(),
+        ..sample()
+    };
+    let text = encode(&metadata, Family::MySql, |_| [0xab; 16]).expect("short enough");
+    assert_eq!(
+        text,
+        "onionskin:1|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|datetime|datetime(3)\
+         |||u|||||3|:CURRENT_TIMESTAMP(3)|"
+    );
+    let decoded = decode(&text, "email$enc", |_, _| true).expect("it is whole");
+    assert_eq!(decoded, metadata);
+    // only a moment can be set to the present one
+    let moved = text.replace("|datetime|datetime(3)|", "|int|int|");
+    assert_eq!(
+        decode(&moved, "email$enc", |_, _| true),
+        Err(CommentError::Malformed)
     );
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use onionskin_schema::{DefaultLiteral, NewColumn, Table, same_name};
+use onionskin_value::Family;
 
 use super::collation::default_of;
-use super::column::{bit_default, canonical, column_definition, default_literal, take_encrypted};
+use super::column::{column_definition, take_encrypted};
+use super::default::{self, Given};
 use super::foreign_key::{self, Side};
 use super::index::{Indexed, existing_lookup, is_key_element, key_element};
 use super::migration::needed;
@@ -267,21 +269,30 @@ pub(crate) fn alter_table<'a>(
             match protected(&column) {
                 None => out.sql(s.text(spec)),
                 Some(index) => {
+                    if table.columns[index].on_update {
+                        // servers differ in whether it stays
+                        return Err(bad("the default of a protected column with ON UPDATE"));
+                    }
                     let default = if s.eat("set") && s.eat("default") {
                         let sql_type = table.columns[index]
                             .sql_type
                             .ok_or_else(|| bad("SET DEFAULT"))?;
-                        let default = match sql_type.is_bit() {
-                            true => bit_default(&mut s),
-                            false => default_literal(&mut s),
-                        };
-                        let default = default.ok_or_else(|| bad("SET DEFAULT"))?;
+                        let given = default::given(&mut s, &column, sql_type.is_bit())?;
+                        let given = given.ok_or_else(|| bad("SET DEFAULT"))?;
+                        if matches!(given, Given::Now(..))
+                            && request.settings.family == Family::MySql
+                        {
+                            return Err(bad(
+                                "SET DEFAULT CURRENT_TIMESTAMP, which MySQL takes in parentheses only, as an expression",
+                            ));
+                        }
+                        let default = default::kept(given, &sql_type, &column, request)?;
                         if default == DefaultLiteral::Null && !table.columns[index].nullable {
                             let about =
                                 format!("column {column}: DEFAULT NULL on a NOT NULL column");
                             return refuse(&errors::DEFINITION, about);
                         }
-                        Some(canonical(&default, &sql_type, &column, request)?)
+                        Some(default)
                     } else if s.eat("drop") && s.eat("default") {
                         None
                     } else {

@@ -6,6 +6,7 @@ use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
 use onionskin_value::{Charset, Family, Input, Kind, SqlType};
 
 use super::collation::default_collation;
+use super::default;
 use super::reader::Reader;
 use super::schema_refusal;
 use crate::errors::{self, Refusal};
@@ -86,6 +87,7 @@ pub(super) fn column_definition(
     let mut signed = false;
     let (mut not_null, mut null, mut key) = (false, false, None);
     let (mut default, mut comment, mut invisible) = (None, None, false);
+    let mut on_update = None;
     let mut is_json = type_text == "json";
     while let Some(token) = r.token() {
         if r.eat("unsigned") {
@@ -124,11 +126,14 @@ pub(super) fn column_definition(
         } else if r.eat("null") {
             null = true;
         } else if r.eat("default") {
-            let literal = match type_text.starts_with("bit") {
-                true => bit_default(&mut r),
-                false => default_literal(&mut r),
+            let given = default::given(&mut r, &name, type_text.starts_with("bit"))?;
+            default = Some(given.ok_or_else(|| attribute("DEFAULT"))?);
+        } else if r.eat("on") {
+            let fraction = match r.eat("update") {
+                true => default::present(&mut r),
+                false => None,
             };
-            default = Some(literal.ok_or_else(|| attribute("DEFAULT"))?);
+            on_update = Some(fraction.ok_or_else(|| attribute("ON UPDATE"))?);
         } else if r.eat("comment") {
             comment = Some(string(&mut r).ok_or_else(|| attribute("COMMENT"))?);
         } else if r.eat("invisible") {
@@ -206,9 +211,16 @@ pub(super) fn column_definition(
         return Err(attribute("it is longer than a row"));
     }
     let default = match default {
-        Some(default) => Some(canonical(&default, &sql_type, &name, reader.request)?),
+        Some(given) => Some(default::kept(given, &sql_type, &name, reader.request)?),
         None => None,
     };
+    if let Some(fraction) = on_update {
+        default::check_on_update(fraction, &sql_type, &name)?;
+        if default.is_none() && not_null && family == Family::MariaDb {
+            // MariaDB makes up a zero date
+            return Err(attribute("ON UPDATE without a DEFAULT, and NOT NULL"));
+        }
+    }
     if matches!(default, Some(DefaultLiteral::Null)) && not_null {
         return Err(attribute("DEFAULT NULL on a NOT NULL column"));
     }
@@ -219,6 +231,7 @@ pub(super) fn column_definition(
         explicit_collation: explicit,
         nullable: !not_null && key != Some("PRIMARY KEY"),
         default,
+        on_update: on_update.is_some(),
         comment,
         invisible,
         capabilities,
@@ -352,7 +365,7 @@ pub(super) fn bit_default(r: &mut Reader) -> Option<DefaultLiteral> {
 fn string(r: &mut Reader) -> Option<String> {
     match default_literal(r)? {
         DefaultLiteral::Value(bytes) => String::from_utf8(bytes).ok(),
-        DefaultLiteral::Null => None,
+        DefaultLiteral::Null | DefaultLiteral::Expression(_) => None,
     }
 }
 

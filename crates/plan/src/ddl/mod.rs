@@ -5,7 +5,7 @@
 //! near a protected column is refused. Ids and authentication tags are made when the plan is
 //! carried out, so the text has pieces for them.
 //!
-//! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `index.rs` the
+//! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `default.rs` its default, `index.rs` the
 //! indexes over it, `foreign_key.rs` its references, `collation.rs` tells which collation it gets; `copy.rs` is
 //! `CREATE TABLE … LIKE`, `select.rs` finds the parts of `CREATE TABLE … SELECT`.
 
@@ -14,6 +14,7 @@ mod collation;
 mod column;
 mod copy;
 mod create;
+mod default;
 mod foreign_key;
 mod index;
 mod migration;
@@ -104,6 +105,21 @@ pub enum DdlPiece {
     },
     /// A note about a column that is there already; no text.
     Present(String),
+    /// The columns of a view that say how the table calls one of its columns.
+    AliasMarks(AliasMarks),
+}
+
+/// A view's own name for a protected column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasMarks {
+    /// The view's.
+    pub name: String,
+    /// The table's.
+    pub original: String,
+    /// The ids of the table and of the column.
+    pub ids: ([u8; 8], [u8; 4]),
+    /// In the view's list of columns; else in its query.
+    pub listed: bool,
 }
 
 /// Builds a definition's text.

@@ -108,6 +108,12 @@ impl Planner<'_> {
                     found.end = at;
                     break;
                 }
+                let next = self.tokens.get(at + 1);
+                if is("on") && next.is_some_and(|t| t.is_word(sql, "duplicate")) {
+                    // of the INSERT around it
+                    found.end = at;
+                    break;
+                }
                 let clause = match () {
                     () if in_list => None,
                     () if is("where") => Some(&mut found.filter),

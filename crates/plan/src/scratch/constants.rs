@@ -130,6 +130,11 @@ impl Visitor for Constant {
     }
 }
 
+/// Whether a text for the parser is an expression that the scratch engine can compute for a row of which it knows nothing.
+pub(crate) fn is_constant_for_a_row(text: &str) -> bool {
+    is_constant(text, true)
+}
+
 /// Whether a text for the parser is a constant expression; with `once`, it is computed for one row only.
 fn is_constant(text: &str, once: bool) -> bool {
     let dialect = MySqlDialect {};

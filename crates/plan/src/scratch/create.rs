@@ -283,6 +283,7 @@ impl NewTable {
         let columns = written.collect::<Result<Vec<_>, _>>()?;
         Ok(NewRows {
             table,
+            given: columns.len(),
             columns,
             head: (0, 0),
             query: self.query,

@@ -7,7 +7,7 @@
 use sqlparser::ast::{Insert, TableObject};
 
 use super::upsert::{check_value, rows, set};
-use super::write::{Effect, NewRows, ScratchWrite, has_simple_default, written_column};
+use super::write::{Effect, NewRows, ScratchWrite, defaulted, has_simple_default, written_column};
 use super::{Scratch, reads};
 use crate::errors;
 use crate::plan::Action;
@@ -53,17 +53,16 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
         None => set(planner, insert, &table, end)?,
         Some(query) => rows(planner, insert, query, &table, (head, end))?,
     };
-    let mut columns = Vec::new();
+    let (mut columns, mut asked) = (Vec::new(), false);
     for (n, &index) in indexes.iter().enumerate() {
         let column = &table.columns[index];
         if column.generated {
             return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
         }
         let mut of_column = given.iter().filter_map(|row| row.get(n));
-        if of_column.any(crate::write::is_default)
-            && !column.auto_increment
-            && !has_simple_default(planner, &table, index)
-        {
+        let is_default = of_column.any(crate::write::is_default);
+        asked |= is_default && column.computed_default().is_some();
+        if is_default && !column.auto_increment && !has_simple_default(planner, &table, index) {
             let path = format!("{}.{}.{}", table.database, table.name, column.name);
             return refuse(&errors::NOT_CONSTANT, path);
         }
@@ -75,6 +74,8 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
         }
         columns.push(written_column(planner, &table, index)?);
     }
+    let count = columns.len();
+    columns.extend(defaulted(planner, &table, &columns, asked)?);
     if columns.is_empty() {
         return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
     }
@@ -90,6 +91,7 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
     let new = NewRows {
         table,
         columns,
+        given: count,
         head: (0, head),
         query: (0, 0),
         tail: (0, 0),

@@ -14,7 +14,7 @@ use sqlparser::parser::Parser;
 
 use super::handed::Handed;
 use super::walk::is_call_allowed;
-use super::write::{Effect, NewRows, ScratchWrite, has_simple_default, written_column};
+use super::write::{Effect, NewRows, ScratchWrite, defaulted, has_simple_default, written_column};
 use super::{Scratch, reads};
 use crate::errors;
 use crate::lex::{LiteralKind, TokenKind};
@@ -192,9 +192,12 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
         }
         columns.push(written_column(planner, &table, index)?);
     }
+    let given = columns.len();
+    columns.extend(defaulted(planner, &table, &columns, false)?);
     let new = NewRows {
         table,
         columns,
+        given,
         head: (0, 0),
         query: (0, 0),
         tail: (end, end),

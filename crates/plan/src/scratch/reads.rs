@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Default, KeyRole, Table};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table};
 
 use super::walk::Reference;
 use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead};
@@ -61,10 +61,14 @@ impl Named {
         }
     }
 
-    fn columns(&self, table: &Table) -> Vec<usize> {
+    fn columns(&self, table: &Table, written: &[usize]) -> Vec<usize> {
         let named = |name: &str| self.all || self.words.contains(&name.to_lowercase());
         let columns = &table.columns;
-        let mut wanted: Vec<bool> = columns.iter().map(|c| named(&c.name)).collect();
+        let mut wanted: Vec<bool> = columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| named(&c.name) || written.contains(&i))
+            .collect();
         let in_key = |i: usize| columns[i].key == KeyRole::Primary;
         // a key that is read in part is no key
         if (0..columns.len()).any(|i| in_key(i) && wanted[i]) {
@@ -125,8 +129,10 @@ fn defaulted(planner: &Planner<'_>, tokens: Range<usize>) -> Option<Vec<String>>
 
 /// Whether a temporary table's column has the same default: neither an expression nor a moment, which is shown in the time zone of who asks.
 pub(super) fn has_same_default(column: &Column) -> bool {
-    let Some(Default::Server(text)) = &column.default else {
-        return !column.generated;
+    let text = match &column.default {
+        Some(Default::Server(text)) => text,
+        Some(Default::Literal(DefaultLiteral::Expression(text))) => text,
+        _ => return !column.generated,
     };
     let text = text.to_ascii_lowercase();
     let now = text.starts_with("current_timestamp");
@@ -220,7 +226,7 @@ pub(super) fn reads(
         text.sql(b"SELECT ");
         let mut columns = Vec::new();
         let mut fetch = Vec::new();
-        for index in named.columns(&table) {
+        for index in named.columns(&table, &reference.written) {
             let Some((carried, sql)) = carried(&table, index) else {
                 let column = &table.columns[index];
                 let about = format!("{}.{}.{}", table.database, table.name, column.name);

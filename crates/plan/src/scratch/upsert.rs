@@ -22,8 +22,8 @@ use super::load::Checked;
 use super::row_names::met_names;
 use super::walk::{Reference, is_call_allowed};
 use super::write::{
-    Effect, NewRows, Own, ScratchWrite, WrittenColumn, assigned_column, has_simple_default,
-    lock_by_key, written_column,
+    Effect, NewRows, Own, ScratchWrite, WrittenColumn, assigned_column, defaulted,
+    has_simple_default, lock_by_key, written_column,
 };
 use super::{Scratch, ScratchRead, reads};
 use crate::errors::{self, Refusal};
@@ -117,7 +117,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
         None => set(planner, insert, &table, clause)?,
         Some(query) => rows(planner, insert, query, &table, (head, clause))?,
     };
-    let mut columns = Vec::new();
+    let (mut columns, mut asked) = (Vec::new(), false);
     for (n, &index) in indexes.iter().enumerate() {
         let column = &table.columns[index];
         let path = || format!("{}.{}.{}", table.database, table.name, column.name);
@@ -125,10 +125,9 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
             return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
         }
         let mut of_column = rows.iter().filter_map(|row| row.get(n));
-        if of_column.any(crate::write::is_default)
-            && !column.auto_increment
-            && !has_simple_default(planner, &table, index)
-        {
+        let is_default = of_column.any(crate::write::is_default);
+        asked |= is_default && column.computed_default().is_some();
+        if is_default && !column.auto_increment && !has_simple_default(planner, &table, index) {
             return refuse(&errors::NOT_CONSTANT, path());
         }
         columns.push(written_column(planner, &table, index)?);
@@ -138,6 +137,8 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
             check_value(value)?;
         }
     }
+    let given = columns.len();
+    columns.extend(defaulted(planner, &table, &columns, asked)?);
     let variables = reads::variables(planner)?;
     let mut met = met(
         planner,
@@ -151,6 +152,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
     let new = NewRows {
         table,
         columns,
+        given,
         head: (0, head),
         query: (clause, clause),
         tail: (clause, end),
@@ -213,6 +215,10 @@ pub(super) fn rows(
         return refuse(&errors::NOT_UNDERSTOOD, "VALUES");
     }
     let rows: Vec<Vec<Expr>> = values.rows.iter().map(|r| r.content.clone()).collect();
+    if insert.columns.is_empty() && rows.iter().all(Vec::is_empty) {
+        // every column gets its default
+        indexes.clear();
+    }
     if let Some(n) = rows.iter().position(|row| row.len() != indexes.len()) {
         return refuse(&errors::COLUMN_COUNT, format!("row {}", n + 1));
     }
@@ -338,7 +344,7 @@ pub(super) fn is_simple(
     // nothing of the trial stays
     planner.insert_only = None;
     planner.surplus_values = 0;
-    tried.is_some()
+    planner.unfilled.take().is_none() && tried.is_some()
 }
 
 /// Refuses names that the query's own tables may have, too: servers take them for ambiguous. The name in `VALUES(c)` is the target's.
@@ -595,6 +601,8 @@ pub(super) fn met(
         }
         indexes.push(index);
     }
+    let by_itself = crate::write::set_by_change(table, |index| indexes.contains(&index));
+    indexes.extend(by_itself);
     let given = clause.given;
     let mut read = reads::whole(planner, table)?;
     let names = met_names(planner, table, &indexes)?;

@@ -35,6 +35,8 @@ pub(super) struct Reference {
     optional: bool,
     /// Its name stands in an item of a select list that has no name of its own: the text is the column's name.
     pub names_column: bool,
+    /// Columns that the statement writes without naming them.
+    pub written: Vec<usize>,
 }
 
 impl Reference {
@@ -48,6 +50,7 @@ impl Reference {
             outermost: false,
             optional: false,
             names_column: false,
+            written: Vec::new(),
         }
     }
 }
@@ -524,6 +527,7 @@ impl Walk<'_, '_> {
                     conditions: Vec::new(),
                     outermost: self.depth == 1 && self.locks,
                     optional,
+                    written: Vec::new(),
                 });
                 Ok(())
             }

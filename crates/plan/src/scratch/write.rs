@@ -75,8 +75,10 @@ pub enum Effect {
 pub struct NewRows {
     /// The table.
     pub table: Arc<Table>,
-    /// Its columns, in the order of the query's.
+    /// Its columns: those that the rows give, in the order of the query's, and those of which the temporary table computes the default.
     pub columns: Vec<WrittenColumn>,
+    /// How many of them the rows give.
+    pub given: usize,
     /// The tokens from the verb to the table's name: the first, and one past the last.
     pub head: (usize, usize),
     /// Those of the query.
@@ -174,7 +176,7 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
     }
     let variables = reads::variables(planner)?;
     let tables = std::slice::from_ref(table);
-    let found = walk_change(planner, update, tables, selection.as_ref())?;
+    let mut found = walk_change(planner, update, tables, selection.as_ref())?;
     let handed = Handed::of(update, &by_name(&found));
     let own = own(&found);
     let ignores = planner.tokens.iter().take(4).any(|t| {
@@ -209,8 +211,11 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
         false => order_tokens(planner),
     };
     let mut written = Vec::new();
-    for (place, columns) in assigned {
+    for (place, mut columns) in assigned {
         let table = Arc::clone(&own[place].table);
+        let by_itself = crate::write::set_by_change(&table, |index| columns.contains(&index));
+        columns.extend(&by_itself);
+        found.references[place].written = by_itself;
         let moves = columns
             .iter()
             .any(|&c| table.columns[c].key != KeyRole::None);
@@ -390,11 +395,13 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         }
         columns.push(written_column(planner, &table, index)?);
     }
+    let given = columns.len();
+    columns.extend(defaulted(planner, &table, &columns, false)?);
     let met = match &insert.on {
         Some(OnInsert::DuplicateKeyUpdate(list)) if !upsert::is_simple(planner, list, &table) => {
-            let mut given = columns.iter().map(|c| c.index);
+            let mut indexes = columns.iter().map(|c| c.index);
             upsert::refuse_ambiguous(list, query, &found.references)?;
-            if given.any(|i| table.columns[i].generated) {
+            if indexes.any(|i| table.columns[i].generated) {
                 return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
             }
             if insert.ignore {
@@ -418,6 +425,7 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
     let new = NewRows {
         table,
         columns,
+        given,
         head: (0, head),
         query: (at, tail),
         tail: (tail, end),
@@ -613,6 +621,35 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
         },
         _ => true,
     }
+}
+
+/// The columns that new rows leave out and that the temporary table computes: protected ones whose default is an expression, and beside
+/// these plain ones that take the present time, so that a statement has one. `asked`: the rows ask for such a default by its word.
+pub(super) fn defaulted(
+    planner: &mut Planner<'_>,
+    table: &Arc<Table>,
+    given: &[WrittenColumn],
+    asked: bool,
+) -> Planned<Vec<WrittenColumn>> {
+    let left_out = |i: &usize| !given.iter().any(|c| c.index == *i);
+    let computed = |i: &usize| table.columns[*i].computed_default().is_some();
+    let mut indexes: Vec<usize> = (0..table.columns.len())
+        .filter(left_out)
+        .filter(computed)
+        .collect();
+    if asked || !indexes.is_empty() {
+        let present = |i: &usize| match &table.columns[*i].default {
+            Some(Default::Server(text)) => {
+                text.to_ascii_lowercase().starts_with("current_timestamp")
+            }
+            _ => false,
+        };
+        indexes.extend((0..table.columns.len()).filter(left_out).filter(present));
+    }
+    indexes
+        .into_iter()
+        .map(|index| written_column(planner, table, index))
+        .collect()
 }
 
 /// The tokens of the statement's own ORDER BY.

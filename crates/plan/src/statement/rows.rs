@@ -25,6 +25,9 @@ use crate::query::Mode;
 /// Parses and plans the statements that read and write rows.
 pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
     let action = planned_as_it_stands(planner)?;
+    if let Some(column) = planner.unfilled.take() {
+        return refuse(&errors::COMPUTED_DEFAULT, column);
+    }
     let computed = std::mem::take(&mut planner.computed);
     if computed.is_empty() {
         return Ok(action);

@@ -1,6 +1,7 @@
 //! `CREATE VIEW` and `ALTER VIEW` over protected tables.
 //!
-//! The server keeps a view of physical columns: sealed cells under their own names, and behind all columns of the client's the companions. A server shows
+//! The server keeps a view of physical columns: sealed cells under the names that follow from the client's, and behind all columns of the client's the
+//! companions, and what says how the table calls a column that has another name in the view ([`Alias`]). A server shows
 //! the comments of a view's columns, which are those of the table's; so every proxy reads the view's logical columns from the view itself, as it does for
 //! tables, and what tiers 1 to 3 do with a table they do with the view. No value stands in its text: a constant that a
 //! protected column is compared with would be a token there, which nothing could bring up to date when keys change.
@@ -8,20 +9,23 @@
 //! What a view can be is what the server does alone, and with protected columns in its result, without groups; it is read only. A view that shows plain
 //! columns and counts only is the server's own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, Table};
+use onionskin_schema::{
+    Alias, Default as ColumnDefault, DefaultLiteral, PhysicalNames, SchemaError, Table, same_name,
+};
 use sqlparser::ast::{
-    Expr, GroupByExpr, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
+    Expr, GroupByExpr, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
 };
 
 use super::Decided;
 use super::rows::parse;
-use crate::ddl::{Ddl, DdlPiece};
+use crate::ddl::{AliasMarks, Ddl, DdlPiece};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
-use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece};
-use crate::planner::{Known, Planned, Planner, Request, quoted, refuse};
+use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece, ResultItem, Text};
+use crate::planner::{Known, Planned, Planner, Request, identifier, quoted, refuse};
 use crate::query::Mode;
 
 /// The name that an item of a select list gives its column, where it is not the item's text.
@@ -34,7 +38,7 @@ fn name_of(item: &SelectItem) -> Option<&str> {
     })
 }
 
-/// `CREATE … VIEW name AS SELECT …`, `ALTER … VIEW name AS SELECT …`.
+/// `CREATE … VIEW name [(a, b)] AS SELECT …`, `ALTER … VIEW name AS SELECT …`.
 pub(super) fn create_view<'a>(
     request: &'a Request<'a>,
     tokens: Vec<Token>,
@@ -45,7 +49,7 @@ pub(super) fn create_view<'a>(
     let (Some(view), Some(at)) = (word("view"), word("as")) else {
         return refuse(&errors::NOT_UNDERSTOOD, "a view");
     };
-    let names_columns = tokens[view..at].iter().any(|t| t.is(b'('));
+    let list = column_list(sql, &tokens, view..at)?;
     let select = at + 1;
     if !tokens.get(select).is_some_and(|t| t.is_word(sql, "select")) {
         return refuse(&errors::VIEW, "a view of another form than AS SELECT");
@@ -58,23 +62,26 @@ pub(super) fn create_view<'a>(
     planner
         .parse_text
         .replace_range(..blank, &" ".repeat(blank));
-    let text = physical(&mut planner, names_columns)?;
-    let mut out = sql[..blank].to_vec();
-    for piece in text {
-        match piece {
-            Piece::Sql(part) => out.extend_from_slice(&part),
-            Piece::Literal(index) => {
-                let literal = &request.template.literals[index];
-                out.extend_from_slice(literal.text(sql));
-            }
-            Piece::Slot(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
-                let about = "a constant that a protected column is compared with";
-                return refuse(&errors::VIEW, about);
-            }
+    let query = physical(
+        &mut planner,
+        list.as_ref().map(|(_, names)| names.as_slice()),
+    )?;
+    let mut pieces = Vec::new();
+    match (list, query.list) {
+        (Some((place, _)), Some(named)) => {
+            pieces.push(DdlPiece::Sql(sql[..place.start].to_vec()));
+            pieces.push(DdlPiece::Sql(format!("({}", named.join(", ")).into_bytes()));
+            pieces.extend(query.added.iter().map(|added| added.listed()));
+            let rest = [b")", &sql[place.end..blank]].concat();
+            pieces.push(DdlPiece::Sql(rest));
         }
+        _ => pieces.push(DdlPiece::Sql(sql[..blank].to_vec())),
     }
+    pieces.push(text(request, query.items)?);
+    pieces.extend(query.added.iter().map(|added| added.selected()));
+    pieces.push(text(request, query.rest)?);
     let ddl = Ddl {
-        pieces: vec![DdlPiece::Sql(out)],
+        pieces,
         new_columns: Vec::new(),
         table: None,
         references: Vec::new(),
@@ -83,8 +90,96 @@ pub(super) fn create_view<'a>(
     Ok((Action::Define(Box::new(ddl)), None))
 }
 
-/// The text of the view's query with physical columns and, behind all others, companions.
-fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
+/// The list of column names behind a view's name: where it stands, and the names.
+fn column_list(
+    sql: &[u8],
+    tokens: &[Token],
+    head: Range<usize>,
+) -> Planned<Option<(Range<usize>, Vec<String>)>> {
+    let head = &tokens[head];
+    let Some(open) = head.iter().position(|t| t.is(b'(')) else {
+        return Ok(None);
+    };
+    let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "a view's list of columns");
+    let Some((close, inside)) = head[open + 1..].split_last() else {
+        return Err(bad());
+    };
+    if !close.is(b')') {
+        return Err(bad());
+    }
+    let mut names = Vec::new();
+    for part in inside.split(|t| t.is(b',')) {
+        let [name] = part else { return Err(bad()) };
+        names.push(identifier(sql, name).ok_or_else(bad)?);
+    }
+    Ok(Some((head[open].start..close.end, names)))
+}
+
+/// A part of a view's text. No value of a protected column may stand in it.
+fn text(request: &Request, pieces: Text) -> Planned<DdlPiece> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Sql(part) => out.extend_from_slice(&part),
+            Piece::Literal(index) => {
+                let literal = &request.template.literals[index];
+                out.extend_from_slice(literal.text(request.sql));
+            }
+            Piece::Slot(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
+                let about = "a constant that a protected column is compared with";
+                return refuse(&errors::VIEW, about);
+            }
+        }
+    }
+    Ok(DdlPiece::Sql(out))
+}
+
+/// A column that stands behind the client's.
+enum Added {
+    /// A companion: its name in the table, and in the view.
+    Companion(String, String),
+    /// What says how the table calls a column.
+    Marks(AliasMarks),
+}
+
+impl Added {
+    fn selected(&self) -> DdlPiece {
+        match self {
+            Added::Companion(name, alias) if name == alias => {
+                DdlPiece::Sql(format!(", {}", quoted(name)).into_bytes())
+            }
+            Added::Companion(name, alias) => {
+                let text = format!(", {} AS {}", quoted(name), quoted(alias));
+                DdlPiece::Sql(text.into_bytes())
+            }
+            Added::Marks(marks) => DdlPiece::AliasMarks(marks.clone()),
+        }
+    }
+
+    fn listed(&self) -> DdlPiece {
+        match self {
+            Added::Companion(_, alias) => {
+                DdlPiece::Sql(format!(", {}", quoted(alias)).into_bytes())
+            }
+            Added::Marks(marks) => DdlPiece::AliasMarks(AliasMarks {
+                listed: true,
+                ..marks.clone()
+            }),
+        }
+    }
+}
+
+/// A view's query for the server, in two parts: what is added stands between them.
+struct Physical {
+    items: Text,
+    added: Vec<Added>,
+    rest: Text,
+    /// The list of columns, as far as they are the client's; `None` leaves it as it is.
+    list: Option<Vec<String>>,
+}
+
+/// The view's query with physical columns and, behind all others, companions.
+fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical> {
     let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_string());
     let Statement::Query(query) = parse(&planner.parse_text)? else {
         return refuse(&errors::NOT_UNDERSTOOD, "a view");
@@ -110,13 +205,25 @@ fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
             "DISTINCT, GROUP BY or HAVING with a protected column in the result",
         ));
     }
-    if names_columns && is_shown {
-        let about =
-            "a list of column names with a protected column in the result; name them in the SELECT";
-        return Err(refused(about));
+    let start = planner.token_at(planner.offset(select.select_token.0.span))?;
+    let clauses = planner.clauses(start)?;
+    let Some(last) = clauses.items.last() else {
+        return refuse(&errors::NOT_UNDERSTOOD, "the select list");
+    };
+    let end = planner.bytes_of(last).end;
+    let origins = origins(&select.projection, given.items.len());
+    let names = names(planner, select, &clauses.items, &given.items, &origins)?;
+    if let Some(list) = list.filter(|_| is_shown)
+        && list.len() != names.len()
+    {
+        return refuse(&errors::COLUMN_COUNT, "a view's list of columns");
     }
-    let mut columns: Vec<ColumnUse> = Vec::new();
-    for item in &given.items {
+    // the name of each column that is opened, as the client knows it
+    let mut columns: Vec<(ColumnUse, String)> = Vec::new();
+    let mut listed = Vec::new();
+    for (n, item) in given.items.iter().enumerate() {
+        let of_list = list.and_then(|list| list.get(n));
+        let name = of_list.or(names[n].as_ref());
         let Some((index, from)) = item.open else {
             if item.name.is_some() {
                 // the server would name the column after physical ones
@@ -124,42 +231,37 @@ fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
                     "an expression over a protected column without an alias",
                 ));
             }
+            listed.extend(of_list.map(|name| quoted(name)));
             continue;
         };
         let column = planner.columns[index].clone();
         if from != OpenFrom::Sealed || item.computed {
             return Err(refused("an aggregate"));
         }
-        let keeps_name = item
-            .name
-            .as_ref()
-            .is_some_and(|n| n.eq_ignore_ascii_case(&column.column().name));
-        if !keeps_name {
-            return Err(refused(&format!(
-                "column {} under another name",
-                column.path()
-            )));
+        let name = name.ok_or_else(|| refused("an alias between several stars"))?;
+        listed.push(quoted(&format!("{name}$enc")));
+        columns.push((column, name.clone()));
+    }
+    let others = (0..given.items.len()).filter(|&n| given.items[n].open.is_none());
+    let others: Vec<&str> = others
+        .filter_map(|n| list.map_or(names[n].as_deref(), |list| Some(list.get(n)?.as_str())))
+        .collect();
+    for (n, (_, name)) in columns.iter().enumerate() {
+        let twice = columns[..n].iter().any(|(_, other)| same_name(other, name))
+            || others.iter().any(|other| same_name(other, name));
+        if twice {
+            return Err(refused("two columns of one name"));
         }
-        columns.push(column);
     }
-    let shown: Vec<&str> = select.projection.iter().filter_map(name_of).collect();
-    let twice = |c: &ColumnUse| {
-        let name = &c.column().name;
-        let same = shown.iter().filter(|n| n.eq_ignore_ascii_case(name));
-        same.count() > 1
-    };
-    if columns.iter().any(twice) {
-        return Err(refused("two columns of one name"));
-    }
-    let Some(first) = columns.first() else {
+    let Some((first, _)) = columns.first() else {
         if !grouped {
             check_defaults(&planner.near, &columns)?;
         }
-        return planner.assemble();
+        return parts(planner, end, Vec::new(), None);
     };
     if columns
         .iter()
-        .any(|c| c.table.table_id != first.table.table_id)
+        .any(|(c, _)| c.table.table_id != first.table.table_id)
     {
         return Err(refused("protected columns of two tables"));
     }
@@ -171,37 +273,164 @@ fn physical(planner: &mut Planner, names_columns: bool) -> Planned<Vec<Piece>> {
     if times != 1 {
         return Err(refused("a protected table joined with itself"));
     }
-    let companions: Vec<String> = columns
-        .iter()
-        .filter_map(|c| c.column().protection.as_ref())
-        .flat_map(|p| p.names.companions())
-        .map(|name| format!(", {}", quoted(name)))
-        .collect();
-    if companions.is_empty() {
+    let mut added = Vec::new();
+    for (n, (column, name)) in columns.iter().enumerate() {
+        if columns[..n].iter().any(|(c, _)| c.index == column.index) {
+            return Err(refused("a protected column under two names"));
+        }
+        add(column, name, &mut added)?;
+    }
+    if added.is_empty() {
         check_defaults(&planner.near, &columns)?;
     }
-    let start = planner.token_at(planner.offset(select.select_token.0.span))?;
-    let clauses = planner.clauses(start)?;
-    let Some(last) = clauses.items.last() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the select list");
+    parts(planner, end, added, list.map(|_| listed))
+}
+
+/// The text up to the end of the select list, and what stands behind it.
+fn parts(
+    planner: &mut Planner,
+    end: usize,
+    added: Vec<Added>,
+    list: Option<Vec<String>>,
+) -> Planned<Physical> {
+    planner.check_judged()?;
+    let stop = planner.tokens.iter().rev().find(|t| !t.is(b';'));
+    let stop = stop.map_or(end, |t| t.end);
+    let start = planner.tokens.first().map_or(0, |t| t.start);
+    Ok(Physical {
+        items: planner.render(start..end)?,
+        added,
+        rest: planner.render(end..stop)?,
+        list,
+    })
+}
+
+/// Which item of the select list each column of the result comes from; `None` where that is a star, or lies between two of them.
+fn origins(projection: &[SelectItem], columns: usize) -> Vec<Option<usize>> {
+    let is_star = |item: &SelectItem| {
+        matches!(
+            item,
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)
+        )
     };
-    let end = planner.bytes_of(last).end;
-    planner.edit_sql(end..end, companions.concat());
-    planner.assemble()
+    let first = projection.iter().position(is_star);
+    let last = projection.iter().rposition(is_star);
+    (0..columns)
+        .map(|n| match (first, last) {
+            (None, _) | (_, None) => Some(n),
+            (Some(first), _) if n < first => Some(n),
+            (_, Some(last)) => {
+                // counted from the end
+                let item = (n + projection.len()).checked_sub(columns)?;
+                (item > last).then_some(item)
+            }
+        })
+        .collect()
+}
+
+/// What the client calls each column; `None` where that is not known. Aliases of protected columns become those of their sealed ones.
+fn names(
+    planner: &mut Planner,
+    select: &Select,
+    places: &[Range<usize>],
+    items: &[ResultItem],
+    origins: &[Option<usize>],
+) -> Planned<Vec<Option<String>>> {
+    let mut names = Vec::new();
+    for (item, origin) in items.iter().zip(origins) {
+        let written = origin.and_then(|at| Some((select.projection.get(at)?, places.get(at)?)));
+        let name = match (&item.name, written) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some((written, _))) => name_of(written).map(str::to_owned),
+            (None, None) => None,
+        };
+        if let (Some(_), Some((SelectItem::ExprWithAlias { alias, .. }, place))) =
+            (item.open, written)
+        {
+            let at = place.end.checked_sub(1);
+            let token = at.and_then(|at| planner.tokens.get(at)).copied();
+            let is_alias = |t: &Token| planner.name_of(t).as_deref() == Some(&alias.value);
+            let Some(token) = token.filter(is_alias) else {
+                return refuse(&errors::VIEW, "an alias in this form");
+            };
+            if orders_by(planner, &alias.value) {
+                return refuse(
+                    &errors::VIEW,
+                    "ORDER BY the alias of a protected column; name the column there",
+                );
+            }
+            planner.edit_sql(
+                token.start..token.end,
+                quoted(&format!("{}$enc", alias.value)),
+            );
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Whether the server would look for this name in ORDER BY.
+fn orders_by(planner: &Planner, name: &str) -> bool {
+    let sql = planner.sql();
+    let order = planner
+        .tokens
+        .iter()
+        .skip_while(|t| !t.is_word(sql, "order"));
+    let left = order.filter(|t| !planner.edited(&(t.start..t.end)));
+    left.filter_map(|t| planner.name_of(t))
+        .any(|found| same_name(&found, name))
+}
+
+/// Adds what goes with a protected column under this name.
+fn add(column: &ColumnUse, name: &str, added: &mut Vec<Added>) -> Planned<()> {
+    let of_table = column.column();
+    let (Some(protection), Some(sql_type), Some(table_id)) = (
+        &of_table.protection,
+        &of_table.sql_type,
+        column.table.table_id,
+    ) else {
+        return refuse(&errors::INTERNAL, column.path());
+    };
+    let capabilities = &protection.capabilities;
+    let names = PhysicalNames::new(name, protection.column_id, sql_type, capabilities);
+    let companions = protection.names.companions().zip(names.companions());
+    added.extend(
+        companions
+            .map(|(of_table, of_view)| Added::Companion(of_table.to_owned(), of_view.to_owned())),
+    );
+    let original = protection.names.original();
+    if original != name {
+        let alias = Alias {
+            name,
+            original,
+            ids: (table_id, protection.column_id),
+        };
+        let refused = |e: SchemaError| Refusal::new(&errors::VIEW, e.to_string());
+        alias.check(&names).map_err(refused)?;
+        added.push(Added::Marks(AliasMarks {
+            name: name.to_owned(),
+            original: original.to_owned(),
+            ids: alias.ids,
+            listed: false,
+        }));
+    }
+    Ok(())
 }
 
 /// A view without companions is not known as one, so rows can be inserted through it: columns that it leaves out must not have a default that the
 /// proxy would have to fill in.
-fn check_defaults(near: &[Arc<Table>], selected: &[ColumnUse]) -> Planned<()> {
+fn check_defaults(near: &[Arc<Table>], selected: &[(ColumnUse, String)]) -> Planned<()> {
     for table in near {
         for (column, _) in table.protected_columns() {
             let is_selected = selected
                 .iter()
-                .any(|s| Arc::ptr_eq(&s.table, table) && s.column().name == column.name);
+                .any(|(s, _)| Arc::ptr_eq(&s.table, table) && s.column().name == column.name);
             let filled = matches!(
                 &column.default,
-                Some(ColumnDefault::Literal(DefaultLiteral::Value(_)))
-            );
+                Some(ColumnDefault::Literal(
+                    DefaultLiteral::Value(_) | DefaultLiteral::Expression(_)
+                ))
+            ) || column.on_update;
             if filled && !is_selected {
                 let about = format!("a view without column {}, which has a default", column.name);
                 return refuse(&errors::VIEW, about);

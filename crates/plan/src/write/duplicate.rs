@@ -34,7 +34,7 @@ impl Planner<'_> {
         if parts.len() != list.len() || from < 2 {
             return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
         }
-        let mut has_constants = false;
+        let (mut has_constants, mut assigned) = (false, Vec::new());
         for (assignment, tokens) in list.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
             let column = match self.target(&name, table)? {
@@ -44,6 +44,7 @@ impl Planner<'_> {
                     continue;
                 }
             };
+            assigned.push(column.index);
             let exact = column
                 .column()
                 .sql_type
@@ -120,6 +121,7 @@ impl Planner<'_> {
             }
             self.edit(range, text);
         }
+        self.note_changes(table, |index| assigned.contains(&index));
         if has_constants {
             self.insert_only = Some(self.render(0..self.tokens[from - 2].end)?);
         }

@@ -125,6 +125,16 @@ impl Planner<'_> {
         text
     }
 
+    /// Takes notice of protected columns of a changed table that get the present time without being assigned.
+    fn note_changes(&mut self, table: &Table, is_assigned: impl Fn(usize) -> bool) {
+        let columns = set_by_change(table, is_assigned);
+        let mut columns = columns.into_iter().map(|index| &table.columns[index]);
+        if let Some(column) = columns.find(|c| c.protection.is_some()) {
+            let path = format!("{}.{}.{}", table.database, table.name, column.name);
+            self.unfilled.get_or_insert(path);
+        }
+    }
+
     fn assigned_name(&mut self, assignment: &Assignment) -> Planned<String> {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
@@ -310,6 +320,18 @@ fn in_parentheses(cells: &[(String, Text)]) -> Text {
     }
     out.sql(if cells.is_empty() { b"()" } else { b")" });
     out.finish()
+}
+
+/// The columns that get the present time where the row changes: protected ones, by ON UPDATE, and beside these plain ones too, so that a
+/// statement has one time. None where the statement assigns all that are protected.
+pub(crate) fn set_by_change(table: &Table, is_assigned: impl Fn(usize) -> bool) -> Vec<usize> {
+    let left = |i: &usize| table.columns[*i].on_update && !is_assigned(*i);
+    let indexes: Vec<usize> = (0..table.columns.len()).filter(left).collect();
+    let is_protected = |i: &usize| table.columns[*i].protection.is_some();
+    match indexes.iter().any(is_protected) {
+        true => indexes,
+        false => Vec::new(),
+    }
 }
 
 pub(crate) fn is_default(e: &Expr) -> bool {

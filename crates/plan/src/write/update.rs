@@ -79,6 +79,15 @@ impl Planner<'_> {
                 }
             }
         }
+        for source in &scope.sources {
+            if let Some(table) = &source.table {
+                self.note_changes(table, |index| {
+                    protected
+                        .iter()
+                        .any(|(c, ..)| c.index == index && Arc::ptr_eq(&c.table, table))
+                });
+            }
+        }
         if let Some(filter) = filter {
             let relation = table;
             let Some(table) = scope.sources.first().and_then(|s| s.table.clone()) else {
@@ -196,6 +205,7 @@ impl Planner<'_> {
     ) -> Planned<NewValue> {
         let value_tokens = self.value_tokens(tokens)?;
         if let Some(source) = self.cell_source(&value_tokens, 0) {
+            self.note_default(column, source);
             return Ok(NewValue::Constant(source));
         }
         if let Expr::BinaryOp { left, op, right } = value {

@@ -333,6 +333,10 @@ impl<'a> Binder<'a> {
                             }
                         }
                     }
+                    // the plan has it computed
+                    Some(ColumnDefault::Literal(DefaultLiteral::Expression(_))) => {
+                        return Err(Failure::refused(&errors::COMPUTED_DEFAULT, used.path()));
+                    }
                     Some(ColumnDefault::Literal(DefaultLiteral::Null)) | None
                         if used.column().nullable =>
                     {

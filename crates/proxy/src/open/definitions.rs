@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use onionskin_plan::{ColumnUse, Described, OpenFrom, ResultItem, errors};
-use onionskin_schema::{Column, Default as ColumnDefault, KeyRole};
+use onionskin_schema::{
+    Column, Default as ColumnDefault, DefaultLiteral, KeyRole, is_present_time,
+};
 use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType, ParamType};
@@ -214,6 +216,9 @@ pub(crate) fn column_flags(column: &Column, ty: &SqlType, family: Family) -> Col
     let now = match &column.default {
         Some(ColumnDefault::Server(words)) => {
             words.to_ascii_lowercase().starts_with("current_timestamp")
+        }
+        Some(ColumnDefault::Literal(DefaultLiteral::Expression(text))) => {
+            is_present_time(text, family)
         }
         _ => false,
     };

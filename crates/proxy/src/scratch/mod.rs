@@ -11,6 +11,7 @@
 //! | `definition` | what the engine says of a table that cannot be as it is defined |
 //! | `engine` | the session at the scratch engine |
 //! | `settings` | what of the client's session it must share |
+//! | `spelling` | expressions behind DEFAULT, as the server spells them |
 //! | `tables` | temporary tables, rows as literals |
 //! | `result` | the result on its way to the client |
 //! | `write` | what statements that change tables have made of the rows |
@@ -20,6 +21,7 @@ mod definition;
 mod engine;
 mod result;
 mod settings;
+mod spelling;
 mod tables;
 mod write;
 

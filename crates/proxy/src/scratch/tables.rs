@@ -1,7 +1,9 @@
 //! Temporary tables: their definitions, and rows as literals that mean the same in any session.
 
 use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, errors};
-use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, default_collation};
+use onionskin_schema::{
+    Column, Default, DefaultLiteral, KeyRole, default_collation, default_sql, time_fraction,
+};
 use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
 
 use crate::error::{Failure, Outcome};
@@ -196,10 +198,7 @@ pub(super) fn definition_of_met(
 
 /// Digits of a column's fraction of a second.
 fn fsp(column: &Column) -> u8 {
-    column.sql_type.map_or(0, |t| match t.kind {
-        Kind::DateTime { fsp } | Kind::Timestamp { fsp } => fsp,
-        _ => 0,
-    })
+    column.sql_type.and_then(|t| time_fraction(&t)).unwrap_or(0)
 }
 
 /// Whether plain columns are read: whether they are those of the snapshot is asked behind the read. A temporary table of the
@@ -321,6 +320,7 @@ pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<
         // expressions; where DEFAULT stands for one, the statement was refused
         Default::Server(text) if written && is_computed(text, family) => None,
         Default::Literal(DefaultLiteral::Null) => None,
+        Default::Literal(DefaultLiteral::Expression(text)) => Some(default_sql(text, family)),
         Default::Literal(DefaultLiteral::Value(bits))
             if column.sql_type.is_some_and(|t| t.is_bit()) =>
         {

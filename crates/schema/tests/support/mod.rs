@@ -44,6 +44,7 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
         explicit_collation: false,
         nullable: true,
         default: None,
+        on_update: false,
         comment: None,
         invisible: false,
         capabilities: Capabilities::default(),

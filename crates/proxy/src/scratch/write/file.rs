@@ -10,7 +10,7 @@ use onionskin_wire::{Capabilities, Step, WireError};
 
 use super::super::engine::{Engine, ours};
 use super::super::tables::quoted;
-use super::rows::{begin_new, drop_new, names, table_of_new};
+use super::rows::{begin_new, drop_new, given_names, table_of_new};
 use super::{Change, Finished, names_of, told};
 use crate::bind::Values;
 use crate::catalog::Prepared;
@@ -140,7 +140,7 @@ impl Session {
         text.extend_from_slice(part(load.clauses));
         text.push(b' ');
         match load.list.0 == load.list.1 {
-            true => text.extend_from_slice(format!("({})", names(new)).as_bytes()),
+            true => text.extend_from_slice(format!("({})", given_names(new)).as_bytes()),
             false => text.extend_from_slice(part(load.list)),
         }
         text.push(b' ');

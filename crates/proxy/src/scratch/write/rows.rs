@@ -86,7 +86,7 @@ impl Session {
             "INSERT {}INTO {} ({}) ",
             if new.ignore { "IGNORE " } else { "" },
             table_of_new(new),
-            names(new),
+            given_names(new),
         )
         .into_bytes();
         text.extend_from_slice(&query);
@@ -467,7 +467,16 @@ pub(super) fn table_of_new(new: &NewRows) -> String {
 
 /// The names of its columns.
 pub(super) fn names(new: &NewRows) -> String {
-    let columns = new.columns.iter();
+    joined(new, new.columns.len())
+}
+
+/// The names of those that the statement's rows give.
+pub(super) fn given_names(new: &NewRows) -> String {
+    joined(new, new.given)
+}
+
+fn joined(new: &NewRows, count: usize) -> String {
+    let columns = new.columns.iter().take(count);
     let names: Vec<String> = columns
         .map(|c| quoted(&new.table.columns[c.index].name))
         .collect();
@@ -488,14 +497,15 @@ pub(super) fn drop_new(new: &NewRows) -> String {
 /// The temporary table: the target's columns, without its keys.
 fn definition(new: &NewRows, family: Family) -> String {
     let mut parts = Vec::new();
-    for column in &new.columns {
+    for (n, column) in new.columns.iter().enumerate() {
         let column = &new.table.columns[column.index];
         let null = match column.nullable || column.auto_increment {
             true => "NULL",
             false => "NOT NULL",
         };
         // lines of a file may have too few fields
-        let has_defaults = new.load.is_some() || new.met.is_some() || new.values.is_some();
+        let has_defaults =
+            n >= new.given || new.load.is_some() || new.met.is_some() || new.values.is_some();
         let default = has_defaults
             .then(|| default(column, family, true))
             .flatten();

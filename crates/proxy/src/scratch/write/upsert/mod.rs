@@ -18,7 +18,9 @@ mod assigned;
 mod met;
 
 use self::assigned::There;
-use super::rows::{Inserted, begin_new, drop_new, is_about_values, names, table_of_new};
+use super::rows::{
+    Inserted, begin_new, drop_new, given_names, is_about_values, names, table_of_new,
+};
 use super::values::put_literal;
 use super::{Change, Finished, names_of, put_name_of, run_there};
 use crate::bind::Values;
@@ -91,7 +93,8 @@ impl Session {
     ) -> Outcome<Finished> {
         let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
         let (source, clause, many, count) = self.sources(write, new, met, values)?;
-        let mut text = format!("INSERT INTO {} ({}) ", table_of_new(new), names(new)).into_bytes();
+        let mut text =
+            format!("INSERT INTO {} ({}) ", table_of_new(new), given_names(new)).into_bytes();
         text.extend_from_slice(&source);
         let is_prepared = bound.is_some();
         let bound = bound.map(|bound| Bound {

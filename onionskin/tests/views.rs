@@ -1,0 +1,225 @@
+//! Views over protected tables under names of their own: what they show, what is said of them, and what is refused.
+
+mod support;
+
+use support::*;
+
+on_both_servers!(
+    names_of_their_own,
+    definitions_are_shown_as_on_a_plain_server,
+    what_a_server_makes_up_is_refused,
+    what_is_refused,
+);
+
+const TABLES: &[&str] = &[
+    "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL {eq, range, like} DEFAULT 'nobody', age INT {range} COMMENT 'in years', \
+     note TEXT {}, city VARCHAR(20) COMMENT 'where', seen DATETIME {} DEFAULT CURRENT_TIMESTAMP)",
+    "CREATE TABLE open (id INT PRIMARY KEY, word VARCHAR(40), owner INT)",
+];
+
+const VIEWS: &[&str] = &[
+    "CREATE VIEW short AS SELECT name AS n, id FROM user",
+    "CREATE VIEW listed (a, b, c) AS SELECT id, name, city FROM user WHERE city IS NOT NULL",
+    "CREATE VIEW starred (i, n, years, text, town, at) AS SELECT * FROM user",
+    "CREATE VIEW starry AS SELECT u.age AS years, o.*, u.name AS n, o.id + 1 AS next FROM open o JOIN user u ON u.id = o.owner",
+    "CREATE VIEW swapped AS SELECT name AS note, note AS name, age FROM user",
+    "CREATE VIEW joined AS SELECT o.word AS w, u.name AS owner, u.note AS remark, u.seen FROM open o JOIN user u ON u.id = o.owner ORDER BY u.age, o.id",
+    "CREATE VIEW cased AS SELECT name AS NAME, age AS Age FROM user",
+    "CREATE VIEW of_view AS SELECT n AS m, id FROM short WHERE id < 3",
+    "CREATE VIEW of_of_view (x) AS SELECT m FROM of_view",
+    "CREATE VIEW kept AS SELECT * FROM short",
+    "CREATE VIEW back AS SELECT n AS name, id FROM short",
+    "CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW app.town AS SELECT id, city, note AS `a remark` FROM user WHERE id > 1",
+];
+
+fn stage(kind: Kind) -> Option<Stage> {
+    let mut stage = Stage::start(kind, TABLES)?;
+    stage.both(&format!(
+        "INSERT INTO user VALUES (1, 'Alice', 31, 'first', 'Bern', '2001-02-03 04:05:06'), (2, 'bob', 17, NULL, 'Rome', NULL), \
+         (3, 'carol', 45, '{SECRET}', NULL, '2002-02-02 02:02:02'), (4, 'Alina', NULL, 'x', 'Basel', NULL)"
+    ));
+    stage.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2), (3, 'y', 1)");
+    for view in VIEWS {
+        stage.both(view);
+    }
+    Some(stage)
+}
+
+fn names_of_their_own(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    for sql in [
+        "SELECT * FROM short ORDER BY id",
+        "SELECT n FROM short WHERE n = 'BOB'",
+        "SELECT id FROM short WHERE n > 'b' ORDER BY n DESC",
+        "SELECT v.n AS name, COUNT(*) FROM short v GROUP BY v.n ORDER BY v.n",
+        "SELECT UPPER(n), LENGTH(n) FROM short ORDER BY id",
+        "SELECT n FROM short WHERE n LIKE 'ali%' ORDER BY id",
+        "SELECT * FROM listed ORDER BY a",
+        "SELECT a, c FROM listed WHERE b IN ('alice', 'alina') ORDER BY b",
+        "SELECT * FROM starred ORDER BY i",
+        "SELECT MAX(years), SUM(years), MIN(at) FROM starred WHERE n <> 'bob'",
+        "SELECT text FROM starred WHERE years < 40 ORDER BY i",
+        "SELECT * FROM starry ORDER BY id",
+        "SELECT * FROM swapped ORDER BY age",
+        "SELECT name, note FROM swapped WHERE note = 'alice'",
+        "SELECT * FROM joined",
+        "SELECT w, remark FROM joined WHERE owner = 'ALICE' ORDER BY w",
+        "SELECT * FROM cased ORDER BY age",
+        "SELECT * FROM of_view ORDER BY id",
+        "SELECT m FROM of_view WHERE m = 'alice'",
+        "SELECT * FROM of_of_view ORDER BY x",
+        "SELECT * FROM kept WHERE n = 'carol'",
+        "SELECT name FROM back WHERE name < 'b' ORDER BY name",
+        "SELECT `a remark` FROM town ORDER BY id",
+        "SELECT s.n, u.age FROM short s JOIN user u ON u.name = s.n ORDER BY s.id",
+        "SELECT x.n FROM short x WHERE x.id IN (SELECT owner FROM open) ORDER BY x.n",
+        "SELECT n, (SELECT COUNT(*) FROM user WHERE name < n) FROM short ORDER BY id",
+    ] {
+        stage.same(sql);
+    }
+    stage.same_with(
+        "SELECT id, n FROM short WHERE n = ? AND id < ?",
+        &["alice".into(), 40.into()],
+    );
+    stage.both_fail("SELECT name FROM short");
+    stage.both_fail("SELECT n FROM short WHERE b = 1");
+    // other proxies read the view as they read tables
+    let keys = ProxyOptions {
+        keys: Some(stage.proxy.keys()),
+        ..ProxyOptions::default()
+    };
+    let second = Proxy::start_with(&stage.behind, keys);
+    let mut there = second.connect_to("app");
+    let found = there.text("SELECT n FROM short WHERE n = 'carol'");
+    assert_eq!(found.as_deref(), Ok("carol"));
+    // new definitions, seen by all
+    stage.both("ALTER VIEW short AS SELECT age AS n, id FROM user");
+    stage.same("SELECT n FROM short WHERE n < 40 ORDER BY n");
+    stage.both("CREATE OR REPLACE VIEW short AS SELECT note AS other, id FROM user");
+    stage.same("SELECT * FROM short ORDER BY id");
+    assert_eq!(
+        there
+            .text("SELECT other FROM short WHERE id = 1")
+            .as_deref(),
+        Ok("first")
+    );
+    // the table goes on beneath
+    stage.both("INSERT INTO user (name, age, seen) VALUES ('dora', 50, NULL)");
+    stage.both("UPDATE user SET age = 51 WHERE name = 'dora'");
+    stage.same("SELECT Age FROM cased WHERE NAME = 'DORA'");
+    stage.both("DROP VIEW short, listed");
+    assert_eq!(stage.both_fail("SELECT * FROM short"), 1146);
+    stage.nothing_leaked();
+}
+
+fn definitions_are_shown_as_on_a_plain_server(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let mut different = Vec::new();
+    let mut compare = |stage: &mut Stage, sql: &str| {
+        let (a, b) = (stage.plain.text(sql), stage.protected.text(sql));
+        let text = |t: Result<String, Failure>| t.unwrap_or_else(|e| e.to_string());
+        let (a, b) = (text(a), text(b));
+        if a != b {
+            different.push(format!("{sql}\n{a}\n---\n{b}"));
+        }
+    };
+    for view in VIEWS {
+        let name = view.split("VIEW ").nth(1).unwrap_or_default();
+        let name = name.split_whitespace().next().unwrap_or_default();
+        let name = name.trim_start_matches("app.");
+        for sql in [
+            format!("SHOW CREATE VIEW {name}"),
+            format!("DESCRIBE {name}"),
+            format!("SHOW FULL COLUMNS FROM {name}"),
+            format!(
+                "SELECT COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, COLLATION_NAME, COLUMN_KEY, EXTRA, COLUMN_COMMENT \
+                 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = '{name}' ORDER BY 2"
+            ),
+            format!(
+                "SELECT VIEW_DEFINITION, IS_UPDATABLE FROM information_schema.VIEWS WHERE TABLE_NAME = '{name}'"
+            ),
+        ] {
+            compare(&mut stage, &sql);
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    stage.proxy.assert_healthy();
+}
+
+fn what_a_server_makes_up_is_refused(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let mut direct = stage.behind.connect();
+    direct.must("USE app");
+    let columns = "SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY ORDINAL_POSITION SEPARATOR ' ') FROM information_schema.COLUMNS \
+         WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = 'swapped'";
+    let names = direct.text(columns).unwrap();
+    let names: Vec<&str> = names.split(' ').collect();
+    let find = |form: &str| {
+        let found = names.iter().find(|n| n.starts_with(form));
+        found
+            .unwrap_or_else(|| panic!("{form} in {names:?}"))
+            .to_string()
+    };
+    let (of_name, of_note) = (find("note$as_"), find("name$as_"));
+    // each of them says what a proxy has said, of another column
+    direct.must(&format!(
+        "CREATE VIEW turned AS SELECT `note$enc`, NULL AS `note$of_name`, NULL AS `{of_name}`, `name$enc`, NULL AS `name$of_note`, NULL AS `{of_note}` FROM user"
+    ));
+    direct.must(&format!(
+        "CREATE VIEW called AS SELECT `note$enc` AS `name$enc`, NULL AS `name$of_note`, NULL AS `name$as_{}` FROM user",
+        &of_name["note$as_".len()..]
+    ));
+    direct.must(
+        "CREATE VIEW bare AS SELECT `note$enc` AS `text$enc`, NULL AS `text$of_note` FROM user",
+    );
+    // the whole of what the proxy has said is as good as its own
+    direct.must(&format!(
+        "CREATE VIEW again AS SELECT `note$enc` AS `name$enc`, NULL AS `name$of_note`, NULL AS `{of_note}` FROM user"
+    ));
+    let text = |session: &mut Session, sql: &str| session.text(sql);
+    assert_eq!(
+        text(
+            &mut stage.protected,
+            "SELECT name FROM again WHERE name = 'first'"
+        )
+        .as_deref(),
+        Ok("first")
+    );
+    // without the companions `turned` is not whole; the others call a column as no proxy has
+    for view in ["turned", "called", "bare"] {
+        for sql in [
+            format!("SELECT * FROM {view}"),
+            format!("SELECT 1 FROM {view} WHERE name = 'x'"),
+        ] {
+            let failure = stage.protected.run(&sql).expect_err(&sql);
+            assert!(failure.message.contains("OS1101"), "{sql}: {failure}");
+        }
+    }
+    stage.nothing_leaked();
+}
+
+fn what_is_refused(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let long = "a".repeat(50);
+    for sql in [
+        format!("INSERT INTO short (n) VALUES ('{SECRET}')"),
+        format!("UPDATE short SET n = '{SECRET}'"),
+        format!("DELETE FROM short WHERE n = '{SECRET}'"),
+        "CREATE VIEW w AS SELECT name AS a, name AS b FROM user".into(),
+        "CREATE VIEW w (a, b) AS SELECT name, name FROM user".into(),
+        "CREATE VIEW w AS SELECT age AS years, u.* FROM user u".into(),
+        "CREATE VIEW w AS SELECT name AS city, city FROM user".into(),
+        "CREATE VIEW w (a, a) AS SELECT name, age FROM user".into(),
+        "CREATE VIEW w (a) AS SELECT name, age FROM user".into(),
+        "CREATE VIEW w AS SELECT name AS city FROM user ORDER BY city".into(),
+        format!("CREATE VIEW w AS SELECT name AS {long} FROM user"),
+        "CREATE VIEW w AS SELECT name AS `a$of_b` FROM user".into(),
+        "CREATE VIEW w AS SELECT UPPER(name) AS n FROM user".into(),
+        format!("CREATE VIEW w AS SELECT id, name AS n FROM user WHERE name = '{SECRET}'"),
+    ] {
+        let failure = stage.protected.run(&sql).expect_err(&sql);
+        assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
+        assert_eq!(stage.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
+    }
+    stage.nothing_leaked();
+}
