@@ -79,6 +79,8 @@ pub(crate) struct Statement {
     template: Template,
     pub prepared: Arc<Prepared>,
     setting: Setting,
+    /// Whether errors are ignored, and whether NULLs are taken leniently.
+    flags: (bool, bool),
     /// The server's statement; `None` for those that run as text.
     pub server_id: Option<u32>,
     server_params: usize,
@@ -130,6 +132,7 @@ impl Statement {
     ) -> Self {
         Statement {
             setting,
+            flags: (is_ignore(&template.key), is_lenient(&template.key, None)),
             sql,
             template: Template {
                 key: template.key.clone(),
@@ -736,13 +739,7 @@ impl Session {
             head.cursor
         };
         if let Some(upsert) = &prepared.plan.upsert {
-            self.keep_cells(
-                &prepared,
-                upsert,
-                values,
-                1,
-                is_ignore(&statement.template.key),
-            )?;
+            self.keep_cells(&prepared, upsert, values, 1, statement.flags.0)?;
         }
         let (ready, indexed) = match self.ready(&prepared, values) {
             Ok(true) => match self.indexed_statement(statement, text) {
@@ -754,8 +751,7 @@ impl Session {
         };
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        let key = &statement.template.key;
-        let flags = (is_ignore(key), is_lenient(key, None));
+        let flags = statement.flags;
         (binder.ignore, binder.lenient_nulls) = flags;
         binder.indexed = indexed.is_some();
         self.server.connection.reset_sequence();
