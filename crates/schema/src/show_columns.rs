@@ -45,15 +45,16 @@ pub fn show_columns_row<'a>(
         ),
     ];
     let shown_extra = row.get(5 + shift).and_then(|cell| cell.as_deref());
-    cells.push((
-        5 + shift,
-        Some(extra(
-            column.computed_default().is_some(),
-            time_fraction(sql_type).filter(|_| column.on_update),
-            shown_extra.unwrap_or_default(),
-            family,
-        )),
-    ));
+    let extra = extra(
+        column.computed_default().is_some(),
+        time_fraction(sql_type).filter(|_| column.on_update),
+        shown_extra.unwrap_or_default(),
+        family,
+    );
+    // of a temporary table, MySQL shows NULL
+    if shown_extra.is_some() || !extra.is_empty() {
+        cells.push((5 + shift, Some(extra)));
+    }
     if full {
         cells.push((
             2,
