@@ -57,6 +57,8 @@ pub(crate) struct Statements {
     next_own: u32,
     /// The tables of the statement that is relayed, if it makes warnings of errors: some may be of rows that must not be left out.
     pub watched: Vec<(String, String)>,
+    /// The generation of the schema in which the statement that is relayed was planned.
+    pub relayed_of: Option<u64>,
     /// The end of an answer that is still to be written, while the server was asked about it.
     pub kept: Option<Vec<u8>>,
     /// The statement is not the last of several: its answer says that more results follow.

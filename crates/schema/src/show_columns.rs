@@ -51,8 +51,8 @@ pub fn show_columns_row<'a>(
         shown_extra.unwrap_or_default(),
         family,
     );
-    // of a temporary table, MySQL shows NULL
-    if shown_extra.is_some() || !extra.is_empty() {
+    // of a temporary table, MySQL shows NULL in the place of nothing, as a word
+    if !extra.is_empty() || !matches!(shown_extra, None | Some("NULL")) {
         cells.push((5 + shift, Some(extra)));
     }
     if full {

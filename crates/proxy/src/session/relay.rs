@@ -66,7 +66,9 @@ impl Session {
         if prepared.ignores {
             self.statements.watched.clone_from(&prepared.plan.names);
         }
+        self.statements.relayed_of = Some(prepared.generation);
         let done = self.relay_answer(command, names);
+        self.statements.relayed_of = None;
         self.statements.watched.clear();
         done
     }
@@ -236,6 +238,15 @@ impl Session {
     pub(crate) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
+            // somebody else may have noticed first
+            Ok(false)
+                if self
+                    .statements
+                    .relayed_of
+                    .is_some_and(|of| of != self.account.generation()) =>
+            {
+                Failure::Stale
+            }
             Ok(false) => Failure::refused(&errors::PHYSICAL, ""),
             Err(failure) => failure,
         }
