@@ -43,6 +43,17 @@ fn stage(kind: Kind) -> Option<Twins> {
     Some(twins)
 }
 
+/// A second proxy before the same server, with the same keys.
+fn another_proxy(twins: &Twins) -> Proxy {
+    Proxy::start_with(
+        &twins.behind,
+        ProxyOptions {
+            keys: Some(twins.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    )
+}
+
 fn tables_in_capital_letters(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
     twins.both("UPDATE Clients SET Name = 'Xaver7qq' WHERE Name = 'Xaver7q'");
@@ -132,13 +143,7 @@ fn collations_as_strings(kind: Kind) {
 /// have made the table.
 fn tables_of_another_proxy(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let other = Proxy::start_with(
-        &twins.behind,
-        ProxyOptions {
-            keys: Some(twins.proxy.keys()),
-            ..ProxyOptions::default()
-        },
-    );
+    let other = another_proxy(&twins);
     // sealed only: no column changes its name with the table
     for _ in 0..2 {
         let mut session = other.connect_to("app");
@@ -173,13 +178,7 @@ fn tables_of_another_proxy(kind: Kind) {
 /// IGNORE makes warnings of the CHECKs of a table that was plain a moment ago.
 fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let other = Proxy::start_with(
-        &twins.behind,
-        ProxyOptions {
-            keys: Some(twins.proxy.keys()),
-            ..ProxyOptions::default()
-        },
-    );
+    let other = another_proxy(&twins);
     let mut elsewhere = other.connect_to("app");
     let session = &mut twins.protected;
     let ignore = "INSERT IGNORE INTO noted VALUES (1, 'one')";
@@ -226,13 +225,7 @@ fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
 /// A row for which nobody names a value has the column's default, which the server no longer knows.
 fn defaults_that_a_new_protected_table_has(kind: Kind) {
     let Some(mut twins) = stage(kind) else { return };
-    let other = Proxy::start_with(
-        &twins.behind,
-        ProxyOptions {
-            keys: Some(twins.proxy.keys()),
-            ..ProxyOptions::default()
-        },
-    );
+    let other = another_proxy(&twins);
     let mut elsewhere = other.connect_to("app");
     let session = &mut twins.protected;
     for ty in ["VARCHAR(20)", "VARCHAR(5000)"] {

@@ -1,6 +1,6 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
-use onionskin_plan::errors;
+use onionskin_plan::{Catalog, Known, errors};
 use onionskin_wire::messages::{Command, OkPacket};
 use onionskin_wire::{Step, WireError};
 
@@ -91,7 +91,7 @@ impl Session {
         let is_incomplete = shown.len() < warnings;
         let names = std::mem::take(&mut self.statements.watched);
         // servers keep the first of them only, and count the others
-        if shown.iter().any(is_ours) || (is_incomplete && self.look_up(&names)?) {
+        if shown.iter().any(is_ours) || (is_incomplete && self.is_one_protected(&names)?) {
             if affected == 0 && !sent_file {
                 return Err(Failure::Stale);
             }
@@ -100,6 +100,15 @@ impl Session {
         }
         self.statements.kept = Some(payload);
         Ok(())
+    }
+
+    /// Whether one of these tables is protected by now.
+    fn is_one_protected(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+        self.look_up(names)?;
+        Ok(names.iter().any(|(database, name)| {
+            let known = self.account.table(database, name);
+            matches!(known, Known::Table(table) if table.is_protected())
+        }))
     }
 
     /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
