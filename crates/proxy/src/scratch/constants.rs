@@ -117,11 +117,9 @@ impl Session {
             return Err(Failure::refused(&errors::CHARACTER_SET, about));
         }
         self.with_engine(&nothing, |session, engine| {
-            let question = settings::question(&engine.variables, &nothing.variables);
-            session.server.put_query(&question)?;
-            session.server.flush()?;
             let server = &mut session.server;
-            let settings = settings::answer(server, engine, &session.state, &nothing.variables)?;
+            let users = &nothing.variables;
+            let settings = settings::of_session(server, engine, &session.state, users)?;
             engine.share(&settings)?;
             engine.put(b"SET SESSION character_set_results = utf8mb4")?;
             engine.settle()?;

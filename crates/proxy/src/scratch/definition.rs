@@ -62,11 +62,8 @@ impl Session {
     /// What the engine says to a temporary table's definition: its error, if it is one.
     fn defined(&mut self, text: &[u8], name: &str) -> Outcome<Option<Failure>> {
         self.with_engine(&Scratch::default(), |session, engine| {
-            let none: &[Vec<u8>] = &[];
-            let question = settings::question(&engine.variables, none);
-            session.server.put_query(&question)?;
-            session.server.flush()?;
-            let settings = settings::answer(&mut session.server, engine, &session.state, none)?;
+            let server = &mut session.server;
+            let settings = settings::of_session(server, engine, &session.state, &[])?;
             if let Some(database) = &session.state.database {
                 engine.enter(database)?;
             }

@@ -99,10 +99,7 @@ impl Session {
     /// The columns of a statement's result, for the answer to its preparation.
     pub fn scratch_definitions(&mut self, scratch: &Scratch, sql: &[u8]) -> Outcome<Vec<Vec<u8>>> {
         self.with_engine(scratch, |session, engine| {
-            let question = settings::question(&engine.variables, &scratch.variables);
-            session.server.put_query(&question)?;
-            session.server.flush()?;
-            let settings = settings::answer(
+            let settings = settings::of_session(
                 &mut session.server,
                 engine,
                 &session.state,

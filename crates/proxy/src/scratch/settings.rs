@@ -89,6 +89,18 @@ pub(super) struct Settings {
     pub bounded: bool,
 }
 
+/// The settings of the client's session, where nothing else is asked in the same round trip.
+pub(super) fn of_session(
+    server: &mut Server,
+    engine: &Engine,
+    state: &State,
+    users: &[Vec<u8>],
+) -> Outcome<Settings> {
+    server.put_query(&question(&engine.variables, users))?;
+    server.flush()?;
+    answer(server, engine, state, users)
+}
+
 /// Reads the answer to [`question`].
 pub(super) fn answer(
     server: &mut Server,

@@ -89,11 +89,8 @@ impl Session {
         );
         let gone = format!("DROP TEMPORARY TABLE IF EXISTS {table}");
         self.with_engine(&Scratch::default(), |session, engine| {
-            let none: &[Vec<u8>] = &[];
-            let question = settings::question(&engine.variables, none);
-            session.server.put_query(&question)?;
-            session.server.flush()?;
-            let settings = settings::answer(&mut session.server, engine, &session.state, none)?;
+            let server = &mut session.server;
+            let settings = settings::of_session(server, engine, &session.state, &[])?;
             engine.need_database(&database)?;
             engine.put(gone.as_bytes())?;
             // the meaning of its strings depends on the session
