@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -78,8 +78,11 @@ counts: ## count the instructions of the hot paths anew (callgrind); `make test`
 	ONIONSKIN_UPDATE=1 $(CARGO) test --locked --profile ci -p onionskin-proxy --test instruction_counts
 	git diff --stat -- crates/proxy/tests/instruction_counts.txt
 
-nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
-	@scripts/install-deps.sh tests
+mariadb118: ## all integration tests with MariaDB 11.8 in the place of the system's
+	@scripts/install-deps.sh nightly
+	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
+
+nightly: mariadb118 ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
 	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=200000 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/mariadb-tests.sh

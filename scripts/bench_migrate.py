@@ -18,11 +18,13 @@ second; `max`: as fast as they can). --encrypt runs behind a proxy, which the lo
     MiB          peak resident memory of the tool
 
 Afterwards the table must have all rows and the change. --switches changes a small table that often under 3,000 row changes a second, and
-prints for how long statements waited at the switch, as the tool itself measured and as the application saw. --memory prints the peak memory
+prints for how long statements waited at the switch, as the tool itself measured and as the application saw in all the time of the change;
+with --control also in as long a time without one. --memory prints the peak memory
 of the tool for tables of these sizes. pt-online-schema-change and gh-ost take part where they are installed; nothing else depends on them.
 """
 
 import argparse
+import math
 import os
 import re
 import shutil
@@ -59,7 +61,7 @@ function event()
              "' WHERE id BETWEEN " .. id .. " AND " .. (id + 3))
    local ended = now()
    longest = math.max(longest, ended - begun)
-   if ended > told + 250 then
+   if ended > told + 250 or ended > begun + 50 then
       print(string.format("longest %%.1f", longest))
       longest, told = 0, ended
    end
@@ -355,7 +357,7 @@ def switches(server, arguments, program, lua):
     server.fresh()
     writers = Load(lua, server.port, arguments.threads, 3000 // ROWS_EACH)
     time.sleep(2)
-    told, seen, attempts = [], [], 0
+    told, seen, without, attempts, slow = [], [], [], 0, []
     try:
         for _ in range(arguments.switches):
             since = time.monotonic()
@@ -363,20 +365,31 @@ def switches(server, arguments, program, lua):
                                                "--rebuild"], arguments.limit)
             if failed:
                 raise SystemExit(text)
+            ended = time.monotonic()
             found = re.search(r"at most ([\d.]+) ms \(attempt (\d+)\)", text)
             told.append(float(found[1]))
             attempts += int(found[2]) - 1
             time.sleep(1.2)
             seen.append(writers.stall(since + 0.3))
+            slow += [(longest, at - ended) for at, longest in writers.statements if at > since + 0.3 and longest > 50]
+            if arguments.control:
+                # as long as this was, without any change
+                since, long = time.monotonic(), time.monotonic() - since
+                time.sleep(long)
+                without.append(writers.stall(since + 0.3))
     finally:
         writers.stop()
     if writers.failed:
         raise SystemExit(writers.failed)
-    told.sort()
-    seen.sort()
-    place = lambda values, share: values[min(len(values) - 1, int(share * len(values)))]
-    print(f"\nswitch under 3000 row changes/s, {len(told)} times, {attempts} more attempts: by the tool p50 {place(told, .5):.0f} ms, p99 {place(told, .99):.0f} ms; "
-          f"longest statement of the application p50 {place(seen, .5):.0f} ms, p99 {place(seen, .99):.0f} ms", flush=True)
+    # the nearest rank
+    place = lambda values, share: sorted(values)[math.ceil(share * len(values)) - 1]
+    shown = lambda values: f"p50 {place(values, .5):.0f} ms, p99 {place(values, .99):.0f} ms, most {max(values):.0f} ms"
+    print(f"\nswitch under 3000 row changes/s, {len(told)} times, {attempts} more attempts: by the tool {shown(told)}; "
+          f"longest statement of the application {shown(seen)}"
+          + (f"; without a change {shown(without)}" if without else ""), flush=True)
+    if arguments.verbose:
+        print("statements over 50 ms, and when they ended, in seconds from the tool's end: "
+              + ", ".join(f"{longest:.0f} ms {at:+.2f}" for longest, at in slow), flush=True)
 
 
 def main():
@@ -391,6 +404,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1, help="0: only --switches and --memory")
     parser.add_argument("--limit", type=float, default=60)
     parser.add_argument("--switches", type=int, default=0)
+    parser.add_argument("--control", action="store_true", help="after each switch as long a time without one")
     parser.add_argument("--memory", default="")
     parser.add_argument("--verbose", action="store_true", help="what tools that failed have said")
     arguments = parser.parse_args()

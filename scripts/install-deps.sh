@@ -3,6 +3,7 @@
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
 #   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, and MySQL 9.7 in .servers/mysql
+#   scripts/install-deps.sh nightly  also MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
 # and fails. No system service is started: a policy-rc.d forbids it during the installation, and the
@@ -12,7 +13,8 @@
 # fetched and verified by debootstrap and unpacked into .servers/mysql. Nothing is installed from
 # them into the system, no root and no chroot is needed: scripts/mysqld97 and scripts/mysql97 start
 # the programs through the dynamic loader in that folder. Where this fails, .servers/mysql.skipped
-# says why, the tests on MySQL say "skipped" with that reason, and everything else goes on.
+# says why, the tests on MySQL say "skipped" with that reason, and everything else goes on. MariaDB 11.8 comes from Debian 13 the
+# same way; scripts/mariadb118 has its programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -48,7 +50,7 @@ need make make
 need mariadbd mariadb-server
 need mariadb-install-db mariadb-server
 need mariadb mariadb-client
-if [ "$want" = tests ]; then
+if [ "$want" != demo ]; then
     need sysbench sysbench
     need haproxy haproxy
     need openssl openssl
@@ -104,9 +106,10 @@ if [ ${#missing[@]} -gt 0 ]; then
     install_packages "${missing[@]}"
 fi
 
-# ---- MySQL 9.7 --------------------------------------------------------------------------------
+# ---- servers of other releases of Debian ------------------------------------------------------------------------------
 
-[ "$want" = tests ] || exit 0
+[ "$want" != demo ] || exit 0
+PATH=$PATH:/usr/sbin:/sbin
 
 # Debian's mirrors as apt on this machine knows them, then the official one.
 mirrors() {
@@ -120,73 +123,72 @@ mirrors() {
     } | sed 's,/*$,,' | awk '!seen[$0]++'
 }
 
-skip_mysql() {
-    echo "$*" >"$mysql.skipped"
+# fetch FOLDER RELEASE PACKAGES PROGRAM [ARGUMENT…]: unpacks packages and the libraries they need into .servers/FOLDER, unless PROGRAM
+# runs already. Where it fails, `why` says so.
+fetch() {
+    local folder=$servers/$1 release=$2 packages=$3 log=$servers/$1-install.log new=$servers/$1.new mirror fetched= deb debs
+    local program=("${@:4}")
+    if [ -e "$folder/.complete" ] && "${program[@]}" >/dev/null 2>&1; then
+        return 0
+    fi
+    case $(uname -m) in
+        x86_64 | aarch64) ;;
+        *) why="Debian has no MySQL server for $(uname -m)"; return 1 ;;
+    esac
+    command -v debootstrap >/dev/null || { why="debootstrap is missing"; return 1; }
+    say "fetching $packages from Debian $release into .servers/$1 (about 250 MB, a minute or two)"
+    # apt's own proxy, if one is configured, is needed by debootstrap as well.
+    if [ -z "${http_proxy:-}" ] && command -v apt-config >/dev/null; then
+        eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
+        [ -z "${http_proxy:-}" ] || export http_proxy
+    fi
+    : >"$log"
+    for mirror in $(mirrors); do
+        rm -rf "$new"
+        # --download-only resolves dependencies, downloads, and verifies signatures and checksums, as any
+        # user. The second stage of debootstrap would need root, device nodes and mounts, which many
+        # containers forbid, and would run the installation scripts of a hundred unrelated packages.
+        if timeout 900 debootstrap --download-only --variant=minbase --include="$packages" "$release" "$new" "$mirror" >>"$log" 2>&1; then
+            fetched=$mirror
+            break
+        fi
+        say "no luck with $mirror: $(tail -n 1 "$log")" >&2
+    done
+    [ -n "$fetched" ] || { why="debootstrap failed: $(tail -n 1 "$log"); see .servers/$1-install.log"; return 1; }
+    shopt -s nullglob
+    debs=("$new"/var/cache/apt/archives/*.deb)
+    [ ${#debs[@]} -gt 0 ] || { why="debootstrap downloaded no packages"; return 1; }
+    # base-files first: it brings /lib -> usr/lib and its like.
+    mapfile -t debs < <(printf '%s\n' "${debs[@]}" | awk '/\/base-files_/ {print 0, $0; next} {print 1, $0}' | sort -s -n -k1,1 | cut -d' ' -f2-)
+    for deb in "${debs[@]}"; do
+        dpkg-deb --fsys-tarfile "$deb" | tar -C "$new" --keep-directory-symlink --no-same-owner -xf - >>"$log" 2>&1 ||
+            { why="cannot unpack $(basename "$deb")"; return 1; }
+    done
+    # What a server never reads.
+    rm -rf "$new"/var/cache/apt "$new"/debootstrap "$new"/usr/share/doc "$new"/usr/share/man "$new"/usr/share/locale
+    rm -rf "$folder"
+    mv "$new" "$folder"
+    touch "$folder/.complete"
+    if ! "${program[@]}" >/dev/null 2>>"$log"; then
+        rm -f "$folder/.complete"
+        why="it does not start: $("${program[@]}" 2>&1 | tail -n 1)"
+        return 1
+    fi
+    say "it is there: $("${program[@]}" 2>/dev/null)"
+}
+
+if fetch mysql sid mysql-server-core,mysql-client-core "$here/scripts/mysqld97" --no-defaults --version; then
+    rm -f "$mysql.skipped"
+else
+    echo "$why" >"$mysql.skipped"
     say "==================================================================================" >&2
-    say "MySQL could not be installed: $*" >&2
+    say "MySQL could not be installed: $why" >&2
     say "The tests on MySQL will be SKIPPED. Those on MariaDB run." >&2
     say "==================================================================================" >&2
-    exit 0
-}
-
-works() { # the version, if the program runs
-    [ -e "$mysql/.complete" ] && "$here/scripts/mysqld97" --no-defaults --version 2>/dev/null
-}
-
-if version=$(works); then
-    rm -f "$mysql.skipped"
-    exit 0
 fi
 
-case $(uname -m) in
-    x86_64 | aarch64) ;;
-    *) skip_mysql "Debian has no MySQL server for $(uname -m)" ;;
-esac
-PATH=$PATH:/usr/sbin:/sbin
-command -v debootstrap >/dev/null || skip_mysql "debootstrap is missing"
-
-say "fetching MySQL from Debian sid into .servers/mysql (about 250 MB, a minute or two)"
-# apt's own proxy, if one is configured, is needed by debootstrap as well.
-if [ -z "${http_proxy:-}" ] && command -v apt-config >/dev/null; then
-    eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
-    [ -z "${http_proxy:-}" ] || export http_proxy
+[ "$want" = nightly ] || exit 0
+if ! fetch mariadb118 trixie mariadb-server,mariadb-client,mariadb-backup "$here/scripts/mariadb118/mariadbd" --no-defaults --version; then
+    say "MariaDB 11.8 could not be installed: $why" >&2
+    exit 1
 fi
-log=$servers/mysql-install.log
-new=$mysql.new
-: >"$log"
-fetched=
-for mirror in $(mirrors); do
-    rm -rf "$new"
-    # --download-only resolves dependencies, downloads, and verifies signatures and checksums, as any
-    # user. The second stage of debootstrap would need root, device nodes and mounts, which many
-    # containers forbid, and would run the installation scripts of a hundred unrelated packages.
-    if timeout 900 debootstrap --download-only --variant=minbase \
-        --include=mysql-server-core,mysql-client-core sid "$new" "$mirror" >>"$log" 2>&1; then
-        fetched=$mirror
-        break
-    fi
-    say "no luck with $mirror: $(tail -n 1 "$log")" >&2
-done
-[ -n "$fetched" ] || skip_mysql "debootstrap failed: $(tail -n 1 "$log"); see .servers/mysql-install.log"
-
-shopt -s nullglob
-debs=("$new"/var/cache/apt/archives/*.deb)
-[ ${#debs[@]} -gt 0 ] || skip_mysql "debootstrap downloaded no packages"
-# base-files first: it brings /lib -> usr/lib and its like.
-mapfile -t debs < <(printf '%s\n' "${debs[@]}" | awk '/\/base-files_/ {print 0, $0; next} {print 1, $0}' | sort -s -n -k1,1 | cut -d' ' -f2-)
-for deb in "${debs[@]}"; do
-    dpkg-deb --fsys-tarfile "$deb" | tar -C "$new" --keep-directory-symlink --no-same-owner -xf - >>"$log" 2>&1 ||
-        skip_mysql "cannot unpack $(basename "$deb")"
-done
-# What a server never reads.
-rm -rf "$new"/var/cache/apt "$new"/debootstrap "$new"/usr/share/doc "$new"/usr/share/man "$new"/usr/share/locale
-rm -rf "$mysql"
-mv "$new" "$mysql"
-touch "$mysql/.complete"
-
-if ! version=$(works); then
-    rm -f "$mysql/.complete"
-    skip_mysql "mysqld does not start: $("$here/scripts/mysqld97" --no-defaults --version 2>&1 | tail -n 1)"
-fi
-rm -f "$mysql.skipped"
-say "MySQL is there: ${version#* }"

@@ -234,7 +234,8 @@ keys    = "file:keys.json"
 suite   = "aes"
 
 # TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
-# host). "required" with backend_ca checks the authority only. The default is "preferred", and "never" on a Unix socket.
+# host). "required" with backend_ca checks the authority only. The default is "preferred", "verify" if backend_ca is set, and
+# "never" on a Unix socket.
 # backend_tls = "verify"
 # backend_ca  = "ca.pem"
 
@@ -243,6 +244,10 @@ suite   = "aes"
 # scratch_memory = 268435456
 # Seconds that it may run there, where the session has no max_statement_time (MariaDB) or max_execution_time (MySQL).
 # scratch_seconds = 60
+
+# LIKE by full-text indexes on MariaDB. They are no part of transactions and may miss rows; without them all rows are opened.
+# MySQL has another index, which needs no setting.
+# like_index = false
 
 # TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
 # encryption are content with it, clients that verify are not.

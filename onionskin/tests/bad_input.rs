@@ -558,6 +558,32 @@ fn values_that_are_too_large(kind: Kind) {
     let mut session = scene.proxy.connect_to("app");
     let name = "n".repeat(100_000);
     assert!(session.run(&format!("SELECT `{name}` FROM t")).is_err());
+    // Chains, which a parser reads in a loop and which are as deep as they are long.
+    for (count, is_answered) in [(700, true), (4000, true), (50_000, false)] {
+        let chain = |first: &str, joint: &str, term: &str| {
+            let terms: Vec<String> = (0..count)
+                .map(|n| term.replace('#', &n.to_string()))
+                .collect();
+            format!("SELECT * FROM t WHERE {first}{}", terms.join(joint))
+        };
+        for sql in [
+            chain("", " OR ", "k = #"),
+            chain("", " OR ", "(k = # AND k < 20)"),
+            chain("k = 10 AND ", " AND ", "k <> 2#"),
+        ] {
+            let done = scene.proxy.connect_to("app").run(&sql);
+            assert_eq!(done.is_ok(), is_answered, "{count}: {sql:.60}: {done:?}");
+        }
+        for sql in [
+            chain("k = 10 OR k = ", " + ", "#"),
+            chain("k = 10 XOR 1 XOR ", " XOR ", "# < 0"),
+            chain("k IN (SELECT ", " UNION SELECT ", "#") + ")",
+        ] {
+            // the server's own stack may be too small for it
+            let _ = scene.proxy.connect_to("app").run(&sql);
+        }
+        scene.others_still_work("chains of operators");
+    }
     scene.others_still_work("large statements");
 }
 

@@ -448,9 +448,13 @@ fn settings_by_two_at_signs(kind: Kind) {
         twins.both_text("BEGIN NOT ATOMIC SET @@div_precision_increment = 7; SET @x = 1; END");
         twins.compare_text("SELECT AVG(age) FROM Clients");
     }
+    // a statement in a comment is one
+    twins.both_text("SET sql_mode = DEFAULT");
+    twins.both_text("/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */");
+    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
     twins.both_text("SET sql_mode = DEFAULT");
     if kind == Kind::MariaDb {
-        let hidden = "/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */";
+        let hidden = "SET @x = 1 /*!40101 , @@sql_mode = 'ANSI_QUOTES' */";
         assert_eq!(twins.protected.must_fail(hidden), 1235, "{hidden}");
     }
     twins.conclude(0);

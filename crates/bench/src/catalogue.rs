@@ -76,6 +76,10 @@ pub struct Spec {
     /// Attach a replica to every server.
     #[serde(default)]
     pub replica: bool,
+    /// The tables grow from round to round, and all rounds of a comparison come before the next comparison. Each variant has a server of its own,
+    /// and every run begins when all servers have purged what earlier runs changed: no variant pays for another.
+    #[serde(default)]
+    pub grows: bool,
     /// Where a canary is planted and searched before and after each run.
     #[serde(default)]
     pub canary: Option<Canary>,

@@ -57,6 +57,11 @@ pub trait Experiment {
     fn server(&self) -> Option<ServerInfo>;
     /// The comparisons. Numbers of groups and variants below are places in this list.
     fn groups(&self) -> Vec<GroupPlan>;
+    /// Whether what is measured grows from round to round: then all rounds of a comparison come before the next comparison, and only the first
+    /// round is begun.
+    fn grows(&self) -> bool {
+        false
+    }
     /// Before anything of a round is measured.
     fn begin_round(&mut self, _round: usize) -> Result<(), BenchError> {
         Ok(())
@@ -118,49 +123,62 @@ fn rounds_of(
     stop: &Stop,
     begin: Instant,
 ) -> Result<(), BenchError> {
-    for round in 0..rounds {
-        experiment.begin_round(round)?;
-        for (group, plan) in plans.iter().enumerate() {
-            experiment.begin_group(group)?;
-            for variant in schedule::order(plan.variants.len(), round) {
-                let planned = &plan.variants[variant];
-                if planned.unavailable.is_some() {
-                    continue;
-                }
-                if stop.load(Ordering::Relaxed) {
-                    return Err(BenchError::Interrupted);
-                }
-                progress.show(&format!(
-                    "round {} of {rounds}: {}: {}",
-                    round + 1,
-                    plan.label,
-                    planned.label
-                ));
-                let at = begin.elapsed().as_secs_f64();
-                let run = match experiment.measure(group, variant, round) {
-                    Ok(measured) => judge(measured, round, at),
-                    // What the load itself could not do is a result.
-                    Err(
-                        error @ (BenchError::Program { .. }
-                        | BenchError::Statement { .. }
-                        | BenchError::Unreachable { .. }),
-                    ) => Run {
-                        round,
-                        at,
-                        void: Some(error.to_string()),
-                        proofs: Vec::new(),
-                        command: String::new(),
-                        metrics: BTreeMap::new(),
-                        series: Vec::new(),
-                    },
-                    Err(error) => return Err(error),
-                };
-                scenario.groups[group].variants[variant].runs.push(run);
-                progress.step();
+    for (round, group) in turns(rounds, plans.len(), experiment.grows()) {
+        if group == 0 && (round == 0 || !experiment.grows()) {
+            experiment.begin_round(round)?;
+        }
+        experiment.begin_group(group)?;
+        let plan = &plans[group];
+        for variant in schedule::order(plan.variants.len(), round) {
+            let planned = &plan.variants[variant];
+            if planned.unavailable.is_some() {
+                continue;
             }
+            if stop.load(Ordering::Relaxed) {
+                return Err(BenchError::Interrupted);
+            }
+            progress.show(&format!(
+                "round {} of {rounds}: {}: {}",
+                round + 1,
+                plan.label,
+                planned.label
+            ));
+            let at = begin.elapsed().as_secs_f64();
+            let run = match experiment.measure(group, variant, round) {
+                Ok(measured) => judge(measured, round, at),
+                // What the load itself could not do is a result.
+                Err(
+                    error @ (BenchError::Program { .. }
+                    | BenchError::Statement { .. }
+                    | BenchError::Unreachable { .. }),
+                ) => Run {
+                    round,
+                    at,
+                    void: Some(error.to_string()),
+                    proofs: Vec::new(),
+                    command: String::new(),
+                    metrics: BTreeMap::new(),
+                    series: Vec::new(),
+                },
+                Err(error) => return Err(error),
+            };
+            scenario.groups[group].variants[variant].runs.push(run);
+            progress.step();
         }
     }
     Ok(())
+}
+
+/// Rounds and comparisons in the order in which they come.
+fn turns(rounds: usize, groups: usize, grows: bool) -> Vec<(usize, usize)> {
+    match grows {
+        false => (0..rounds)
+            .flat_map(|round| (0..groups).map(move |group| (round, group)))
+            .collect(),
+        true => (0..groups)
+            .flat_map(|group| (0..rounds).map(move |round| (round, group)))
+            .collect(),
+    }
 }
 
 /// A run whose proofs do not hold is void.
@@ -213,6 +231,12 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use super::*;
+
+    #[test]
+    fn what_grows_is_measured_comparison_by_comparison() {
+        assert_eq!(turns(2, 2, false), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(turns(2, 2, true), [(0, 0), (1, 0), (0, 1), (1, 1)]);
+    }
 
     /// Two variants; the second one's setting fails to take effect from round 2 on.
     struct Fake {

@@ -14,8 +14,8 @@ use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
 use onionskin_schema::{Column, GramForm, PhysicalNames, Table};
 use onionskin_value::{
-    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, StoreError, Stored,
-    TimeZone, format_binary, format_text, store,
+    Charset, Context, Family, FormatContext, Input, Kind, LATEST_TIMESTAMP_UNSIGNED, SqlMode,
+    SqlType, StoreError, Stored, TimeZone, format_binary, format_text, store,
 };
 
 use crate::definition::Keys;
@@ -284,6 +284,7 @@ fn plain_payload(
         sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
         time_zone: &TimeZone::UTC,
         family,
+        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
         ignore: false,
         row: 1,
         column: name,

@@ -33,9 +33,9 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
-    Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
-    Upsert,
+    Action, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom,
+    Piece, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot,
+    Source, Text, Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{

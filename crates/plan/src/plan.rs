@@ -433,8 +433,27 @@ pub struct Plan {
     /// Every `(database, name)` that was looked up as a table: what to look up again when the
     /// server's answer shows that the snapshot is stale.
     pub names: Vec<(String, String)>,
-    /// The statement defines tables: look everything up again afterwards.
-    pub defines: bool,
+    /// What it defines.
+    pub defines: Defines,
+}
+
+/// Whether a statement changes what names mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defines {
+    /// It does not.
+    Nothing,
+    /// A program that it calls may, or words that are not looked at. That is noticed like the definitions of other sessions: plans of everybody
+    /// do not end with every CALL. The session's temporary tables are looked at again.
+    Perhaps,
+    /// It does: everything that is known of its names is looked up again afterwards.
+    Names,
+}
+
+impl Defines {
+    /// Whether it may.
+    pub fn any(self) -> bool {
+        self != Self::Nothing
+    }
 }
 
 impl Plan {

@@ -13,12 +13,16 @@
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
 //! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
-//! | `prepared` | prepared statements |
+//! | `prepared`, `relayed` | prepared statements; those of tables that were not protected when they were prepared |
+//! | `by_name` | PREPARE, EXECUTE and EXECUTE IMMEDIATE as SQL |
+//! | `rarest` | which grams of a pattern MySQL looks up |
+//! | `explain` | what would be done with a statement |
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
 //! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
+//! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod bind;
 mod by_name;

@@ -38,8 +38,12 @@ use crate::session::{
 const OWN_IDS: u32 = 0x8000_0000;
 /// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
 const LAST_ID: u32 = u32::MAX;
-/// Bytes of long data that one statement may hold.
+/// Bytes of long data that the statements of a session may hold.
 const LONG_DATA: usize = 256 << 20;
+/// As many statements as the server has none for, and bytes of their texts, may a session hold: what the servers' `max_prepared_stmt_count` is by
+/// default, for all of their sessions.
+const MOST: usize = 16_382;
+const TEXTS: usize = 256 << 20;
 
 /// The session's prepared statements, and what else spans several packets.
 #[derive(Default)]
@@ -55,6 +59,8 @@ pub(crate) struct Statements {
     /// Those that are prepared in SQL.
     pub named: Named,
     next_own: u32,
+    /// Bytes of long data that have arrived, as counted by [`Self::take_long_data`].
+    long_data: usize,
     /// The tables of the statement that is relayed, if it makes warnings of errors: some may be of rows that must not be left out.
     pub watched: Vec<(String, String)>,
     /// The generation of the schema in which the statement that is relayed was planned.
@@ -167,6 +173,33 @@ impl Statements {
     /// Whether the server knows this statement by the client's id.
     pub fn is_relayed(&self, id: u32) -> bool {
         self.relayed.contains_key(&id) || self.others.contains(&id)
+    }
+
+    /// Counts long data that arrives. What executions have used up is only looked for when there seems to be too much.
+    fn take_long_data(&mut self, length: usize) -> Outcome<()> {
+        if self.long_data + length > LONG_DATA {
+            let all = self.open.values().flat_map(|s| &s.long);
+            self.long_data = all.flatten().map(Vec::len).sum();
+        }
+        self.long_data += length;
+        match self.long_data <= LONG_DATA {
+            true => Ok(()),
+            false => Err(Failure::Client(WireError::TooLarge { limit: LONG_DATA })),
+        }
+    }
+
+    /// Whether another statement of ours with a text of this length may be kept.
+    fn has_room(&self, length: usize) -> Outcome<()> {
+        let ours = self.open.values().filter(|s| s.server_id.is_none());
+        let (count, bytes) = ours.fold((0, length), |(n, b), s| (n + 1, b + s.sql.len()));
+        if count >= MOST {
+            return Err(too_many(MOST));
+        }
+        if bytes > TEXTS {
+            let about = "texts of prepared statements";
+            return Err(Failure::refused(&errors::MEMORY, about));
+        }
+        Ok(())
     }
 
     /// The statement that a command is about. The highest id becomes that of the last one where the server means it so.
@@ -289,6 +322,7 @@ impl Session {
         let setting = self.setting();
         let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
         let Some(text) = text else {
+            self.statements.has_room(sql.len())?;
             let shown = match &prepared.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
                 Action::Show { text, .. } => {
@@ -519,14 +553,17 @@ impl Session {
 
     /// Makes a statement's plan again when the schema has changed since.
     fn replan(&mut self, statement: &mut Statement) -> Outcome<()> {
-        if statement.prepared.generation == self.account.generation()
+        // A preparation at the server may have failed the last time, for want of room for one.
+        let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.prepared);
+        if is_whole
+            && statement.prepared.generation == self.account.generation()
             && !self.account.recheck_due(&statement.prepared)
         {
             return Ok(());
         }
         let names = statement.prepared.plan.names.clone();
         self.look_up(&names)?;
-        if statement.prepared.generation == self.account.generation() {
+        if is_whole && statement.prepared.generation == self.account.generation() {
             return Ok(());
         }
         self.must_be_of_now(statement)?;
@@ -917,11 +954,8 @@ impl Session {
             }
             Command::StmtSendLongData => {
                 let data = ComStmtSendLongData::decode(&payload).map_err(Failure::Client)?;
+                self.statements.take_long_data(data.data.len())?;
                 if let Some(statement) = self.statements.open.get_mut(&id) {
-                    let held: usize = statement.long.iter().flatten().map(Vec::len).sum::<usize>();
-                    if held + data.data.len() > LONG_DATA {
-                        return Err(Failure::Client(WireError::TooLarge { limit: LONG_DATA }));
-                    }
                     if let Some(long) = statement.long.get_mut(usize::from(data.param)) {
                         long.get_or_insert_default().extend_from_slice(data.data);
                     }
@@ -968,6 +1002,26 @@ impl Session {
         encode_statement_command(&mut packet, Command::StmtClose, id);
         self.server.put_silent(&packet)
     }
+}
+
+/// The servers' error for more prepared statements than may be.
+pub(crate) fn too_many(most: usize) -> Failure {
+    let message = format!(
+        "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+    );
+    Failure::Server {
+        code: 1461,
+        state: *b"42000",
+        message: message.into_bytes(),
+    }
+}
+
+/// Whether the server has a statement of its own for it.
+fn runs_at_server(prepared: &Prepared) -> bool {
+    matches!(
+        prepared.plan.action,
+        Action::Server { .. } | Action::Finish(_) | Action::Relay
+    )
 }
 
 fn prepared_otherwise() -> Failure {

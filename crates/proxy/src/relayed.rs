@@ -122,12 +122,17 @@ impl Session {
         let Some(prepared) = prepared else {
             return done;
         };
-        if !self.failed_stale(&prepared, &done)? {
+        if done.is_ok() {
             return done;
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {
             return done;
         };
+        let again = self.failed_stale(&relayed.sql, &prepared, &done);
+        if !matches!(again, Ok(true)) {
+            self.statements.relayed.insert(id, relayed);
+            return again.and(done);
+        }
         let mut template = Template::default();
         if template
             .read_unfolded(&relayed.sql, self.space.settings.lex)

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use onionskin_plan::{LexMode, Settings, UseScratch};
-use onionskin_value::{Charset, Family, SqlMode, TimeZone};
+use onionskin_value::{
+    Charset, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
+};
 use onionskin_wire::messages::{SessionChange, SessionChanges};
 
 use crate::error::{Failure, Outcome};
@@ -41,6 +43,8 @@ pub(crate) struct State {
     lex_mode: LexMode,
     pub time_zone: TimeZone,
     pub system_time_zone: String,
+    /// The last second of a TIMESTAMP.
+    pub latest_timestamp: u64,
     pub database: Option<String>,
     pub div_precision_increment: u8,
     /// `user@host` as the server authenticated it.
@@ -70,7 +74,8 @@ impl State {
         server.put_query(
             b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
-              @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit",
+              @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit, \
+              CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00'",
         )?;
         server.flush()?;
         let tracked = match server.read_ok() {
@@ -95,6 +100,11 @@ impl State {
             lex_mode: LexMode::default(),
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
+            // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's knows later moments than its columns.
+            latest_timestamp: match (family, cell(11).as_deref()) {
+                (Family::MariaDb, Some("0")) => LATEST_TIMESTAMP_UNSIGNED,
+                _ => LATEST_TIMESTAMP,
+            },
             database: cell(6),
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),

@@ -150,7 +150,7 @@ impl Session {
 
     /// Statements that would give a temporary table another name: it would not be known under that.
     pub(crate) fn check_temporary(&self, sql: &[u8], prepared: &Prepared) -> Outcome<()> {
-        if !prepared.plan.defines || !self.account.is_private() {
+        if !prepared.plan.defines.any() || !self.account.is_private() {
             return Ok(());
         }
         let mut words = sql

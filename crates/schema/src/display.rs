@@ -196,6 +196,7 @@ mod tests {
             sql_mode: SqlMode::empty(),
             time_zone: &TimeZone::UTC,
             family: Family::MariaDb,
+            latest_timestamp: onionskin_value::LATEST_TIMESTAMP,
             ignore: false,
             row: 1,
             column: "c",

@@ -5,6 +5,11 @@ use crate::mode::SqlMode;
 use crate::time_zone::TimeZone;
 use crate::types::Family;
 
+/// 2038-01-19 03:14:07 UTC.
+pub const LATEST_TIMESTAMP: u64 = i32::MAX as u64;
+/// 2106-02-07 06:28:15 UTC.
+pub const LATEST_TIMESTAMP_UNSIGNED: u64 = u32::MAX as u64;
+
 /// The session and statement around a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -14,6 +19,8 @@ pub struct Context<'a> {
     pub time_zone: &'a TimeZone,
     /// The back end's family.
     pub family: Family,
+    /// The last second that a TIMESTAMP of the back end holds: [`LATEST_TIMESTAMP`], or [`LATEST_TIMESTAMP_UNSIGNED`] in MariaDB from 11.5.
+    pub latest_timestamp: u64,
     /// INSERT IGNORE and the like: errors become warnings and values are clipped as without strict mode.
     pub ignore: bool,
     /// The row of the statement, from 1, for "at row N".

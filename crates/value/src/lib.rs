@@ -41,8 +41,8 @@ pub use charset::{Charset, Multi, Single, Wide};
 pub use collation::{Collation, default_collation};
 pub use compare::{Comparand, compare};
 pub use context::{
-    CompareError, Context, DateTimeParts, Input, Level, StoreError, Stored, TemporalKind,
-    ValueError, Warning,
+    CompareError, Context, DateTimeParts, Input, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED,
+    Level, StoreError, Stored, TemporalKind, ValueError, Warning,
 };
 pub use format::{FormatContext, FormatError, format_binary, format_text};
 pub use like::{Escape, GRAM_BYTES, LikePattern, Pattern, grams, has_grams, most_grams};

@@ -205,6 +205,9 @@ pub(crate) fn read_timestamp(payload: &[u8], zone: &TimeZone) -> Option<Option<D
         return Some(Some(DateTimeParts::zero(TemporalKind::DateTime)));
     }
     let seconds = i64::try_from(micros / 1_000_000).ok()?;
+    if !zone.is_known_at(micros / 1_000_000) {
+        return Some(None);
+    }
     let Some(offset) = zone.offset_at(seconds) else {
         return Some(None);
     };

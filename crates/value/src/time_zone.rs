@@ -2,6 +2,8 @@
 
 use chrono::{LocalResult, NaiveDateTime, Offset, TimeZone as _};
 
+use crate::context::LATEST_TIMESTAMP;
+
 /// A session time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeZone {
@@ -46,6 +48,12 @@ impl TimeZone {
             Some(zone) => TimeZone::Named(*zone),
             None => TimeZone::Unknown,
         }
+    }
+
+    /// Whether servers take the same time of day for this instant (seconds since 1970 UTC). Their tables of named zones end
+    /// with 2037, and what each of them does behind that is not reproduced.
+    pub(crate) fn is_known_at(&self, seconds: u64) -> bool {
+        seconds <= LATEST_TIMESTAMP || matches!(self, TimeZone::Offset(_))
     }
 
     /// Seconds east of UTC at this instant (seconds since 1970 UTC); `None` where the zone is unknown.

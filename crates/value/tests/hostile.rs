@@ -1,9 +1,9 @@
 //! Random bytes in every place that takes bytes from outside: answers or errors, never a panic.
 
 use onionskin_value::{
-    Charset, Context, DateTimeParts, Family, FormatContext, Input, Operator, SqlMode, SqlType, Sum,
-    TemporalKind, TimeZone, add_sub, cmp, compare, format_binary, format_text, order_bytes,
-    payload_from_order, store, weight,
+    Charset, Context, DateTimeParts, Family, FormatContext, Input, LATEST_TIMESTAMP,
+    LATEST_TIMESTAMP_UNSIGNED, Operator, SqlMode, SqlType, Sum, TemporalKind, TimeZone, add_sub,
+    cmp, compare, format_binary, format_text, order_bytes, payload_from_order, store, weight,
 };
 
 /// A small deterministic generator (xorshift), so that a failure comes again.
@@ -110,6 +110,7 @@ fn nothing_panics() {
                 sql_mode: SqlMode::parse(modes[noise.below(modes.len())]),
                 time_zone: &zone,
                 family,
+                latest_timestamp: [LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED][noise.below(2)],
                 ignore: noise.below(4) == 0,
                 row: 1,
                 column: "c",

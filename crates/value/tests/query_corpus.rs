@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use corpus::{escape, message, unescape};
 use onionskin_value::{
-    Charset, Comparand, CompareError, Context, Family, FormatContext, Input, Level, Operator,
-    SqlMode, SqlType, StoreError, Stored, Sum, TimeZone, WireType, add_sub, cmp, compare,
-    format_text, order_bytes, payload_from_order, store, weight,
+    Charset, Comparand, CompareError, Context, Family, FormatContext, Input, LATEST_TIMESTAMP,
+    Level, Operator, SqlMode, SqlType, StoreError, Stored, Sum, TimeZone, WireType, add_sub, cmp,
+    compare, format_text, order_bytes, payload_from_order, store, weight,
 };
 
 const ZONE: TimeZone = TimeZone::Offset(7200);
@@ -56,6 +56,7 @@ impl Table<'_> {
             sql_mode: strict,
             time_zone: &ZONE,
             family: self.family,
+            latest_timestamp: LATEST_TIMESTAMP,
             ignore: false,
             row: 1,
             column: "c",

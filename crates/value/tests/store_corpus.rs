@@ -5,8 +5,9 @@ mod corpus;
 
 use corpus::{escape, message, unescape};
 use onionskin_value::{
-    Charset, Context, DateTimeParts, Family, FormatContext, Input, Level, SqlMode, SqlType,
-    StoreError, Stored, TemporalKind, TimeZone, format_binary, format_text, store,
+    Charset, Context, DateTimeParts, Family, FormatContext, Input, LATEST_TIMESTAMP, Level,
+    SqlMode, SqlType, StoreError, Stored, TemporalKind, TimeZone, format_binary, format_text,
+    store,
 };
 
 fn replay(family: Family, text: &str, least: u32) {
@@ -40,6 +41,7 @@ fn replay(family: Family, text: &str, least: u32) {
             sql_mode: mode,
             time_zone: &zone,
             family,
+            latest_timestamp: LATEST_TIMESTAMP,
             ignore,
             row: 1,
             column: "c",

@@ -105,7 +105,6 @@ impl Capabilities {
         .union(Self::PLUGIN_AUTH)
         .union(Self::CONNECT_ATTRS)
         .union(Self::PLUGIN_AUTH_LENENC_CLIENT_DATA)
-        .union(Self::CAN_HANDLE_EXPIRED_PASSWORDS)
         .union(Self::SESSION_TRACK)
         .union(Self::DEPRECATE_EOF);
 

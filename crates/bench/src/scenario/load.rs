@@ -3,7 +3,13 @@
 //! Variants with the same server settings share a server; others run side by side and are loaded in turns. Every
 //! variant has a database of its own, filled anew in every round.
 
-use std::{collections::BTreeMap, path::PathBuf, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::{
     Setting, Watch,
@@ -19,8 +25,12 @@ use crate::{
     proof,
     relay::{Relay, SCRATCH_USER},
     report::{Proof, ServerInfo},
-    server::{Address, Configuration, Private, Server},
+    server::{Address, Configuration, Family, Private, Server, Session},
 };
+
+/// What a server may have left to purge when a run begins; some of it is only removed once more is written.
+const TO_PURGE: u64 = 1000;
+const PURGE_LIMIT: Duration = Duration::from_secs(300);
 
 /// See the module.
 pub struct LoadExperiment<'a> {
@@ -168,10 +178,9 @@ impl<'a> LoadExperiment<'a> {
     /// The server for a variant; started if there is none with its settings.
     fn place(&mut self, variant: &VariantSpec) -> Result<usize, BenchError> {
         let configuration = configuration(self.spec, Some(variant), self.setting.family);
-        let shared = self
-            .places
-            .iter()
-            .position(|place| place.configuration == configuration && place.companion.is_none());
+        let shared = self.places.iter().position(|place| {
+            place.configuration == configuration && place.companion.is_none() && !self.spec.grows
+        });
         if let (Some(place), None) = (shared, &variant.beside) {
             return Ok(place);
         }
@@ -209,7 +218,12 @@ impl<'a> LoadExperiment<'a> {
         let (rows, events) = match cell.workload.as_str() {
             "oltp_insert" => (rows, insert_events),
             _ => {
-                let inserted = insert_events / u64::from(tables.max(1));
+                let rounds = if self.spec.grows {
+                    self.extent.rounds
+                } else {
+                    1
+                };
+                let inserted = insert_events * rounds as u64 / u64::from(tables.max(1));
                 (rows + u32::try_from(inserted).unwrap_or(u32::MAX - rows), 0)
             }
         };
@@ -222,6 +236,34 @@ impl<'a> LoadExperiment<'a> {
             seconds,
             events,
         }
+    }
+
+    /// Waits until no server works off what earlier runs changed: it would take time from the run that comes.
+    fn settled(&self) -> Result<Proof, BenchError> {
+        let begin = Instant::now();
+        let mut left = 0;
+        for place in &self.places {
+            let mut session = place.server.session()?;
+            loop {
+                left = to_purge(&mut session, self.setting.family)?;
+                if left <= TO_PURGE || begin.elapsed() > PURGE_LIMIT {
+                    break;
+                }
+                if self.setting.workshop.stop.load(Ordering::Relaxed) {
+                    return Err(BenchError::Interrupted);
+                }
+                thread::sleep(Duration::from_millis(200));
+            }
+            if left > TO_PURGE {
+                break;
+            }
+        }
+        Ok(Proof {
+            what: "before: transactions that servers have to purge yet".into(),
+            expected: format!("at most {TO_PURGE}"),
+            found: left.to_string(),
+            holds: left <= TO_PURGE,
+        })
     }
 
     fn proofs(&self, side: &Side, when: &str) -> Result<Vec<Proof>, BenchError> {
@@ -265,6 +307,10 @@ fn groups(extent: &Extent) -> Vec<Cell> {
 impl Experiment for LoadExperiment<'_> {
     fn server(&self) -> Option<ServerInfo> {
         self.info.clone()
+    }
+
+    fn grows(&self) -> bool {
+        self.spec.grows
     }
 
     fn groups(&self) -> Vec<GroupPlan> {
@@ -370,6 +416,9 @@ impl Experiment for LoadExperiment<'_> {
             self.setting.driver.run(address, &load, stop)?;
         }
         let mut proofs = self.proofs(side, "before")?;
+        if self.spec.grows {
+            proofs.push(self.settled()?);
+        }
         let load = self.load(side, cell, self.extent.seconds);
         let written = place.companion.as_ref().map(Companion::bytes);
         let watch = Watch::start(&place.server, side.relay.as_ref());
@@ -418,6 +467,23 @@ impl Drop for LoadExperiment<'_> {
             }
         }
     }
+}
+
+/// Transactions whose old rows the server has yet to remove.
+fn to_purge(session: &mut Session, family: Family) -> Result<u64, BenchError> {
+    let sql = match family {
+        Family::MariaDb => "SHOW GLOBAL STATUS LIKE 'Innodb_history_list_length'",
+        Family::MySql => {
+            "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'"
+        }
+    };
+    let rows = session.rows(sql)?;
+    rows.first()
+        .and_then(|row| row.get(1)?.parse().ok())
+        .ok_or_else(|| BenchError::Statement {
+            sql: sql.into(),
+            said: "no number".into(),
+        })
 }
 
 /// The metrics that every load has.

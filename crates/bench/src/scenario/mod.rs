@@ -187,7 +187,8 @@ pub fn estimate(spec: &Spec, extent: &Extent, variants: usize) -> f64 {
         Kind::Load => {
             let groups = (extent.workloads.len() * extent.threads.len()) as f64
                 * extent.pool_mib.len().max(1) as f64;
-            let inserts = extent.insert_events as f64 / 10_000.0;
+            let turns = if spec.grows { rounds } else { 1.0 };
+            let inserts = turns * extent.insert_events as f64 / 10_000.0;
             5.0 + variants
                 * (rounds * (fill + groups * (extent.seconds + 0.2))
                     + groups * extent.warmup

@@ -451,6 +451,8 @@ pub(super) fn canonical(
         sql_mode: onionskin_value::SqlMode::STRICT,
         time_zone: &onionskin_value::TimeZone::UTC,
         family: request.settings.family,
+        // A default that the server does not take, it refuses itself.
+        latest_timestamp: onionskin_value::LATEST_TIMESTAMP_UNSIGNED,
         ignore: false,
         row: 1,
         column,

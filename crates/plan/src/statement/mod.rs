@@ -26,7 +26,7 @@ use onionskin_schema::Table;
 
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind, tokens};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::scratch::takes_over;
 
@@ -67,7 +67,7 @@ pub fn plan(request: &Request) -> Outcome {
             return finished(
                 Action::Refuse(Refusal::new(&errors::NOT_UNDERSTOOD, error.to_string())),
                 Vec::new(),
-                false,
+                Defines::Nothing,
             );
         }
     };
@@ -75,7 +75,7 @@ pub fn plan(request: &Request) -> Outcome {
         Ok(names) => names,
         Err(error) => {
             let refusal = Refusal::new(&errors::EXECUTABLE_COMMENT, error.to_string());
-            return finished(Action::Refuse(refusal), Vec::new(), false);
+            return finished(Action::Refuse(refusal), Vec::new(), Defines::Nothing);
         }
     };
     let mut unknown = Vec::new();
@@ -93,7 +93,13 @@ pub fn plan(request: &Request) -> Outcome {
     let defines = defines(request.sql, &tokens);
     let unread = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
-    let decided = decide(request, tokens, near).and_then(|decided| {
+    let operators = operators(request.sql, &tokens);
+    if operators > MOST_OPERATORS && (!near.is_empty() || defines == Defines::Names) {
+        let about = format!("more than {MOST_OPERATORS} operators");
+        let refusal = Refusal::new(&errors::NOT_UNDERSTOOD, about);
+        return finished(Action::Refuse(refusal), names, defines);
+    }
+    let decided = on_stack_for(operators, || decide(request, tokens, near)).and_then(|decided| {
         if let Action::Relay = decided.0 {
             unread?;
         }
@@ -130,7 +136,47 @@ pub fn plan(request: &Request) -> Outcome {
     }
 }
 
-fn finished(action: Action, names: Vec<(String, String)>, defines: bool) -> Outcome {
+/// Operators of one statement near a protected table. What is read of `a OR b OR c` is as deep as it has operators.
+const MOST_OPERATORS: usize = 10_000;
+
+/// Operators that may stand between two terms, counted high.
+fn operators(sql: &[u8], tokens: &[Token]) -> usize {
+    const WORDS: [&str; 17] = [
+        "and",
+        "or",
+        "xor",
+        "not",
+        "is",
+        "in",
+        "like",
+        "between",
+        "regexp",
+        "rlike",
+        "div",
+        "mod",
+        "collate",
+        "union",
+        "except",
+        "intersect",
+        "sounds",
+    ];
+    let is_operator = |t: &&Token| match t.kind {
+        TokenKind::Punct(b) => !matches!(b, b',' | b'(' | b')' | b'.' | b';'),
+        TokenKind::Word => WORDS.iter().any(|w| t.is_word(sql, w)),
+        _ => false,
+    };
+    tokens.iter().filter(is_operator).count()
+}
+
+/// Does `work`, which takes up to 16 KiB of stack for each of so many operators, where there is room for that.
+fn on_stack_for<R>(operators: usize, work: impl FnOnce() -> R) -> R {
+    match operators.min(MOST_OPERATORS) {
+        0..=20 => work(),
+        many => stacker::maybe_grow((256 + many * 16) << 10, (512 + many * 16) << 10, work),
+    }
+}
+
+fn finished(action: Action, names: Vec<(String, String)>, defines: Defines) -> Outcome {
     Outcome::Plan(Box::new(Plan {
         action,
         columns: Vec::new(),

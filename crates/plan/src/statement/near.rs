@@ -104,6 +104,12 @@ pub(crate) fn candidates(
     if word_is(&words, 0, "xa") {
         return Ok(found);
     }
+    // a question about tables would be the transaction that SET TRANSACTION means
+    if tokens.iter().all(|t| ends_or_begins(request.sql, t))
+        || is_about_savepoint(request.sql, tokens)
+    {
+        return Ok(found);
+    }
     // names of statements; what is in their texts is planned for itself
     if is_by_name(&words) {
         return Ok(found);
@@ -127,6 +133,49 @@ pub(crate) fn candidates(
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether a word stands in statements that begin or end a transaction. Made of nothing else, a statement names no table.
+fn ends_or_begins(sql: &[u8], token: &Token) -> bool {
+    const WORDS: [&str; 16] = [
+        "start",
+        "transaction",
+        "begin",
+        "work",
+        "commit",
+        "rollback",
+        "and",
+        "no",
+        "chain",
+        "release",
+        "with",
+        "consistent",
+        "snapshot",
+        "read",
+        "only",
+        "write",
+    ];
+    token.is(b',') || WORDS.iter().any(|w| token.is_word(sql, w))
+}
+
+/// Whether the statement names a savepoint and nothing else. Applications make ever new names for them, each of which would be looked up as a
+/// table's.
+fn is_about_savepoint(sql: &[u8], tokens: &[Token]) -> bool {
+    const FORMS: [&[&str]; 6] = [
+        &["savepoint"],
+        &["release", "savepoint"],
+        &["rollback", "to"],
+        &["rollback", "to", "savepoint"],
+        &["rollback", "work", "to"],
+        &["rollback", "work", "to", "savepoint"],
+    ];
+    let Some((name, words)) = tokens.split_last() else {
+        return false;
+    };
+    let is_form = |form: &[&str]| {
+        form.len() == words.len() && words.iter().zip(form).all(|(t, w)| t.is_word(sql, w))
+    };
+    matches!(name.kind, TokenKind::Word | TokenKind::Quoted) && FORMS.iter().any(|f| is_form(f))
 }
 
 /// Whether a query may stand in the statement: servers take one in the condition of `SHOW STATUS WHERE …`.

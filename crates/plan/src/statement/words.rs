@@ -1,6 +1,7 @@
 //! Statements told apart by their first words.
 
 use crate::lex::{LexMode, Token, TokenKind};
+use crate::plan::Defines;
 
 pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
     tokens
@@ -70,23 +71,32 @@ pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool
 /// Words that begin a statement about statements prepared by name.
 const VERBS: [&str; 3] = ["prepare", "execute", "deallocate"];
 
+/// Words of statements that change what a name means.
+const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "rename", "truncate"];
+
 /// Whether the statement may change what a name means.
-pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> bool {
+pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> Defines {
     let words = first_words(sql, tokens, 1);
-    [
-        "create",
-        "alter",
-        "drop",
-        "rename",
-        "truncate",
-        "call",
-        "execute",
-        "prepare",
-        "deallocate",
-    ]
-    .iter()
-    .any(|w| word_is(&words, 0, w))
-        || tokens.iter().any(|t| t.kind == TokenKind::Executable)
+    let first = |w: &&str| word_is(&words, 0, w);
+    if DEFINITIONS.iter().chain(&VERBS).any(first) {
+        return Defines::Names;
+    }
+    let has_comment = tokens.iter().any(|t| t.kind == TokenKind::Executable);
+    if !has_comment && !word_is(&words, 0, "call") {
+        return Defines::Nothing;
+    }
+    // which word an executable comment makes the first one is not looked at
+    let is_definition = |t: &Token| match t.kind {
+        TokenKind::Executable => DEFINITIONS.iter().any(|w| {
+            let mut places = t.text(sql).windows(w.len());
+            places.any(|place| place.eq_ignore_ascii_case(w.as_bytes()))
+        }),
+        _ => DEFINITIONS.iter().any(|w| t.is_word(sql, w)),
+    };
+    match has_comment && tokens.iter().any(is_definition) {
+        true => Defines::Names,
+        false => Defines::Perhaps,
+    }
 }
 
 /// Statements that name tables and nothing inside of them.

@@ -261,6 +261,7 @@ impl<'a> Binder<'a> {
             sql_mode: self.state.sql_mode,
             time_zone: &self.state.time_zone,
             family: self.state.family,
+            latest_timestamp: self.state.latest_timestamp,
             ignore: self.ignore,
             row,
             column: &used.column().name,

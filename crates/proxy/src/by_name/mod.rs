@@ -31,7 +31,7 @@ use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::prepared::Statement;
+use crate::prepared::{Statement, too_many};
 use crate::session::{Session, locks_tables, logical_text, runs_once};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
@@ -94,11 +94,7 @@ impl Named {
     /// Whether another text of this length may be kept.
     fn has_room(&self, length: usize) -> Outcome<()> {
         if self.entries.len() >= MOST {
-            return Err(Failure::Server {
-                code: 1461,
-                state: *b"42000",
-                message: format!("Can't create more than max_prepared_stmt_count statements (current value: {MOST})").into_bytes(),
-            });
+            return Err(too_many(MOST));
         }
         if self.bytes + length > TEXTS {
             return Err(Failure::refused(
@@ -363,7 +359,7 @@ impl Session {
         };
         if let Some(prepared) = prepared {
             let done = self.execute_at_server(&entry.text, &prepared, sql, whole);
-            if !self.has_become_protected(&done, &prepared)? {
+            if !self.has_become_protected(&entry.text, &done, &prepared)? {
                 if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
                     entry.place = Place::Server(prepared);
                 }
@@ -449,8 +445,13 @@ impl Session {
     }
 
     /// After an execution at the server: whether it failed because one of its tables has become a protected one.
-    fn has_become_protected(&mut self, done: &Outcome<()>, prepared: &Prepared) -> Outcome<bool> {
-        let again = self.failed_stale(prepared, done)?;
+    fn has_become_protected(
+        &mut self,
+        text: &[u8],
+        done: &Outcome<()>,
+        prepared: &Prepared,
+    ) -> Outcome<bool> {
+        let again = self.failed_stale(text, prepared, done)?;
         // it has looked at tables meanwhile
         self.statements.interfered = match done {
             Err(Failure::Server { code, .. }) => {
@@ -475,7 +476,7 @@ impl Session {
         if matches!(prepared.plan.action, Action::Relay) {
             self.check_temporary(&text, &prepared)?;
             let done = self.execute_at_server(&text, &prepared, sql, whole);
-            if !self.has_become_protected(&done, &prepared)? {
+            if !self.has_become_protected(&text, &done, &prepared)? {
                 return done;
             }
         } else if self.state.family == Family::MySql {

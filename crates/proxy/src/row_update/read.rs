@@ -254,6 +254,7 @@ impl Session {
             sql_mode: self.state.sql_mode,
             time_zone: &self.state.time_zone,
             family: self.state.family,
+            latest_timestamp: self.state.latest_timestamp,
             ignore: false,
             row,
             column: &used.column().name,

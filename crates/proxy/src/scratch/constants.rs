@@ -4,7 +4,9 @@ use onionskin_plan::{
     Action, Computed, LexMode, LiteralKind, Outcome as PlanOutcome, Request, Scratch, Template,
     errors, lex,
 };
-use onionskin_value::{Charset, Context, Family, Input, Kind, SqlMode, SqlType, TimeZone, store};
+use onionskin_value::{
+    Charset, Context, Family, Input, Kind, LATEST_TIMESTAMP, SqlMode, SqlType, TimeZone, store,
+};
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
@@ -212,6 +214,7 @@ fn is_kept(document: &[u8]) -> bool {
         sql_mode: SqlMode::STRICT,
         time_zone: &TimeZone::UTC,
         family: Family::MySql,
+        latest_timestamp: LATEST_TIMESTAMP,
         ignore: false,
         row: 1,
         column: "",

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
-use onionskin_wire::messages::Command;
+use onionskin_wire::messages::{ComChangeUser, Command};
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
@@ -101,8 +101,20 @@ impl Session {
             server = %login.server_version,
             "logged in"
         );
-        let client = login.client;
-        let state = State::read(&mut server, login.family, found_rows)?;
+        let mut client = login.client;
+        let state = match State::read(&mut server, login.family, found_rows) {
+            Ok(state) => state,
+            // the server took the password and then no statement: the account's may have expired
+            Err(failure) => {
+                if let Some(packet) = failure.packet() {
+                    let mut out = Vec::new();
+                    packet.encode(&mut out);
+                    let told = client.write_payload(&out).and_then(|()| client.flush());
+                    tracing::debug!(id = login.connection_id, ?told, "why it could not begin");
+                }
+                return Err(failure);
+            }
+        };
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));
@@ -273,6 +285,9 @@ impl Session {
             return Err(Failure::Client(WireError::Closed));
         };
         self.forget_session()?;
+        if let Ok(asked) = ComChangeUser::decode(&payload, self.client_capabilities) {
+            self.state.announce(asked.charset.unwrap_or_default());
+        }
         self.write_ok_payload(&ok)
     }
 

@@ -99,7 +99,7 @@ impl Session {
                     self.check_settings(&plan)?;
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
                     let converts = self.state.client_charset != self.state.connection_charset;
-                    if plan.defines && !relayed && converts && !sql.is_ascii() {
+                    if plan.defines.any() && !relayed && converts && !sql.is_ascii() {
                         // a default might lose characters on its way through the connection's
                         return Err(Failure::refused(
                             &errors::CHARACTER_SET,
@@ -115,7 +115,7 @@ impl Session {
                     // what is kept is relayed without another look
                     let shows = matches!(prepared.plan.action, Action::Relay)
                         && is_about_definitions(&self.template.key);
-                    if !refused && !once && !shows && !prepared.plan.defines {
+                    if !refused && !once && !shows && !prepared.plan.defines.any() {
                         self.space.put(&self.template.key, &prepared);
                     }
                     return Ok(prepared);

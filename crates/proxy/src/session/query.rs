@@ -8,7 +8,7 @@ use onionskin_wire::Capabilities;
 use onionskin_wire::messages::Command;
 
 use super::texts::logical_text;
-use super::values::runs_once;
+use super::values::{is_call, runs_once};
 use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
@@ -52,19 +52,29 @@ impl Session {
     /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
     /// place), it is planned and run once more.
     pub(super) fn relayed_again(&mut self, relayed: &Prepared, done: Outcome<()>) -> Outcome<()> {
-        if !self.failed_stale(relayed, &done)? {
+        if done.is_ok() {
             return done;
         }
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         let sql = sql.to_vec();
+        if !self.failed_stale(&sql, relayed, &done)? {
+            return done;
+        }
         self.statement(&sql, true)
     }
 
     /// Whether a relayed statement failed because its tables are no longer what they were when it was planned. They are looked up.
-    pub(crate) fn failed_stale(&mut self, relayed: &Prepared, done: &Outcome<()>) -> Outcome<bool> {
+    pub(crate) fn failed_stale(
+        &mut self,
+        text: &[u8],
+        relayed: &Prepared,
+        done: &Outcome<()>,
+    ) -> Outcome<bool> {
         let is_stale = match done {
             Err(Failure::Stale) => true,
-            Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+            Err(Failure::Server { code, message, .. }) => {
+                looks_stale(*code, message) && !is_call(text)
+            }
             _ => false,
         };
         if !is_stale {
@@ -161,7 +171,8 @@ impl Session {
                 return self.unreadable(sql);
             }
             let planned = self.plan(part)?;
-            all_relay &= matches!(planned.plan.action, Action::Relay) && !planned.plan.defines;
+            all_relay &=
+                matches!(planned.plan.action, Action::Relay) && !planned.plan.defines.any();
             all_relay &= !planned.ignores || planned.plan.names.is_empty();
             all_relay &= !changes_meaning(&self.template.key);
             all_relay &= locks_tables(&self.template.key).is_none();
@@ -211,7 +222,7 @@ impl Session {
             return self.by_name(statement, sql, whole);
         }
         if let Action::Refuse(refusal) = &prepared.plan.action
-            && refusal.entry == &errors::EXECUTABLE_COMMENT
+            && (refusal.entry == &errors::EXECUTABLE_COMMENT || refusal.entry == &errors::TRACKING)
             && let Some(inner) = unwrapped(sql)
             && self.template.read(inner, self.space.settings.lex).is_ok()
             && !self.template.multiple
@@ -233,7 +244,9 @@ impl Session {
             let retry = match &done {
                 // a value may be wrong for what the table was, and right for what it is
                 Err(Failure::Stale | Failure::Value(_)) => true,
-                Err(Failure::Server { code, message, .. }) => looks_stale(*code, message),
+                Err(Failure::Server { code, message, .. }) => {
+                    looks_stale(*code, message) && !is_call(&template.key)
+                }
                 Err(Failure::Refused(r)) => {
                     (does_not_open(r) || is_not_known(r))
                         && !self.statements.wrote
@@ -293,7 +306,7 @@ impl Session {
                 if whole {
                     self.relay_query(prepared, locks)
                 } else {
-                    if prepared.plan.defines && self.account.is_private() {
+                    if prepared.plan.defines.any() && self.account.is_private() {
                         self.check_temporary(&planned.sql, prepared)?;
                     }
                     self.server.put_query(&planned.sql)?;

@@ -1,6 +1,6 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
-use onionskin_plan::{Catalog, Known, errors};
+use onionskin_plan::{Catalog, Defines, Known, errors};
 use onionskin_wire::messages::{Command, OkPacket};
 use onionskin_wire::{Step, WireError};
 
@@ -19,7 +19,7 @@ impl Session {
     }
 
     pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
-        if prepared.plan.defines && self.account.is_private() {
+        if prepared.plan.defines.any() && self.account.is_private() {
             let sql = self.client.last_payload().get(1..).unwrap_or_default();
             self.check_temporary(sql, prepared)?;
         }
@@ -30,7 +30,7 @@ impl Session {
             false => &prepared.plan.names,
         };
         let relayed = self.relay_planned(Command::Query, prepared, names);
-        if relayed.is_err() && prepared.plan.defines {
+        if relayed.is_err() && prepared.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
             self.shared.accounts.forget(&prepared.plan.names);
         }
@@ -40,9 +40,11 @@ impl Session {
     }
 
     pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
-        if prepared.plan.defines {
-            self.unique_keys = UniqueKeys::default();
+        if prepared.plan.defines == Defines::Names {
             self.shared.accounts.forget(&prepared.plan.names);
+        }
+        if prepared.plan.defines.any() {
+            self.unique_keys = UniqueKeys::default();
             if self.account.is_private() {
                 self.refresh_temporary()?;
             }

@@ -181,16 +181,26 @@ pub(crate) fn is_ignore(text: &[u8]) -> bool {
 /// Whether a statement that has sent rows has also changed some: it must not be run again when its rows turn out to be of another table
 /// than was thought.
 pub(crate) fn runs_once(text: &[u8]) -> bool {
+    !begins(text, b"select") && (is_call(text) || contains(text, b"returning"))
+}
+
+/// Whether a statement calls a program, or may do so where its first word does not show what it is. What a program has done stays done if it
+/// fails: such a statement must not be run again even if it has failed.
+pub(crate) fn is_call(text: &[u8]) -> bool {
+    let hides = |first: &u8| !first.is_ascii_alphabetic();
+    let is_hidden = text.trim_ascii_start().first().is_some_and(hides) || begins(text, b"set");
+    begins(text, b"call") || (is_hidden && contains(text, b"call"))
+}
+
+fn begins(text: &[u8], word: &[u8]) -> bool {
     let text = text.trim_ascii_start();
-    let begins = |word: &[u8]| {
-        text.get(..word.len())
-            .is_some_and(|w| w.eq_ignore_ascii_case(word))
-    };
-    !begins(b"select")
-        && (begins(b"call")
-            || text
-                .windows(9)
-                .any(|w| w.eq_ignore_ascii_case(b"returning")))
+    text.get(..word.len())
+        .is_some_and(|w| w.eq_ignore_ascii_case(word))
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    let mut places = text.windows(word.len());
+    places.any(|w| w.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

@@ -149,7 +149,10 @@ fn date(
             };
             let (micros, exact) = cut(parts.micros, fsp);
             match u64::try_from(seconds) {
-                Ok(seconds @ 1..=0x7FFF_FFFF) => {
+                Ok(seconds) if (1..=ctx.latest_timestamp).contains(&seconds) => {
+                    if !ctx.time_zone.is_known_at(seconds) {
+                        return unsupported("a moment beyond 2038 in a named time zone");
+                    }
                     temporal::write_timestamp(seconds * 1_000_000 + u64::from(micros), out);
                     Ok(if exact {
                         Comparand::Exact

@@ -469,7 +469,12 @@ fn store_timestamp(
         }
     };
     match u64::try_from(seconds) {
-        Ok(seconds @ 1..=0x7FFF_FFFF) => {
+        Ok(seconds) if (1..=report.ctx.latest_timestamp).contains(&seconds) => {
+            if !report.ctx.time_zone.is_known_at(seconds) {
+                return Err(StoreError::Unsupported(
+                    "a TIMESTAMP beyond 2038 in a named time zone",
+                ));
+            }
             temporal::write_timestamp(seconds * 1_000_000 + u64::from(parts.micros), out)
         }
         _ => {

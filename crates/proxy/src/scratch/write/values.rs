@@ -5,8 +5,8 @@
 
 use onionskin_plan::{Carried, ColumnUse, errors};
 use onionskin_value::{
-    Charset, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, Stored, TimeZone,
-    format_text, store,
+    Charset, Context, Family, FormatContext, Input, Kind, LATEST_TIMESTAMP_UNSIGNED, SqlMode,
+    SqlType, Stored, TimeZone, format_text, store,
 };
 
 use crate::bind::unhex;
@@ -75,6 +75,7 @@ fn stored(
         sql_mode: SqlMode::STRICT | SqlMode::ALLOW_INVALID_DATES,
         time_zone,
         family,
+        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
         ignore: false,
         row: 1,
         column: &used.column().name,

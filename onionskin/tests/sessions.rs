@@ -1,0 +1,244 @@
+//! The life of a session: a program that fails is not called twice, prepared statements outlive what goes wrong at the server and have bounds,
+//! and a login that fails behind the password says why.
+
+mod support;
+
+use support::*;
+
+on_both_servers!(
+    a_program_that_fails_is_called_once,
+    plans_outlive_calls,
+    an_expired_password_is_told,
+    a_statement_outlives_a_preparation_that_failed,
+    prepared_statements_have_bounds,
+    set_transaction_is_about_the_clients_next_one,
+    savepoints_are_no_tables,
+    a_dump_of_open_tables_passes,
+);
+
+const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY, name VARCHAR(40) {eq}, age INT {range})";
+
+fn stage(kind: Kind) -> Option<Stage> {
+    let mut stage = Stage::start(kind, &[USER, "CREATE TABLE told (what VARCHAR(40))"])?;
+    stage.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
+    Some(stage)
+}
+
+fn a_program_that_fails_is_called_once(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    stage.both(
+        "CREATE PROCEDURE p() BEGIN INSERT INTO told VALUES ('p'); SELECT * FROM nowhere; END",
+    );
+    stage.both("CREATE PROCEDURE q(x INT) BEGIN INSERT INTO told VALUES ('q'); SELECT missing FROM told; END");
+    stage.both("PREPARE named FROM 'CALL q(3)'");
+    for sql in [
+        "CALL p()",
+        "  call q(1)",
+        "/* why */ CALL q(2)",
+        "-- why\nCALL p()",
+        "EXECUTE named",
+    ] {
+        stage.both_fail(sql);
+        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+    }
+    if kind == Kind::MariaDb {
+        stage.both_fail("EXECUTE IMMEDIATE 'CALL p()'");
+        stage.both_fail("SET STATEMENT max_statement_time = 10 FOR CALL p()");
+        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+    }
+    for n in 0..3 {
+        for session in [&mut stage.plain, &mut stage.protected] {
+            assert!(session.execute("CALL p()", ()).is_err());
+            assert!(session.execute("CALL q(?)", (n,)).is_err());
+        }
+        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+        // what is planned from here on belongs to another generation
+        stage.both(&format!("CREATE TABLE other{n} (id INT)"));
+        stage.both_fail("EXECUTE named");
+    }
+    stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+}
+
+fn plans_outlive_calls(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    stage.both("CREATE PROCEDURE p() INSERT INTO told VALUES ('p')");
+    let mut direct = stage.behind.connect();
+    let count = |direct: &mut Session| -> u64 {
+        let shown = direct
+            .text("SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")
+            .expect("status");
+        shown
+            .split('\t')
+            .nth(1)
+            .and_then(|n| n.parse().ok())
+            .expect("a number")
+    };
+    let ask = |stage: &mut Stage| {
+        let name = stage
+            .protected
+            .execute_text("SELECT name FROM user WHERE id = ?", (1,));
+        assert_eq!(name.expect("the row"), "Alice");
+    };
+    ask(&mut stage);
+    let before = count(&mut direct);
+    for _ in 0..5 {
+        stage.protected.must("CALL p()");
+        stage
+            .protected
+            .must("SELECT /*!40001 SQL_NO_CACHE */ * FROM told");
+        ask(&mut stage);
+    }
+    assert_eq!(count(&mut direct), before, "nothing is prepared again");
+    // a definition, in whatever comment, is noticed
+    stage
+        .protected
+        .must("/*!50000 ALTER */ TABLE told ADD COLUMN more INT");
+    ask(&mut stage);
+    assert_eq!(count(&mut direct), before + 1);
+}
+
+fn an_expired_password_is_told(kind: Kind) {
+    let Some(stage) = stage(kind) else { return };
+    let mut direct = stage.behind.connect();
+    direct.must("CREATE USER late IDENTIFIED BY 'right'");
+    direct.must("GRANT ALL ON app.* TO late");
+    drop(Session::open(
+        stage.proxy.port(),
+        "late",
+        "right",
+        Some("app"),
+    ));
+    direct.must("ALTER USER late PASSWORD EXPIRE");
+    let Err(failure) = Session::try_open(stage.proxy.port(), "late", "right", Some("app")) else {
+        panic!("the password has expired");
+    };
+    // that the client cannot handle it, or that no statement is taken until it is changed
+    assert!([1862, 1820].contains(&failure.code), "{failure}");
+    direct.must("ALTER USER late IDENTIFIED BY 'new'");
+    drop(Session::open(
+        stage.proxy.port(),
+        "late",
+        "new",
+        Some("app"),
+    ));
+}
+
+fn a_statement_outlives_a_preparation_that_failed(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let mut direct = stage.behind.connect();
+    let sql = "SELECT age FROM user WHERE name = ?";
+    assert_eq!(
+        stage.protected.execute_text(sql, ("bob",)).expect("a row"),
+        "17"
+    );
+    direct.must("SET GLOBAL max_prepared_stmt_count = 0");
+    // it has to be prepared again
+    stage.protected.must("ALTER TABLE user ADD COLUMN more INT");
+    for _ in 0..2 {
+        let failed = stage.protected.execute(sql, ("bob",)).expect_err("no room");
+        assert_eq!(failed.code, 1461, "{failed}");
+    }
+    direct.must("SET GLOBAL max_prepared_stmt_count = 16382");
+    assert_eq!(
+        stage.protected.execute_text(sql, ("bob",)).expect("a row"),
+        "17"
+    );
+}
+
+fn prepared_statements_have_bounds(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let mut client = RawClient::login(stage.proxy.port());
+    let sql = b"UPDATE app.user SET age = age + 1 WHERE id = 1";
+    let first = client.prepare(sql);
+    let mut count = 1;
+    let code = loop {
+        client.command(22, sql);
+        match client.read() {
+            Reply::Packet(_) => count += 1,
+            Reply::Error(code, ..) => break code,
+            other => panic!("{other:?}"),
+        }
+        assert!(count < 20_000, "no bound");
+    };
+    assert_eq!((count, code), (16_382, 1461));
+    // closing one makes room for another
+    client.command(25, &first);
+    client.prepare(sql);
+    assert_eq!(
+        stage
+            .protected
+            .text("SELECT age FROM user WHERE id = 1")
+            .unwrap(),
+        "31"
+    );
+}
+
+fn set_transaction_is_about_the_clients_next_one(kind: Kind) {
+    let Some(stage) = stage(kind) else { return };
+    // a proxy that has not looked anything up yet
+    let proxy = Proxy::start_with(
+        &stage.behind,
+        ProxyOptions {
+            keys: Some(stage.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut session = proxy.connect_to("app");
+    let mut direct = stage.behind.connect();
+    for begin in ["START TRANSACTION", "BEGIN"] {
+        session.must("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+        session.must(begin);
+        session.must("UPDATE user SET name = 'x' WHERE id = 2");
+        let level = direct.text("SELECT trx_isolation_level FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0");
+        assert_eq!(
+            level.expect("one transaction"),
+            "READ UNCOMMITTED",
+            "{begin}"
+        );
+        session.must("ROLLBACK");
+    }
+}
+
+fn savepoints_are_no_tables(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let mut direct = stage.behind.connect();
+    let questions = |direct: &mut Session| -> u64 {
+        let shown = direct
+            .text("SHOW GLOBAL STATUS LIKE 'Questions'")
+            .expect("status");
+        shown
+            .split('\t')
+            .nth(1)
+            .and_then(|n| n.parse().ok())
+            .expect("a number")
+    };
+    stage.protected.must("START TRANSACTION");
+    let before = questions(&mut direct);
+    for n in 0..5 {
+        stage.protected.must(&format!("SAVEPOINT s{n}"));
+        stage
+            .protected
+            .must(&format!("ROLLBACK TO SAVEPOINT `s{n}`"));
+        stage.protected.must(&format!("ROLLBACK WORK TO s{n}"));
+        stage.protected.must(&format!("RELEASE SAVEPOINT s{n}"));
+    }
+    // and the question itself
+    assert_eq!(questions(&mut direct) - before, 20 + 1);
+    stage.protected.must("COMMIT");
+}
+
+fn a_dump_of_open_tables_passes(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    stage.both("INSERT INTO told VALUES ('one')");
+    for sql in [
+        "/*!40100 SET @@SQL_MODE='' */",
+        "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */",
+        "/*!40103 SET TIME_ZONE='+00:00' */",
+    ] {
+        stage.both(sql);
+        stage.same_text("SELECT @@sql_mode, @@time_zone");
+    }
+    stage.both_fail("INSERT INTO user VALUES (1, 'x', 1)");
+    stage.both("INSERT INTO user VALUES (7, 'x', '19 years')");
+    stage.same("SELECT * FROM user ORDER BY id");
+}
