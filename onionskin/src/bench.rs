@@ -26,11 +26,15 @@ use crate::{
     tied,
 };
 
+/// Holds the password of accounts of given servers.
+const PASSWORD: &str = "ONIONSKIN_PASSWORD";
+
 /// Measure what each layer of encryption costs on this machine
 ///
 /// Starts private servers with the configurations under test in a temporary folder, loads them in turns, proves before and after each run that the
 /// setting was in force, and writes report.html, report.md and report.json. Ctrl-C leaves a valid report of what was measured.
-/// ONIONSKIN_MYSQLD names a server program that is not in PATH; several are separated by colons.
+/// ONIONSKIN_MYSQLD names a server program that is not in PATH; several are separated by colons. ONIONSKIN_PASSWORD holds the
+/// password of accounts that are named without one: everybody on the machine can read the arguments of a program.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bench {
@@ -75,12 +79,12 @@ struct Run {
     /// Only to see that everything works
     #[arg(long, hide = true, conflicts_with_all = ["quick", "full"])]
     tiny: bool,
-    /// mariadb, mysql, or both with a comma: start private ones; or a DSN, mysql://user:password@host:port, for what needs no restart [default: the first that is installed]
+    /// mariadb, mysql, or both with a comma: start private ones; or a DSN, mysql://user@host:port, for what needs no restart, with the password in ONIONSKIN_PASSWORD [default: the first that is installed]
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
-    /// Another proxy to compare with, which stands before a given server: NAME=mysql://user:password@host:port
+    /// Another proxy to compare with, which stands before a given server: NAME=mysql://user@host:port
     ///
-    /// Its back end must be the server that --server names by a DSN.
+    /// The password is in ONIONSKIN_PASSWORD, or behind the user (mysql://user:password@host:port). Its back end must be the server that --server names by a DSN.
     #[arg(long, value_name = "NAME=DSN")]
     peer: Vec<String>,
     /// Port of the first private server [default: any that is free]
@@ -147,7 +151,8 @@ impl Bench {
 
 impl Run {
     fn run(self) -> Result<(), CommandError> {
-        let (families, given) = self.servers()?;
+        let password = std::env::var(PASSWORD).ok();
+        let (families, given) = self.servers(password.as_deref())?;
         let peers = self
             .peer
             .iter()
@@ -155,7 +160,7 @@ impl Run {
                 let (name, dsn) = text.split_once('=').ok_or_else(|| {
                     CommandError::Arguments(format!("--peer {text}: write NAME=DSN"))
                 })?;
-                Ok((name.to_owned(), Dsn::parse(dsn)?))
+                Ok((name.to_owned(), Dsn::parse(dsn, password.as_deref())?))
             })
             .collect::<Result<Vec<_>, CommandError>>()?;
         let catalogue = self
@@ -199,13 +204,13 @@ impl Run {
         }
     }
 
-    /// Families to start, or the server to use.
-    fn servers(&self) -> Result<(Vec<Family>, Option<Dsn>), CommandError> {
+    /// Families to start, or the server to use, with the password of an account that is named without one.
+    fn servers(&self, password: Option<&str>) -> Result<(Vec<Family>, Option<Dsn>), CommandError> {
         let Some(text) = &self.server else {
             return Ok((Vec::new(), None));
         };
         if text.contains("://") {
-            return Ok((Vec::new(), Some(Dsn::parse(text)?)));
+            return Ok((Vec::new(), Some(Dsn::parse(text, password)?)));
         }
         let families = text
             .split(',')

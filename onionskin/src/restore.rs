@@ -70,7 +70,7 @@ impl Restore {
         let mut replayed = None;
         if let (Some(replay), Some(staging)) = (replay, staging) {
             replayed = Some(replay.run(staging.path())?);
-            staging.finish(&self.to)?;
+            replay.finish(staging, &self.to)?;
         }
         println!("{}: ready for a server to start on", self.to.display());
         print_manifest(&footer.manifest);

@@ -121,7 +121,13 @@ fn restore_refuses_what_it_must_and_leaves_nothing() {
     }
     let refused = scenery.onionskin(&["restore", "damaged", "--to", "mounted"]);
     let left = fs::read_dir(path("mounted")).expect("there").count();
+    // As a new file system of the ext family is; then as one that has lost something.
+    fs::create_dir(path("mounted/lost+found")).expect("made");
+    fs::write(path("mounted/lost+found/#12"), "x").expect("written");
+    let lost = scenery.onionskin(&["restore", "good", "--to", "mounted"]);
+    fs::remove_file(path("mounted/lost+found/#12")).expect("removed");
     let restored = scenery.onionskin(&["restore", "good", "--to", "mounted"]);
+    let stays = fs::remove_dir(path("mounted/lost+found"));
     let names = |folder: &str| {
         let entries = fs::read_dir(path(folder)).expect("there");
         let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -132,7 +138,9 @@ fn restore_refuses_what_it_must_and_leaves_nothing() {
     assert!(unmounted.is_ok_and(|status| status.success()));
     assert_eq!(refused.status.code(), Some(3));
     assert_eq!(left, 0, "something is left behind");
+    assert_eq!(lost.status.code(), Some(2), "{lost:?}");
     assert!(restored.status.success(), "{restored:?}");
+    assert!(stays.is_ok(), "{stays:?}");
     assert!(same, "the same files in both");
 }
 

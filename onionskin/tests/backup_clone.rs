@@ -3,7 +3,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::*;
 
@@ -153,24 +152,6 @@ fn a_clone_comes_back_as_a_server() {
     scenery.fails(&["restore", "sealed", "--to", "data"], 2, "not empty");
 }
 
-/// A folder for the PATH, with MySQL's own reader of binlogs and client.
-fn programs(scenery: &Scenery) -> String {
-    let folder = scenery.home.path().join("programs");
-    fs::create_dir(&folder).expect("made");
-    for name in ["mysqlbinlog", "mysql"] {
-        let script = folder.join(name);
-        let program = checkout().join(format!("scripts/{name}97"));
-        fs::write(
-            &script,
-            format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()),
-        )
-        .expect("written");
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
-    }
-    let path = std::env::var("PATH").unwrap_or_default();
-    format!("{}:{path}", folder.display())
-}
-
 #[test]
 fn a_clone_is_brought_to_a_transaction_or_a_time() {
     let options = ServerOptions {
@@ -209,7 +190,7 @@ fn a_clone_is_brought_to_a_transaction_or_a_time() {
     session.must("DELETE FROM app.t");
     scenery.must(&["archive", "--to", "log", "--once"]);
 
-    let path = programs(&scenery);
+    let path = scenery.path_of_mysql();
     let restore = |to: &str, until: &str| {
         let output = scenery
             .command(&["restore", "-q", "base.sealed", "--to", to])

@@ -135,8 +135,15 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         names.sort();
         names
     };
-    fs::remove_file(scenery.home.path().join("backups/dump")).expect("removed");
     let prune = ["backup", "prune", "--to", "backups", "--keep", "1"];
+    // The newest of all is a dump, which nothing physical gives way to.
+    let said = scenery.must(&prune);
+    assert!(said.contains("0 files, 0 B removed"), "{said}");
+    let port = scenery.server.port();
+    assert!(said.contains("(dump of mariadb, "), "{said}");
+    assert!(said.contains(&format!(":{port} /tmp/os-")), "{said}");
+    assert_eq!(left(), ["dump", "first", "full", "second"]);
+    fs::remove_file(scenery.home.path().join("backups/dump")).expect("removed");
     let said = scenery.must(&prune);
     assert!(said.contains("0 files, 0 B removed"), "{said}");
     assert_eq!(left(), ["first", "full", "second"]);
@@ -245,6 +252,19 @@ fn what_cannot_be_continued_is_refused() {
         2,
         "only backups by mariadb-backup can be continued",
     );
+    // Pages of another server do not fit, whatever the numbers say.
+    let other = Scenery::around(Server::mariadb());
+    let keys = |scenery: &Scenery| scenery.home.path().join("keys.json");
+    fs::copy(keys(&scenery), keys(&other)).expect("keys");
+    other.must(&["backup", "--to", "full"]);
+    let folder = other.home.path().to_str().expect("UTF-8");
+    let full = format!("{folder}/full");
+    for (base, text) in [
+        (full.as_str(), "is of another server"),
+        (folder, "holds no backup of this server"),
+    ] {
+        scenery.fails(&["backup", "--incremental", base, "--to", "x"], 2, text);
+    }
     scenery.fails(&["backup", "prune", "--to", "."], 2, "--keep");
     scenery.fails(
         &["backup", "prune", "--to", ".", "--keep", "0"],

@@ -2,7 +2,9 @@
 
 mod support;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::time::Duration;
 use support::*;
 
@@ -266,13 +268,37 @@ fn the_demonstration_ends_by_itself() {
     if direct_mode() {
         return;
     }
-    let output = std::process::Command::new("timeout")
+    let mut child = std::process::Command::new("timeout")
         .args(["120", env!("CARGO_BIN_EXE_onionskin"), "demo"])
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("onionskin runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut text = String::new();
+    let mut port: Option<u16> = None;
+    while let Some(Ok(line)) = output.next() {
+        text += &format!("{line}\n");
+        let address = line.split_once("reached through onionskin on 127.0.0.1:");
+        if let Some((_, rest)) = address {
+            port = rest.trim_end_matches('.').parse().ok();
+            break;
+        }
+    }
+    // Whoever is on the machine can try.
+    let intruder = port.map(|port| Session::try_open(port, "root", "", None).map(|_| ()));
+    let nobody = port.map(|port| Session::try_open(port, "", "", None).map(|_| ()));
+    for line in output.map_while(Result::ok) {
+        text += &format!("{line}\n");
+    }
+    let output = child.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
+    for refused in [intruder, nobody] {
+        let said = format!("{refused:?}");
+        assert!(matches!(refused, Some(Err(_))), "{said}\n{text}");
+        assert!(said.contains("1045"), "{said}");
+    }
     assert!(
         text.contains("alice") && text.contains("$enc"),
         "both sides are shown:\n{text}\n{errors}"

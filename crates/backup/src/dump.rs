@@ -19,6 +19,8 @@ use crate::{
 pub struct Dump {
     program: Program,
     comments: Comments,
+    /// What is known of the server besides what its dump says.
+    server: Option<Server>,
 }
 
 impl Dump {
@@ -27,7 +29,13 @@ impl Dump {
         Self {
             program,
             comments: Comments::default(),
+            server: None,
         }
+    }
+
+    /// Notes in the manifest what the server said of itself when it was asked.
+    pub fn of(self, server: Option<Server>) -> Self {
+        Self { server, ..self }
     }
 }
 
@@ -41,12 +49,15 @@ impl Source for Dump {
     fn finish(&mut self) -> Result<Manifest, String> {
         self.program.finish()?;
         let comments = std::mem::take(&mut self.comments);
-        comments.finish().ok_or_else(|| {
+        let mut manifest = comments.finish().ok_or_else(|| {
             format!(
                 "{} did not write that its dump is complete",
                 self.program.name
             )
-        })
+        })?;
+        let known_as = |server: Server| server.known_as(self.server.as_ref());
+        manifest.server = manifest.server.map(known_as);
+        Ok(manifest)
     }
 }
 

@@ -19,6 +19,7 @@
 //! | [`archive`] | the binlog, followed as a replica does and sealed in segments; replaying them |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
+//! | [`whole_folder`] | directories of that kind, mount points among them |
 //!
 //! # What is promised
 //!
@@ -73,7 +74,7 @@ mod unpack;
 mod vectors;
 pub mod verify;
 pub mod whole_file;
-mod whole_folder;
+pub mod whole_folder;
 
 pub use error::StreamError;
 pub use footer::Footer;

@@ -67,6 +67,9 @@ pub struct Server {
     /// `@@server_uuid` of MySQL, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// Where a server without a UUID runs, as it says itself: `HOST:PORT DATADIR`, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 impl Server {
@@ -76,6 +79,24 @@ impl Server {
             family: family.to_owned(),
             version: version.into(),
             uuid: None,
+            place: None,
+        }
+    }
+
+    /// What tells it from other servers of its family, as far as that is known.
+    pub fn identity(&self) -> Option<&str> {
+        self.uuid.as_deref().or(self.place.as_deref())
+    }
+
+    /// Adds what was learned by asking: a [`Server`] of the same family that knows more of itself.
+    pub fn known_as(self, asked: Option<&Server>) -> Self {
+        match asked.filter(|asked| asked.family == self.family) {
+            Some(asked) => Self {
+                uuid: asked.uuid.clone(),
+                place: asked.place.clone(),
+                ..self
+            },
+            None => self,
         }
     }
 }
@@ -207,6 +228,7 @@ mod tests {
         let full = Manifest {
             server: Some(Server {
                 uuid: Some("3e11fa47-71ca-11e1-9e33-c80aa9429562".into()),
+                place: Some("db1:3306 /var/lib/mysql/".into()),
                 ..Server::new("mariadb", "10.11.19-MariaDB")
             }),
             binlog: Some(BinlogPosition {

@@ -18,7 +18,7 @@ use onionskin_keys::StreamKey;
 use crate::{
     Footer, Manifest, Progress, SealedStream, StreamError,
     unpack::{Unpacker, make_folder},
-    whole_folder::Partial,
+    whole_folder::{Partial, is_empty, system_tablespace},
 };
 
 /// The `source` of backups that [`restore`] can make a data directory of.
@@ -114,7 +114,8 @@ pub fn restore(
     let Some((_, footer)) = last else {
         return Err(RestoreError::Chain("there is no backup to restore".into()));
     };
-    partial.finish(datadir)?;
+    let last = system_tablespace(&partial.path, &footer.manifest.settings);
+    partial.finish(datadir, &last)?;
     Ok(footer)
 }
 
@@ -142,13 +143,9 @@ pub fn check_source(manifest: &Manifest) -> Result<(), RestoreError> {
 }
 
 fn refuse_content(datadir: &Path) -> Result<(), RestoreError> {
-    match fs::read_dir(datadir) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(RestoreError::NotEmpty(datadir.to_owned())),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(file_error(datadir, source)),
+    match is_empty(datadir).map_err(|source| file_error(datadir, source))? {
+        true => Ok(()),
+        false => Err(RestoreError::NotEmpty(datadir.to_owned())),
     }
 }
 

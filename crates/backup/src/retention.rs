@@ -1,14 +1,24 @@
 //! Which backups of a folder to keep.
 //!
-//! A backup is kept if any rule names it, and with it every backup that it continues. The newest one is always kept, so that
-//! backups which stopped being made do not vanish by their age. What does not verify, lacks its base, or was not made by
+//! Rules are applied to each [`Group`] by itself: the backups of one server from one source. Seven dumps do not make a physical
+//! backup superfluous, and nothing of one server stands for another.
+//!
+//! A backup is kept if any rule names it, and with it every backup that it continues. The newest one of a group is always kept, so
+//! that backups which stopped being made do not vanish by their age. What does not verify, lacks its base, or was not made by
 //! `onionskin backup` counts for no rule and is left alone: whether it may go is not for a program to say.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use chrono::{DateTime, Datelike};
 
-use crate::catalogue::{BACKUPS, Catalogue};
+use crate::{
+    Manifest,
+    catalogue::{BACKUPS, Catalogue},
+};
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
@@ -87,12 +97,44 @@ impl fmt::Display for Fate {
     }
 }
 
+/// Backups that can stand for each other: of one server, from one source. Its version is none of it, as servers are upgraded.
+///
+/// A backup that does not tell its server (an older one, or one whose server could not be asked) is in a group with those of its
+/// kind, apart from those that do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    source: String,
+    family: Option<String>,
+    server: Option<String>,
+}
+
+impl Group {
+    /// That of a backup.
+    pub fn of(manifest: &Manifest) -> Self {
+        let server = manifest.server.as_ref();
+        Self {
+            source: manifest.source.clone(),
+            family: server.map(|server| server.family.clone()),
+            server: server.and_then(|server| server.identity().map(str::to_owned)),
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = self.family.as_deref().unwrap_or("a server");
+        let server = self.server.as_deref().unwrap_or("not named");
+        write!(f, "{} of {family}, {server}", self.source)
+    }
+}
+
 /// The fate of every entry of `catalogue`, in its order. `now` in seconds since 1970.
 pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
     let entries = &catalogue.entries;
     let mut fates = Vec::with_capacity(entries.len());
     // Places and chains of those that count, the oldest first, as the catalogue is sorted.
     let mut candidates: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (place, entry) in entries.iter().enumerate() {
         let reason = match (&entry.content, catalogue.chain(place)) {
             (Err(error), _) => Some(error.to_string()),
@@ -100,8 +142,10 @@ pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
                 format!("not a backup of a server ({})", content.manifest.source),
             ),
             (_, Some(Err(error))) => Some(error.to_string()),
-            (_, Some(Ok(chain))) => {
+            (Ok(content), Some(Ok(chain))) => {
                 candidates.push((place, chain));
+                let group = Group::of(&content.manifest);
+                groups.entry(group).or_default().push(place);
                 None
             }
             (_, None) => Some("it does not verify".into()),
@@ -109,25 +153,9 @@ pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
         fates.push(reason.map_or(Fate::Remove, Fate::LeaveAlone));
     }
     let time = |place: usize| entries[place].created();
-    let newest_first = || candidates.iter().rev().map(|(place, _)| *place);
-    let mut kept: BTreeSet<usize> = newest_first().take(1).collect();
-    for rule in rules {
-        match rule {
-            Keep::Newest(count) => kept.extend(newest_first().take(*count as usize)),
-            Keep::Younger(seconds) => kept
-                .extend(newest_first().filter(|place| time(*place).saturating_add(*seconds) > now)),
-            Keep::Last(count, period) => {
-                let mut periods = BTreeSet::new();
-                for place in newest_first() {
-                    if periods.len() == *count as usize {
-                        break;
-                    }
-                    if periods.insert(number_of(*period, time(place))) {
-                        kept.insert(place);
-                    }
-                }
-            }
-        }
+    let mut kept = BTreeSet::new();
+    for group in groups.values() {
+        keep(group, rules, now, time, &mut kept);
     }
     for (place, chain) in candidates.iter().filter(|(place, _)| kept.contains(place)) {
         for base in chain {
@@ -152,6 +180,36 @@ pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
     fates
 }
 
+/// Applies all rules to the backups of one group, the oldest first in `group`.
+fn keep(
+    group: &[usize],
+    rules: &[Keep],
+    now: u64,
+    time: impl Fn(usize) -> u64,
+    kept: &mut BTreeSet<usize>,
+) {
+    let newest_first = || group.iter().rev().copied();
+    kept.extend(newest_first().take(1));
+    for rule in rules {
+        match rule {
+            Keep::Newest(count) => kept.extend(newest_first().take(*count as usize)),
+            Keep::Younger(seconds) => kept
+                .extend(newest_first().filter(|place| time(*place).saturating_add(*seconds) > now)),
+            Keep::Last(count, period) => {
+                let mut periods = BTreeSet::new();
+                for place in newest_first() {
+                    if periods.len() == *count as usize {
+                        break;
+                    }
+                    if periods.insert(number_of(*period, time(place))) {
+                        kept.insert(place);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Counts the periods; what it counts from does not matter.
 fn number_of(period: Period, time: u64) -> u64 {
     match period {
@@ -172,7 +230,11 @@ fn number_of(period: Period, time: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{StreamError, catalogue::tests::entry};
+    use crate::{
+        StreamError,
+        catalogue::{Entry, tests::entry},
+        manifest::Server,
+    };
 
     const NOW: u64 = 1_800_000_000;
 
@@ -301,6 +363,71 @@ mod tests {
         for fate in &fates[4..] {
             assert!(matches!(fate, Fate::LeaveAlone(reason) if reason.contains("(binlog)")));
         }
+    }
+
+    /// Says whose backup an entry is, and by which source.
+    fn of(mut entry: Entry, source: &str, server: Option<Server>) -> Entry {
+        if let Ok(content) = &mut entry.content {
+            content.manifest.source = source.into();
+            content.manifest.server = server;
+        }
+        entry
+    }
+
+    #[test]
+    fn rules_hold_for_each_server_and_each_source_by_itself() {
+        let mysql = |uuid: &str, version: &str| {
+            let uuid = Some(uuid.to_owned());
+            Some(Server {
+                uuid,
+                ..Server::new("mysql", version)
+            })
+        };
+        let mariadb = |place: Option<&str>| {
+            let place = place.map(str::to_owned);
+            Some(Server {
+                place,
+                ..Server::new("mariadb", "10.11")
+            })
+        };
+        let (one, two) = (Some("db1:3306 /data"), Some("db2:3306 /data"));
+        let all = [
+            ("a", "mariadb-backup", mariadb(one)),
+            ("b", "mariadb-backup", mariadb(two)),
+            ("c", "mariadb-backup", mariadb(None)),
+            ("d", "clone", mysql("u1", "9.6")),
+            ("e", "clone", mysql("u2", "9.7")),
+            // An upgraded server is the same one.
+            ("f", "clone", mysql("u1", "9.7")),
+            ("g", "dump", mariadb(one)),
+            ("h", "dump", mariadb(one)),
+            ("i", "dump", mariadb(one)),
+            ("j", "stdin", None),
+            ("k", "stdin", None),
+        ];
+        let entries = all.into_iter().enumerate();
+        let entries = entries.map(|(n, (id, source, server))| {
+            of(entry(id, NOW - 9 * DAY + n as u64, None), source, server)
+        });
+        let catalogue = Catalogue {
+            entries: entries.collect(),
+        };
+        let names = |rules: &[&str]| -> String {
+            let kept = kept(&catalogue, rules).into_iter();
+            kept.map(|place| &catalogue.entries[place].name[..1])
+                .collect()
+        };
+        for rules in [&["1"][..], &[], &["1d"], &["daily=3"]] {
+            assert_eq!(names(rules), "abcefik", "{rules:?}");
+        }
+        assert_eq!(names(&["2"]), "abcdefhijk");
+        assert_eq!(names(&["9"]), "abcdefghijk");
+        let group = |place: usize| {
+            let content = catalogue.entries[place].content.as_ref().unwrap();
+            Group::of(&content.manifest).to_string()
+        };
+        assert_eq!(group(0), "mariadb-backup of mariadb, db1:3306 /data");
+        assert_eq!(group(9), "stdin of a server, not named");
     }
 
     #[test]

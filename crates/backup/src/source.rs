@@ -10,7 +10,11 @@ use std::{
 };
 
 pub use crate::dump::Dump;
-use crate::{Manifest, manifest::Base, mbstream::Scanner};
+use crate::{
+    Manifest,
+    manifest::{Base, Server},
+    mbstream::Scanner,
+};
 
 /// Something that gives bytes, and then says whether they were all.
 pub trait Source: Send + 'static {
@@ -111,6 +115,8 @@ pub struct MariadbBackup {
     program: Program,
     /// What the backup continues, and the LSN from which it must do so.
     base: Option<(Base, u64)>,
+    /// What is known of the server besides what its backup says.
+    server: Option<Server>,
     /// Taken at the end.
     scanner: Option<Scanner>,
 }
@@ -121,8 +127,14 @@ impl MariadbBackup {
         Self {
             program,
             base: None,
+            server: None,
             scanner: Some(Scanner::new()),
         }
+    }
+
+    /// Notes in the manifest what the server said of itself when it was asked.
+    pub fn of(self, server: Option<Server>) -> Self {
+        Self { server, ..self }
     }
 
     /// An incremental one, started with `--incremental-lsn`.
@@ -164,9 +176,11 @@ impl Source for MariadbBackup {
     fn finish(&mut self) -> Result<Manifest, String> {
         self.program.finish()?;
         let scanner = self.scanner.take().ok_or("it was asked twice")?;
-        let manifest = scanner
+        let mut manifest = scanner
             .finish(Manifest::new("mariadb-backup"))
             .map_err(|reason| format!("{}: {reason}", self.program.name))?;
+        let known_as = |server: Server| server.known_as(self.server.as_ref());
+        manifest.server = manifest.server.map(known_as);
         self.continued(manifest)
     }
 }

@@ -67,7 +67,9 @@ pub enum BenchError {
         server: String,
     },
     /// `--server`
-    #[error("--server {given}: {said}; write mariadb, mysql, or mysql://user:password@host:port")]
+    #[error(
+        "--server {given}: {said}; write mariadb, mysql, or mysql://user@host:port, with the password in ONIONSKIN_PASSWORD"
+    )]
     Dsn {
         /// Without its password.
         given: String,

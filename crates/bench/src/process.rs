@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::Read,
     os::unix::process::CommandExt,
@@ -228,10 +228,21 @@ fn reader(mut pipe: Box<dyn Read + Send>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// The passphrase of somebody's keys may be in our environment; no other program gets it.
+/// The passphrase of somebody's keys may be in our environment; no other program gets it. What `command` is told to have in its
+/// own environment stays.
 fn without_ours(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("ONIONSKIN_") {
+    without(command, std::env::vars_os().map(|(name, _)| name));
+}
+
+/// Takes those of the inherited `names` that are ours.
+fn without(command: &mut Command, names: impl Iterator<Item = OsString>) {
+    let given: Vec<OsString> = command
+        .get_envs()
+        .filter(|(_, value)| value.is_some())
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    for name in names {
+        if name.to_string_lossy().starts_with("ONIONSKIN_") && !given.contains(&name) {
             command.env_remove(name);
         }
     }
@@ -344,6 +355,23 @@ mod tests {
         let error = run(&mut shell("sleep 60"), &stopped, Duration::from_secs(60));
         assert!(matches!(error, Err(BenchError::Interrupted)));
         assert!(begin.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_command_has_what_it_was_given_and_nothing_of_ours_besides() {
+        let mut command = shell("true");
+        command.env("ONIONSKIN_PASSWORD", "given");
+        let ours = ["ONIONSKIN_PASSWORD", "ONIONSKIN_PASSPHRASE", "HOME"];
+        without(&mut command, ours.map(OsString::from).into_iter());
+        let changes: BTreeMap<_, _> = command.get_envs().collect();
+        let name = OsStr::new;
+        assert_eq!(
+            changes,
+            BTreeMap::from([
+                (name("ONIONSKIN_PASSWORD"), Some(name("given"))),
+                (name("ONIONSKIN_PASSPHRASE"), None),
+            ])
+        );
     }
 
     #[test]

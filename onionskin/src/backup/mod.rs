@@ -2,6 +2,7 @@
 
 mod clone;
 mod dump;
+mod identity;
 mod list;
 mod prune;
 
@@ -18,7 +19,7 @@ use onionskin_backup::{
     Level, SealKey, SealOptions,
     catalogue::Entry,
     default_threads,
-    manifest::Base,
+    manifest::{Base, Server},
     source::{Dump, MariadbBackup, Plain, Program},
 };
 use onionskin_keys::Suite;
@@ -124,8 +125,9 @@ impl Backup {
 
     fn make(self) -> Result<(), CommandError> {
         let finder = KeyFinder::new(&self.keys);
-        let base = self.base(&finder)?;
         let loaded = finder.loaded()?;
+        let asked = self.asked(loaded.backend.as_ref());
+        let base = self.base(&finder, asked.as_ref())?;
         let options = SealOptions {
             level: self.level,
             threads: self.threads.unwrap_or_else(default_threads),
@@ -160,6 +162,7 @@ impl Backup {
                     Some((base, lsn)) => MariadbBackup::incremental(program, base, lsn),
                     None => MariadbBackup::new(program),
                 };
+                let source = source.of(asked);
                 onionskin_backup::seal(source, &mut output, key, &options, &progress)
             }
             BackupSource::Clone => {
@@ -167,7 +170,7 @@ impl Backup {
                 onionskin_backup::seal(copied.source, &mut output, key, &options, &progress)
             }
             BackupSource::Dump => {
-                let source = Dump::new(self.start_dump(backend)?);
+                let source = Dump::new(self.start_dump(backend)?).of(asked);
                 onionskin_backup::seal(source, &mut output, key, &options, &progress)
             }
             BackupSource::Stdin => {
@@ -180,8 +183,30 @@ impl Backup {
         Ok(())
     }
 
-    /// What is continued, and from which log sequence number.
-    fn base(&self, finder: &KeyFinder) -> Result<Option<(Base, u64)>, CommandError> {
+    /// Which server it is, so that its backups can be told from others' in the same folder.
+    fn asked(&self, backend: Option<&Backend>) -> Option<Server> {
+        match self.source {
+            BackupSource::MariadbBackup | BackupSource::Dump => {}
+            // Asks for itself; there is nobody to ask.
+            BackupSource::Clone | BackupSource::Stdin => return None,
+        }
+        let password = std::env::var(&self.password_env).ok();
+        let asked = connect(backend?, &self.user, password.as_deref())
+            .and_then(|mut conn| identity::of(&mut conn));
+        if let Err(error) = &asked
+            && !self.quiet
+        {
+            eprintln!("onionskin: the backup will not tell which server it is of: {error}");
+        }
+        asked.ok()
+    }
+
+    /// What is continued, and from which log sequence number. `server` is the one that is backed up, if it is known.
+    fn base(
+        &self,
+        finder: &KeyFinder,
+        server: Option<&Server>,
+    ) -> Result<Option<(Base, u64)>, CommandError> {
         let Some(path) = &self.incremental else {
             return Ok(None);
         };
@@ -199,15 +224,17 @@ impl Backup {
                 let entries = catalogue.entries.iter().enumerate();
                 let fits = |(place, entry): (usize, &Entry)| {
                     let content = entry.content.as_ref().ok()?;
+                    let manifest = &content.manifest;
                     let whole = matches!(catalogue.chain(place), Some(Ok(_)));
-                    (whole && content.manifest.source == self.source.name())
+                    let ours = identity::may_be_one(manifest.server.as_ref(), server);
+                    (whole && ours && manifest.source == self.source.name())
                         .then(|| entry.path.clone())
                 };
                 match entries.rev().find_map(fits) {
                     Some(path) => path,
                     None => {
                         return refused(format!(
-                            "{} holds no backup by mariadb-backup that can be continued: make a full one first",
+                            "{} holds no backup of this server by mariadb-backup that can be continued: make a full one first",
                             path.display()
                         ));
                     }
@@ -220,6 +247,13 @@ impl Backup {
             return refused(format!(
                 "{name} was made from {:?}; only backups by mariadb-backup can be continued",
                 chain.manifest.source
+            ));
+        }
+        if !identity::may_be_one(chain.manifest.server.as_ref(), server) {
+            return refused(format!(
+                "{name} is of another server ({}), this is {}: make a full backup first",
+                identity::text(chain.manifest.server.as_ref()),
+                identity::text(server)
             ));
         }
         let Some(lsn) = chain.manifest.lsn else {

@@ -1,6 +1,7 @@
 //! `onionskin backup prune`: removes the backups of a folder that no rule wants to keep.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -8,7 +9,7 @@ use std::{
 
 use clap::Args;
 use indicatif::BinaryBytes;
-use onionskin_backup::retention::{Fate, Keep, judge};
+use onionskin_backup::retention::{Fate, Group, Keep, judge};
 
 use super::list;
 use crate::{
@@ -20,7 +21,8 @@ use crate::{
 
 /// Remove the sealed backups of a folder that are not to be kept
 ///
-/// The newest one is always kept, and so is every backup that a kept incremental one needs. What is damaged, or lacks what it
+/// Rules hold for each server and each source by itself: seven dumps do not take the place of a physical backup, nor backups of one
+/// server that of another's. The newest one of each is always kept, and so is every backup that a kept incremental one needs. What is damaged, or lacks what it
 /// continues, is left alone. Nothing is removed while a file cannot be verified with the keys at hand, for it is not known then
 /// what that file needs.
 #[derive(Args)]
@@ -30,8 +32,8 @@ pub struct Prune {
     /// The folder
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// What to keep: 7 (the newest seven), 30d (younger than that; h, d, w), daily=7 (one for each of seven days; weekly, monthly).
-    /// May be given several times: what any of them names is kept
+    /// What to keep of each server and source: 7 (the newest seven), 30d (younger than that; h, d, w), daily=7 (one for each of
+    /// seven days; weekly, monthly). May be given several times: what any of them names is kept
     #[arg(long, value_name = "RULE", required = true)]
     keep: Vec<Keep>,
     /// Say what would be removed, and remove nothing
@@ -57,7 +59,16 @@ impl Prune {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
         let fates = judge(&catalogue, &self.keep, now);
-        list::print(&catalogue, |place| fates[place].to_string());
+        let group = |place: usize| {
+            let content = entries[place].content.as_ref().ok()?;
+            matches!(fates[place], Fate::Keep | Fate::KeepAsBase | Fate::Remove)
+                .then(|| Group::of(&content.manifest))
+        };
+        let groups: BTreeSet<Group> = (0..entries.len()).filter_map(group).collect();
+        list::print(&catalogue, |place| match group(place) {
+            Some(group) if groups.len() > 1 => format!("{} ({group})", fates[place]),
+            _ => fates[place].to_string(),
+        });
         // The newest first, so that nothing lacks its base if this is interrupted.
         let (mut files, mut bytes) = (0, 0);
         for (place, entry) in entries.iter().enumerate().rev() {

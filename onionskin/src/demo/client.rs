@@ -48,25 +48,55 @@ pub enum Reply {
     Refused { code: u16, text: String },
 }
 
+/// The password of `root`. Whoever is on the machine can reach the proxy's port while the demonstration runs.
+pub struct Password(String);
+
+impl Password {
+    /// Sets one that nobody can guess on a new server, whose `root` has none, and removes all other accounts that have none.
+    pub fn set(socket: &Path) -> Result<Self, CommandError> {
+        let mut conn = Conn::new(past(socket)).map_err(broken)?;
+        let others: Vec<(String, String)> = conn
+            .query("SELECT user, host FROM mysql.user WHERE user = '' OR user = 'root' AND host <> 'localhost'")
+            .map_err(broken)?;
+        let password = format!("{:032x}", rand::random::<u128>());
+        let own = format!("ALTER USER root@localhost IDENTIFIED BY '{password}'");
+        let drop = others.iter();
+        let drop = drop.map(|(user, host)| format!("DROP USER '{user}'@'{host}'"));
+        for sql in drop.chain([own]) {
+            conn.query_drop(sql).map_err(broken)?;
+        }
+        Ok(Self(password))
+    }
+}
+
+/// Past the proxy, as `root`.
+fn past(socket: &Path) -> OptsBuilder {
+    OptsBuilder::new()
+        .socket(Some(socket.to_string_lossy()))
+        .user(Some("root"))
+}
+
 /// A session of `root`.
 pub struct Client(Conn);
 
 impl Client {
     /// As an application.
-    pub fn through_the_proxy(address: SocketAddr) -> Result<Self, CommandError> {
+    pub fn through_the_proxy(
+        address: SocketAddr,
+        password: &Password,
+    ) -> Result<Self, CommandError> {
         let options = OptsBuilder::new()
             .ip_or_hostname(Some(address.ip().to_string()))
             .tcp_port(address.port())
             .prefer_socket(false)
-            .user(Some("root"));
+            .user(Some("root"))
+            .pass(Some(&password.0));
         Conn::new(options).map(Self).map_err(broken)
     }
 
     /// As somebody with access to the server.
-    pub fn past_the_proxy(socket: &Path) -> Result<Self, CommandError> {
-        let options = OptsBuilder::new()
-            .socket(Some(socket.to_string_lossy()))
-            .user(Some("root"));
+    pub fn past_the_proxy(socket: &Path, password: &Password) -> Result<Self, CommandError> {
+        let options = past(socket).pass(Some(&password.0));
         Conn::new(options).map(Self).map_err(broken)
     }
 

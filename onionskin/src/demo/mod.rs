@@ -25,7 +25,7 @@ use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
 
 use self::{
-    client::{Client, Reply},
+    client::{Client, Password, Reply},
     screen::Screen,
     script::{Expected, Step},
 };
@@ -61,6 +61,8 @@ impl Demo {
         let scratch = Installation::open_scratch(&installation, &termination)?;
         let server = PrivateServer::start(installation, &termination)?;
         let engine = PrivateServer::start(scratch, &termination)?;
+        // Before the proxy listens.
+        let password = Password::set(server.socket())?;
         let proxy = bind(folder.path(), &server, &engine)?;
         let address = proxy.local_addr();
         let stopper = proxy.stopper();
@@ -74,7 +76,7 @@ impl Demo {
                 source,
             })?;
 
-        let shown = show(&mut screen, address, &server);
+        let shown = show(&mut screen, address, &server, &password);
         stopper.stop();
         let proxy_ended = proxy_thread.join();
         let data = server.data().to_owned();
@@ -152,9 +154,10 @@ fn show(
     screen: &mut Screen,
     address: SocketAddr,
     server: &PrivateServer,
+    password: &Password,
 ) -> Result<(), CommandError> {
-    let mut direct = Client::past_the_proxy(server.socket())?;
-    let mut application = Client::through_the_proxy(address)?;
+    let mut direct = Client::past_the_proxy(server.socket(), password)?;
+    let mut application = Client::through_the_proxy(address, password)?;
     screen.text(&format!(
         "{}, reached through onionskin on {address}.",
         direct.server()?

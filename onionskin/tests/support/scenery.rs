@@ -1,7 +1,8 @@
 //! A server with rows in it, and a folder with keys for its backups.
 
-use super::{Binlog, Kind, Server, ServerOptions, Session, announce};
+use super::{Binlog, Kind, Server, ServerOptions, Session, announce, checkout};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
@@ -91,6 +92,24 @@ impl Scenery {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(text), "{text:?} is not in: {said}");
+    }
+
+    /// A PATH that begins with a folder of MySQL's own reader of binlogs and client.
+    pub fn path_of_mysql(&self) -> String {
+        let folder = self.home.path().join("programs");
+        fs::create_dir(&folder).expect("made");
+        for name in ["mysqlbinlog", "mysql"] {
+            let script = folder.join(name);
+            let program = checkout().join(format!("scripts/{name}97"));
+            fs::write(
+                &script,
+                format!("#!/bin/sh\nexec {} \"$@\"\n", program.display()),
+            )
+            .expect("written");
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        format!("{}:{path}", folder.display())
     }
 
     /// Names in the folder besides keys and configuration.

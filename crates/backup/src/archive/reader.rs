@@ -518,7 +518,7 @@ impl Reader {
                 });
             }
         }
-        // What cannot be read any more (sets with tags) is no longer known either.
+        // What cannot be read any more (a form that is not known) is no longer known either.
         self.gtid = listed;
         Ok(())
     }

@@ -232,16 +232,6 @@ impl Plan {
         self.segments.len()
     }
 
-    /// The settings of the server that wrote the segments: whether its transactions have GTIDs.
-    pub fn has_gtids(&self) -> bool {
-        self.segments.iter().any(|(_, segment)| {
-            segment
-                .gtid_after
-                .as_ref()
-                .is_some_and(|set| !set.is_empty())
-        })
-    }
-
     /// Replays into the client, which must read statements from its standard input and end with an error at the first that
     /// fails. `tool` must read a binlog from its standard input.
     pub fn run(

@@ -5,15 +5,16 @@ use mysql::{Opts, OptsBuilder};
 use super::{Address, Session};
 use crate::error::BenchError;
 
-/// `mysql://user:password@host:port`
+/// `mysql://user@host:port`, or `mysql://user:password@host:port`
 #[derive(Clone, Debug)]
 pub struct Dsn {
     address: Address,
 }
 
 impl Dsn {
-    /// From the command line. A database in it is of no use and refused, so that nobody thinks it is the one that is used.
-    pub fn parse(text: &str) -> Result<Self, BenchError> {
+    /// From the command line, which everybody on the machine can read: `password` is that of an account that is named without
+    /// one. A database is of no use and refused, so that nobody thinks it is the one that is used.
+    pub fn parse(text: &str, password: Option<&str>) -> Result<Self, BenchError> {
         let wrong = |said: &str| BenchError::Dsn {
             given: without_password(text),
             said: said.into(),
@@ -33,7 +34,11 @@ impl Dsn {
                 host: options.get_ip_or_hostname().to_string(),
                 port: options.get_tcp_port(),
                 user,
-                password: options.get_pass().unwrap_or_default().to_owned(),
+                password: options
+                    .get_pass()
+                    .or(password)
+                    .unwrap_or_default()
+                    .to_owned(),
             },
         })
     }
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_dsn_is_read_and_its_password_never_shown() {
-        let dsn = Dsn::parse("mysql://me:s3cret@db.example:3310").expect("sound");
+        let dsn = Dsn::parse("mysql://me:s3cret@db.example:3310", Some("other")).expect("sound");
         let address = dsn.address();
         assert_eq!(
             (
@@ -164,9 +169,18 @@ mod tests {
             "mysql://:s3cret@db",
             "mysql://me:s3cret@db:port",
         ] {
-            let error = Dsn::parse(bad).expect_err(bad).to_string();
+            let error = Dsn::parse(bad, Some("s3cret")).expect_err(bad).to_string();
             assert!(!error.contains("s3cret"), "{error}");
             assert!(error.contains("--server"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_dsn_without_a_password_gets_that_of_the_environment() {
+        for (password, expected) in [(Some("it's s3cret"), "it's s3cret"), (None, "")] {
+            let dsn = Dsn::parse("mysql://me@db.example", password).expect("sound");
+            assert_eq!(dsn.address().password, expected);
+            assert_eq!(dsn.address().port, 3306);
         }
     }
 }

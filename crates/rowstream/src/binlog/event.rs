@@ -335,7 +335,7 @@ impl GtidEvent {
 }
 
 /// An integer whose first byte begins (from the lowest bit) with as many ones as bytes follow.
-fn varlen(r: &mut Reader<'_>) -> BinlogResult<u64> {
+pub(super) fn varlen(r: &mut Reader<'_>) -> BinlogResult<u64> {
     let first = r.u8()?;
     let more = first.trailing_ones() as usize;
     let mut bytes = [0; 8];

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use onionskin_wire::Reader;
 
 use super::error::{BinlogError, BinlogResult};
+use super::event::varlen;
 
 /// Where to go on: the end of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +141,9 @@ impl std::str::FromStr for Gtid {
 /// UUID of a server of MySQL and a tag: what numbers are counted for.
 pub type SourceName = ([u8; 16], String);
 
+/// Number of the form in which MySQL writes sets with tags.
+const TAGGED: u64 = 1;
+
 /// A set of executed transactions.
 ///
 /// `Display` gives what the server's own variables show (`gtid_executed`, `gtid_binlog_pos`), and `parse` reads it.
@@ -233,17 +237,28 @@ impl GtidPosition {
         Ok(Self::MariaDb(domains))
     }
 
-    /// Body of MySQL's PREVIOUS_GTIDS event. `None` if it is of a form that is not known here (sets with tags).
+    /// Body of MySQL's PREVIOUS_GTIDS event. `None` if it is of a form that is not known here.
+    ///
+    /// A set without tags begins with the number of UUIDs. MySQL since 8.3 writes a set with tags in a form of its own: its number
+    /// (1) stands in the lowest and in the highest byte, the number of entries in the six between, and every entry has a tag behind
+    /// its UUID, with an integer of variable length before it.
     pub fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
         let mut r = Reader::new(body);
-        let count = r.u64()?;
-        // Sets with tags keep a format number in the highest byte.
-        if count >> 32 != 0 {
-            return Ok(None);
-        }
+        let head = r.u64()?;
+        let (count, tags) = match (head >> 56, head & 0xff) {
+            (0, _) => (head, false),
+            (TAGGED, TAGGED) => (head << 8 >> 16, true),
+            _ => return Ok(None),
+        };
         let mut set = BTreeMap::new();
         for _ in 0..count {
             let uuid = r.array()?;
+            let mut tag = String::new();
+            if tags {
+                const BAD: BinlogError = BinlogError::Malformed("tag of a GTID");
+                let length = usize::try_from(varlen(&mut r)?).map_err(|_| BAD)?;
+                tag = String::from_utf8(r.bytes(length)?.to_vec()).map_err(|_| BAD)?;
+            }
             let mut intervals = Vec::new();
             for _ in 0..r.u64()? {
                 let (from, behind) = (r.u64()?, r.u64()?);
@@ -252,20 +267,28 @@ impl GtidPosition {
                 }
                 intervals.push((from, behind - 1));
             }
-            set.insert((uuid, String::new()), intervals);
+            set.insert((uuid, tag), intervals);
         }
         Ok(Some(Self::MySql(set)))
     }
 
-    /// The set as COM_BINLOG_DUMP_GTID takes it; `None` with tags.
+    /// The set as COM_BINLOG_DUMP_GTID takes it, in the form of [`Self::decode_mysql`]; `None` of MariaDB's.
     pub(crate) fn encode_mysql(&self) -> Option<Vec<u8>> {
         let Self::MySql(set) = self else { return None };
-        let mut out = (set.len() as u64).to_le_bytes().to_vec();
+        let count = set.len() as u64;
+        let tags = set.keys().any(|(_, tag)| !tag.is_empty());
+        let head = match tags {
+            true => TAGGED << 56 | count << 8 | TAGGED,
+            false => count,
+        };
+        let mut out = head.to_le_bytes().to_vec();
         for ((uuid, tag), intervals) in set {
-            if !tag.is_empty() {
-                return None;
-            }
             out.extend_from_slice(uuid);
+            if tags {
+                // At most 32 characters, so the length is in one byte, whose lowest bit says so.
+                out.push(u8::try_from(tag.len()).ok().filter(|len| *len < 128)? << 1);
+                out.extend_from_slice(tag.as_bytes());
+            }
             out.extend_from_slice(&(intervals.len() as u64).to_le_bytes());
             for (from, to) in intervals {
                 out.extend_from_slice(&from.to_le_bytes());
@@ -414,9 +437,47 @@ mod tests {
 
     #[test]
     fn the_binary_set_reads_back() {
-        let set = GtidPosition::parse_mysql(&format!("{UUID}:1-3:7")).unwrap();
-        let encoded = set.encode_mysql().unwrap();
-        assert_eq!(GtidPosition::decode_mysql(&encoded).unwrap(), Some(set));
+        for text in [
+            "1-3:7",
+            "1-3:7:blue:1-2:red:9",
+            "blue:1",
+            "blue:1,4e11fa47-71ca-11e1-9e33-c80aa9429562:5",
+        ] {
+            let set = GtidPosition::parse_mysql(&format!("{UUID}:{text}")).unwrap();
+            let encoded = set.encode_mysql().unwrap();
+            assert_eq!(
+                GtidPosition::decode_mysql(&encoded).unwrap(),
+                Some(set),
+                "{text}"
+            );
+            for length in 0..encoded.len() {
+                assert!(GtidPosition::decode_mysql(&encoded[..length]).is_err());
+            }
+        }
+        // Other forms than these two may come.
+        assert_eq!(
+            GtidPosition::decode_mysql(&(2 << 56 | 2u64).to_le_bytes()).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn a_set_with_tags_is_written_as_mysql_writes_it() {
+        let set = GtidPosition::parse_mysql(&format!("{UUID}:1-3:blue:7")).unwrap();
+        let uuid = parse_uuid(UUID).unwrap();
+        let number = |n: u64| n.to_le_bytes();
+        let untagged = [&uuid[..], &[0], &number(1), &number(1), &number(4)].concat();
+        let tagged = [
+            &uuid[..],
+            &[4 << 1],
+            b"blue",
+            &number(1),
+            &number(7),
+            &number(8),
+        ]
+        .concat();
+        let expected = [&[1, 2, 0, 0, 0, 0, 0, 1][..], &untagged, &tagged].concat();
+        assert_eq!(set.encode_mysql().unwrap(), expected);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl EventStream {
                     .as_ref()
                     .and_then(GtidPosition::encode_mysql)
                     .ok_or_else(|| BinlogError::Unsupported {
-                        what: "the GTIDs to begin with are not a set of MySQL without tags".into(),
+                        what: "the GTIDs to begin with are not a set of MySQL".into(),
                         way_out: "begin with a file and an offset",
                     })?;
                 flags |= THROUGH_GTID;
