@@ -63,6 +63,7 @@ if [ "$want" != demo ]; then
     need mariadb-backup mariadb-backup
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     need setpriv util-linux
+    need script bsdutils
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 fi
 

@@ -15,7 +15,8 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onionskin_keys::KeySet;
 use onionskin_migrate::{
-    Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, parse_columns, parse_load, status,
+    Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, Stragglers, parse_columns,
+    parse_load, status,
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
@@ -326,14 +327,9 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
                 switched.stall.as_secs_f64() * 1e3,
                 switched.attempts
             );
-            if switched.stragglers > 0 {
-                println!(
-                    "warning: {} rows were written between the lock and the rename, and were written again to the new table",
-                    switched.stragglers
-                );
-            }
         }
     }
+    print_stragglers(&done.stragglers);
     match &done.old {
         Some(old) if done.handed_over => println!(
             "{}.{old} was kept up to date until another process took over",
@@ -346,6 +342,26 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
         None => {}
     }
     print_plaintext_logs(done);
+}
+
+fn print_stragglers(stragglers: &Stragglers) {
+    const MOST: usize = 20;
+    if stragglers.written > 0 {
+        println!(
+            "warning: {} rows were written between the lock and the rename, and were written again to the new table",
+            stragglers.written
+        );
+    }
+    let left = &stragglers.left;
+    if !left.is_empty() {
+        let more = if left.len() > MOST { "; …" } else { "" };
+        println!(
+            "warning: {} rows were written to the old table between the lock and the rename, and to the new one after it, which keeps the newer ones: compare \
+             the rows with the keys {}{more}",
+            left.len(),
+            left[..left.len().min(MOST)].join("; ")
+        );
+    }
 }
 
 fn print_plaintext_logs(done: &Done) {

@@ -4,7 +4,6 @@ mod support;
 use support::*;
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,60 +19,6 @@ on_both_servers!(
     a_name_that_leads_to_another_server_is_not_followed,
     a_writer_that_comes_before_the_rename_is_not_lost,
 );
-
-/// `app.t` and a twin, with rows, and a session in the database.
-fn tables(server: &Server, rows: u32) -> Session {
-    let mut session = table_with_rows(server, rows);
-    session.must("CREATE TABLE twin LIKE t");
-    session.must("INSERT INTO twin SELECT * FROM t");
-    session
-}
-
-/// Runs `work` beside a session that writes the same to both tables, in the same transactions.
-fn beside_a_writer(port: u16, rows: u32, work: impl FnOnce()) {
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let over = &over;
-        scope.spawn(move || {
-            let mut session = Session::open(port, "root", "", Some("app"));
-            let mut n = 0;
-            while !over.load(Ordering::Relaxed) {
-                n += 1;
-                let id = n * 7919 % rows;
-                session.must("BEGIN");
-                for table in ["t", "twin"] {
-                    session.must(&format!(
-                        "REPLACE INTO {table} VALUES ({id}, 'new {n}', {n})"
-                    ));
-                    session.must(&format!(
-                        "DELETE FROM {table} WHERE id = {}",
-                        (id + 1) % rows
-                    ));
-                }
-                session.must("COMMIT");
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        over.store(true, Ordering::Relaxed);
-        if let Err(panic) = ended {
-            std::panic::resume_unwind(panic);
-        }
-    });
-}
-
-/// Both tables hold the same at one moment, whoever writes meanwhile.
-fn assert_equal_to_twin(session: &mut Session, context: &str) {
-    session.must("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-    session.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    let [is, should] = ["t", "twin"].map(|table| {
-        session
-            .text(&format!("SELECT * FROM {table} ORDER BY id"))
-            .unwrap()
-    });
-    session.must("COMMIT");
-    assert_same_rows(&is, &should, context);
-}
 
 fn a_connection_that_is_cut_at_any_statement_loses_nothing(kind: Kind) {
     const ROWS: u32 = 4000;
@@ -92,7 +37,7 @@ fn a_connection_that_is_cut_at_any_statement_loses_nothing(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = tables(&server, ROWS);
+    let mut session = table_and_twin(&server, ROWS);
     beside_a_writer(server.port(), ROWS, || {
         for &(statement, times, when) in statements {
             let context = format!("{when:?} {statement}");
@@ -127,7 +72,7 @@ fn a_stream_that_the_server_ends_goes_on_where_it_was(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = tables(&server, ROWS);
+    let mut session = table_and_twin(&server, ROWS);
     let mut ended = 0;
     beside_a_writer(server.port(), ROWS, || {
         let mut administrator = server.connect();
@@ -181,6 +126,7 @@ fn feed_from_the_end(session: &mut Session, login: Login) -> Feed {
         login,
         server_id: 0x6F6E_0001,
         table: TableName::new("app", "t"),
+        columns_of: TableName::new("app", "t"),
         checkpoint: TableName::new("app", "t_onionskin"),
         key: KeyDefinition {
             index: "PRIMARY".into(),
@@ -328,7 +274,7 @@ fn a_writer_that_comes_before_the_rename_is_not_lost(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
     };
-    let mut session = tables(&server, 1000);
+    let mut session = table_and_twin(&server, 1000);
     let mut long = server.connect();
     // Without a snapshot, for whose end the switch would wait without asking for the lock.
     long.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");

@@ -216,6 +216,7 @@ pub fn route(
                         .is_some_and(|s| s.eq_ignore_ascii_case(name))
             })
     })?;
+    let sealed = changed.iter().map(|&name| name.to_owned()).collect();
     let transform = match changes.is_empty() {
         true => None,
         false => Some(Arc::new(Resealing::new(changes)) as Arc<dyn Transform>),
@@ -234,6 +235,7 @@ pub fn route(
         key,
         copied,
         transform,
+        sealed,
     })
 }
 

@@ -15,6 +15,7 @@ use onionskin_rowstream::session::Session;
 use parking_lot::Mutex;
 
 use crate::brake::Brake;
+use crate::conflict::{conflict, explained, is_duplicate};
 use crate::error::{MigrateError, Result};
 use crate::preflight::{self, log_end};
 use crate::progress::Progress;
@@ -238,9 +239,13 @@ impl Engine {
                     self.pending.give_back(work);
                     self.read_on()?;
                 }
-                Err(error) => return Err(conflict(error)),
+                Err(error) => return Err(self.explained(error, &work.replacements)),
             }
         }
+    }
+
+    fn explained(&mut self, error: RowError, keys: &[Key]) -> MigrateError {
+        explained(&mut self.sessions[0], &self.route, keys, error)
     }
 
     /// Reads up to a new mark, whatever waits already.
@@ -405,7 +410,7 @@ impl Engine {
                             },
                         )?;
                     }
-                    Err(error) => return Err(conflict(error)),
+                    Err(error) => return Err(self.explained(error, batch)),
                 }
             }
         }
@@ -426,29 +431,11 @@ impl Engine {
     }
 }
 
-pub(crate) fn is_duplicate(error: &RowError) -> bool {
-    matches!(error, RowError::Sql(error) if error.is_duplicate())
-}
-
 /// Whether a position in the binary log lies before another. Files are numbered, with more digits when they run out.
-fn is_before(position: &str, other: &str) -> bool {
+pub(crate) fn is_before(position: &str, other: &str) -> bool {
     match (position_from_text(position), position_from_text(other)) {
         (Ok(a), Ok(b)) => (a.file.len(), &a.file, a.offset) < (b.file.len(), &b.file, b.offset),
         _ => false,
-    }
-}
-
-/// An error of the server about a value is the new definition's.
-pub(crate) fn conflict(error: RowError) -> MigrateError {
-    // NULL, too long, out of range, wrong, truncated, CHECK, duplicate, no partition.
-    const ABOUT_VALUES: [u16; 11] = [
-        1048, 1062, 1264, 1265, 1292, 1366, 1406, 1526, 3140, 3819, 4025,
-    ];
-    match error {
-        RowError::Sql(error) if ABOUT_VALUES.contains(&error.code) => MigrateError::Conflict {
-            message: error.message,
-        },
-        other => other.into(),
     }
 }
 

@@ -21,11 +21,14 @@
 //! | `statement` | what a statement in the binary log means |
 //! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
+//! | `stragglers` | what was written to the old table behind it |
+//! | `conflict` | rows that the new table does not take |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
 //! | `progress`, `status` | telling what happens |
 
 mod brake;
+mod conflict;
 mod definition;
 mod engine;
 mod error;
@@ -40,6 +43,7 @@ mod snapshots;
 mod specifications;
 mod statement;
 mod status;
+mod stragglers;
 mod switch;
 mod throttle;
 
@@ -70,6 +74,7 @@ pub use operation::{Operation, parse_columns};
 pub use preflight::Names;
 pub use progress::Progress;
 pub use status::{Running, status};
+pub use stragglers::Stragglers;
 pub use switch::Switched;
 pub use throttle::{Limits, parse_load};
 
@@ -78,6 +83,8 @@ const OTHER_SESSIONS: usize = 3;
 /// For how long the server may wait for the reader of the log, who waits for the writer, who is busy with rows. The stream would be made
 /// again, but whoever reads it twice falls behind.
 const READING_PATIENCE: Duration = Duration::from_secs(3600);
+/// The checkpoint's phase when the new table may have been dropped.
+const ABORT: &str = "abort";
 /// Most threads.
 pub const MOST_THREADS: usize = 32;
 
@@ -115,6 +122,8 @@ pub struct Done {
     pub repaired: u64,
     /// `None` if everything is ready and the switch was postponed.
     pub switched: Option<Switched>,
+    /// What was written to the old table between the lock and the rename. There should be nothing.
+    pub stragglers: Stragglers,
     /// Where the old rows are; `None` if they were dropped, or are still in place.
     pub old: Option<String>,
     /// The old table was kept up to date, and another process has asked for it.
@@ -173,6 +182,7 @@ impl Job {
             began: now(),
             server: control.identity()?,
             reverse: self.reverse,
+            locked_at: None,
         };
         checkpoint.create(&mut control, &state)?;
         let prepared = (|| {
@@ -206,7 +216,7 @@ impl Job {
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
         let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let Some(state) = checkpoint.read(&mut control)? else {
+        let Some(mut state) = checkpoint.read(&mut control)? else {
             // Killed in the first moment: nothing else was made.
             checkpoint.drop(&mut control)?;
             return self
@@ -227,11 +237,24 @@ impl Job {
             return self.resume_reverse(control, family, state, progress);
         }
         if is_switched(&mut control, &names, Some(&state))? {
+            let dropped = operation_of(&state)?.dropped();
+            let late = self.recover(&mut control, family, &names, &mut state, &dropped)?;
             if state.reverse {
-                return self.keep_old(control, family, state, None, progress);
+                let mut done = self.keep_old(control, family, state, None, progress)?;
+                done.stragglers = late;
+                return Ok(done);
             }
-            // The rename was the last thing that happened, and before it everything was written.
-            return self.finish(&mut control, &names, &checkpoint, &state, None);
+            let done = Done {
+                stragglers: late,
+                ..done(&state, None)
+            };
+            return self.finish(&mut control, &names, &checkpoint, &state, done);
+        }
+        if state.phase == ABORT {
+            return Err(MigrateError::Request(format!(
+                "what the migration of {}.{} had made was being removed: --abort ends that",
+                self.database, self.table
+            )));
         }
         drop_sentry(&mut control, &names)?;
         if state.phase == "prepare" {
@@ -265,7 +288,8 @@ impl Job {
             return Err(reverse::switched_already(&self.table));
         }
         if is_switched(&mut control, &names, state.as_ref())? {
-            if state.is_some_and(|state| state.reverse) {
+            // Where --resume cannot read what came behind the lock, this is what is left.
+            if state.is_some_and(|state| state.reverse && state.locked_at.is_none()) {
                 return Err(reverse::switched_already(&self.table));
             }
             checkpoint.drop(&mut control)?;
@@ -276,7 +300,7 @@ impl Job {
         }
         if let Some(mut state) = state {
             // Without the new table it would look like the end of a switch.
-            state.phase = "abort".into();
+            state.phase = ABORT.into();
             checkpoint.write(&mut control, &state)?;
         }
         self.clean_up(&mut control, &names, &checkpoint)
@@ -458,6 +482,7 @@ impl Job {
             );
             while control.run_until_done(&sql)? > 0 {}
         }
+        state.locked_at = None;
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.drain()?;
         engine.copy()?;
@@ -486,11 +511,13 @@ impl Job {
             // What came up to here, the rename included, is in the old table.
             state.phase = reverse::REVERSE.into();
             state.position = position;
+            state.locked_at = None;
             state.definition = facts::definition(&mut control, &self.database, &self.table)?;
             checkpoint.write(&mut control, &state)?;
             return self.keep_old(control, family, state, Some(switched), progress);
         }
-        self.finish(&mut control, &names, &checkpoint, &state, Some(switched))
+        let done = done(&state, Some(switched));
+        self.finish(&mut control, &names, &checkpoint, &state, done)
     }
 
     /// Sessions for rows.
@@ -519,6 +546,7 @@ impl Job {
             login: self.login.clone(),
             server_id: server_id(control.id()),
             table: TableName::new(&self.database, &self.table),
+            columns_of: TableName::new(&self.database, &self.table),
             checkpoint: TableName::new(&self.database, &checkpoint.name),
             key: route.key.clone(),
             patience: READING_PATIENCE,
@@ -564,15 +592,15 @@ impl Job {
         names: &Names,
         checkpoint: &Checkpoint,
         state: &State,
-        switched: Option<Switched>,
+        mut done: Done,
     ) -> Result<Done> {
         // While there is a checkpoint, --resume comes here again.
-        if self.drop_old {
+        let drops = self.drop_old && done.stragglers.left.is_empty();
+        if drops {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
         }
         checkpoint.drop(control)?;
-        let mut done = done(state, switched);
-        done.old = (!self.drop_old).then(|| names.old.clone());
+        done.old = (!drops).then(|| names.old.clone());
         done.plaintext_logs = plaintext_logs(control, state)?;
         Ok(done)
     }
@@ -604,6 +632,10 @@ fn done(state: &State, switched: Option<Switched>) -> Done {
         rows: state.rows,
         changes: state.changes,
         repaired: state.repaired,
+        stragglers: switched
+            .as_ref()
+            .map(|switched| switched.stragglers.clone())
+            .unwrap_or_default(),
         switched,
         old: None,
         handed_over: false,

@@ -33,12 +33,14 @@ use crate::{Done, Job, definition, done, free_number, plaintext_logs};
 pub(crate) const REVERSE: &str = "reverse";
 /// The checkpoint's phase while the tables are switched back.
 const ROLL_BACK: &str = "roll back";
+/// The checkpoint's phase when the old table is about to be dropped or given up, so that it may be missing.
+const FINISH: &str = "finish";
 /// How long the old table may be behind, and a request waits to be seen.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Whether a checkpoint is one of a table that has been switched and is fed back.
 pub(crate) fn is_reverse(state: &State) -> bool {
-    [REVERSE, ROLL_BACK].contains(&state.phase.as_str())
+    [REVERSE, ROLL_BACK, FINISH].contains(&state.phase.as_str())
 }
 
 /// The error of a request that the tables have left behind.
@@ -129,6 +131,7 @@ impl Job {
         let is_noted =
             is_reverse(&state) && is_same && preflight::is_in_log(&mut control, &state.position)?;
         state.server = here;
+        state.locked_at = None;
         if is_reverse(&state)
             && facts::stable(&source.definition) != facts::stable(&state.definition)
         {
@@ -167,20 +170,30 @@ impl Job {
     pub fn end_reverse(&self) -> Result<Done> {
         let (job, mut control) = self.spelled()?;
         let names = Names::of(&job.table);
-        let (checkpoint, state) = job.take_over(&mut control, &names)?;
+        let (_, state) = job.take_over(&mut control, &names)?;
+        job.end_keeping(control, state)
+    }
+
+    /// The same for the process that holds the checkpoint; after a kill in the midst of it, too.
+    fn end_keeping(&self, mut control: Session, mut state: State) -> Result<Done> {
+        let names = Names::of(&self.table);
         if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
             return Err(MigrateError::Request(format!(
                 "{} was switched back to the old table already: --resume ends that",
-                job.table
+                self.table
             )));
         }
         drop_sentry(&mut control, &names.clone().reversed())?;
-        if job.drop_old {
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        // In any other phase a missing old table means that it was renamed.
+        state.phase = FINISH.into();
+        checkpoint.write(&mut control, &state)?;
+        if self.drop_old {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
         }
         checkpoint.drop(&mut control)?;
         let mut done = done(&state, None);
-        done.old = (!job.drop_old).then_some(names.old);
+        done.old = (!self.drop_old).then_some(names.old);
         done.plaintext_logs = plaintext_logs(&mut control, &state)?;
         Ok(done)
     }
@@ -201,9 +214,12 @@ impl Job {
             self.way_back(&mut control, family)?;
         }
         let (_, state) = self.take_over(&mut control, &names)?;
-        // only the rename takes the old table's name away
-        if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
-            return self.end_roll_back(&mut control, &state, None);
+        if !exists(&mut control, &names.old)? {
+            // in this phase only the rename takes the old table's name away
+            return match state.phase == ROLL_BACK {
+                true => self.end_killed_roll_back(control, family, state),
+                false => Err(MigrateError::NoWayBack("it was dropped".into())),
+            };
         }
         let names = names.reversed();
         let mut engine = self.reverse_engine(control, family, state, progress, true)?;
@@ -221,23 +237,34 @@ impl Job {
         .run(&mut engine)
         .map_err(no_way_back)?;
         let (mut control, _, state, _) = engine.end();
-        self.end_roll_back(&mut control, &state, Some(switched))
+        self.end_roll_back(&mut control, done(&state, Some(switched)))
+    }
+
+    /// After the tables were switched back by a process that was killed then.
+    fn end_killed_roll_back(
+        &self,
+        mut control: Session,
+        family: Family,
+        mut state: State,
+    ) -> Result<Done> {
+        let names = Names::of(&self.table).reversed();
+        let late = self.recover(&mut control, family, &names, &mut state, &[])?;
+        let done = Done {
+            stragglers: late,
+            ..done(&state, None)
+        };
+        self.end_roll_back(&mut control, done)
     }
 
     /// After the tables were switched back.
-    fn end_roll_back(
-        &self,
-        control: &mut Session,
-        state: &State,
-        switched: Option<Switched>,
-    ) -> Result<Done> {
+    fn end_roll_back(&self, control: &mut Session, mut done: Done) -> Result<Done> {
         let names = Names::of(&self.table);
-        if self.drop_old {
+        let drops = self.drop_old && done.stragglers.left.is_empty();
+        if drops {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.new)))?;
         }
         Checkpoint::new(&self.database, &names.checkpoint).drop(control)?;
-        let mut done = done(state, switched);
-        done.old = (!self.drop_old).then_some(names.new);
+        done.old = (!drops).then_some(names.new);
         Ok(done)
     }
 
@@ -252,8 +279,13 @@ impl Job {
         let names = Names::of(&self.table);
         // Only the rename takes the old table's name away.
         if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
-            return self.end_roll_back(&mut control, &state, None);
+            return self.end_killed_roll_back(control, family, state);
         }
+        if state.phase == FINISH {
+            return self.end_keeping(control, state);
+        }
+        // Who asked before this process held the locks was killed since, or asks again.
+        Checkpoint::new(&self.database, &names.checkpoint).clear_request(&mut control)?;
         self.keep_old(control, family, state, None, progress)
     }
 

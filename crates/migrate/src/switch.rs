@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! L: LOCK TABLES t WRITE, new WRITE        nobody writes or reads t any more
-//!    a mark, read the log up to it, write what is left
+//!    a mark, read the log up to it, write what is left; on MariaDB note in the checkpoint where that is (`stragglers.rs`)
 //! MySQL                                    MariaDB
 //! L: RENAME TABLE t TO old, new TO t       R: RENAME TABLE t TO old, new TO t     waits for L
 //!                                          L: sees R waiting; DROP TABLE old (the sentry)
@@ -24,11 +24,13 @@ use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
 
-use crate::engine::{Engine, conflict};
+use crate::conflict::conflict;
+use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{definition, stable};
 use crate::preflight::Names;
 use crate::snapshots::Snapshots;
+use crate::stragglers::{Aftermath, Stragglers};
 
 /// How often it is tried.
 const ATTEMPTS: u32 = 20;
@@ -55,14 +57,14 @@ const SIGN_OF_LIFE: u32 = 10;
 pub(crate) const SENTRY: &str = "onionskin sentry";
 
 /// How a switch went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
     /// From the request of the lock to its release: for how long statements on the table waited, at most.
     pub stall: Duration,
     /// How often it was tried.
     pub attempts: u32,
-    /// Changes that were found in the binary log between the last mark and the rename. There should be none.
-    pub stragglers: u64,
+    /// What was found in the binary log between the last mark and the rename.
+    pub(crate) stragglers: Stragglers,
 }
 
 /// Everything that the switch needs beside the engine.
@@ -105,6 +107,7 @@ impl Switch<'_> {
                     });
                 }
                 Attempt::Again(why) => {
+                    engine.state.locked_at = None;
                     engine
                         .progress
                         .note(format!("the switch is tried again: {why}"));
@@ -188,6 +191,12 @@ impl Switch<'_> {
         // From here on an error ends the session, and with it the lock.
         if let Some(reason) = self.write_last(engine, &mut locker, begun)? {
             // What was read stays pending, what was written is written; only the position is old, which does no harm.
+            locker.run("UNLOCK TABLES")?;
+            return Ok(Attempt::Again(reason));
+        }
+        if renamer.is_some()
+            && let Some(reason) = note_place(engine)?
+        {
             locker.run("UNLOCK TABLES")?;
             return Ok(Attempt::Again(reason));
         }
@@ -389,7 +398,7 @@ impl Switch<'_> {
     }
 
     /// Reads the binary log up to the rename. Rows that were still written to the old table are written to the new one.
-    fn stragglers(&self, engine: &mut Engine) -> Result<u64> {
+    fn stragglers(&self, engine: &mut Engine) -> Result<Stragglers> {
         let mut patience = Instant::now() + REPORT;
         while !engine.renamed {
             engine.absorb(REPORT)?;
@@ -398,18 +407,31 @@ impl Switch<'_> {
                 patience = Instant::now() + REPORT;
             }
         }
-        let work = engine.pending.take(&engine.route.key, None);
-        let found = (work.deletions.len() + work.replacements.len()) as u64;
-        if found > 0 {
-            let mut route = engine.route.clone();
-            route.target.clone_from(&engine.route.source);
-            route.source.clone_from(&self.names.old);
-            for session in &mut engine.sessions {
-                route.prepare(session)?;
-            }
-            apply(&route, &mut engine.sessions, &work).map_err(conflict)?;
+        let mut route = engine.route.clone();
+        route.target.clone_from(&engine.route.source);
+        route.source.clone_from(&self.names.old);
+        let aftermath = Aftermath {
+            login: self.login,
+            route,
+            names: self.names,
+            checkpoint: &engine.checkpoint,
+            register: self.register,
+        };
+        let pending = std::mem::take(&mut engine.pending);
+        aftermath.write(&mut engine.control, pending, &engine.position)
+    }
+}
+
+/// Under the lock, when everything is written: notes where in the log that is, for who goes on should this process not live to read
+/// what comes behind it. Why the lock has to be given back, if it must.
+fn note_place(engine: &mut Engine) -> Result<Option<String>> {
+    engine.state.locked_at = Some(engine.position.clone());
+    match engine.checkpoint.write(&mut engine.control, &engine.state) {
+        Ok(()) => Ok(None),
+        Err(RowError::Sql(error)) if error.waited_in_vain() => {
+            Ok(Some(format!("writers are held up: {}", error.message)))
         }
-        Ok(found)
+        Err(error) => Err(error.into()),
     }
 }
 

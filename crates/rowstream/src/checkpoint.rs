@@ -56,6 +56,10 @@ pub struct State {
     /// Whether the old table is kept up to date after the switch.
     #[serde(default)]
     pub reverse: bool,
+    /// Where the log was when the tables were locked and everything was written, if they are about to be renamed in a way that may let
+    /// writers by: what was written to the old table behind this place is not in the new one.
+    #[serde(default)]
+    pub locked_at: Option<String>,
 }
 
 impl State {

@@ -59,6 +59,8 @@ pub struct FeedOptions {
     pub server_id: u32,
     /// The table that changes.
     pub table: TableName,
+    /// The table whose columns its rows have: itself, or what it is called since it was renamed.
+    pub columns_of: TableName,
     /// The checkpoint's table.
     pub checkpoint: TableName,
     /// The table's key.
@@ -78,8 +80,11 @@ impl Feed {
     pub fn start(options: FeedOptions, from: &str) -> Result<Self, BinlogError> {
         let mut client = Client::connect(&options.login)?;
         let mut tables = HashMap::new();
-        for table in [&options.table, &options.checkpoint] {
-            let columns = TableColumns::describe(&mut client, table)?;
+        for (table, described) in [
+            (&options.table, &options.columns_of),
+            (&options.checkpoint, &options.checkpoint),
+        ] {
+            let columns = TableColumns::describe(&mut client, described)?;
             tables.insert(table.clone(), Arc::new(columns));
         }
         drop(client);

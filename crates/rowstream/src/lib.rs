@@ -10,6 +10,7 @@
 //! | [`pending`] | what has changed: the last thing that happened to each key, and why that is enough |
 //! | [`route`] | how rows get from the old table into the new one |
 //! | [`copy`], [`apply`] | the rows that were there, and those that have changed |
+//! | [`meeting`] | which two rows have one value of a unique key |
 //! | [`checksum`] | comparing both tables |
 //! | [`checkpoint`] | what it takes to go on after a kill |
 
@@ -23,6 +24,7 @@ mod error;
 pub mod feed;
 pub mod key;
 mod line;
+pub mod meeting;
 pub mod pending;
 pub mod route;
 pub mod session;

@@ -61,6 +61,8 @@ pub struct Route {
     pub copied: Vec<Copied>,
     /// What is computed outside of it.
     pub transform: Option<Arc<dyn Transform>>,
+    /// The columns that are, by the names that applications know: those that are protected in one of the tables.
+    pub sealed: Vec<String>,
     /// Whether rows that meet on a unique key of the new table would have met in the old one, so that one of them is stale and
     /// may be replaced.
     pub replaces: bool,
@@ -77,6 +79,8 @@ pub enum Meeting {
     Replace,
     /// It is an error, which names the value.
     Conflict,
+    /// Neither is written, and the session keeps the keys of the first two that met: see [`crate::meeting`].
+    Tell,
 }
 
 /// The temporary table for computed columns, one for each session.
@@ -154,15 +158,13 @@ impl Route {
     }
 
     fn tail(&self, meeting: Meeting) -> String {
-        if meeting != Meeting::Keep {
-            return String::new();
+        let first = column_of(&self.target, &self.key.columns[0].name);
+        match meeting {
+            Meeting::Replace | Meeting::Conflict => String::new(),
+            // INSERT IGNORE would let values be cut, too.
+            Meeting::Keep => format!(" ON DUPLICATE KEY UPDATE {first} = {first}"),
+            Meeting::Tell => self.telling(&first),
         }
-        // INSERT IGNORE would let values be cut, too.
-        let first = &self.key.columns[0].name;
-        format!(
-            " ON DUPLICATE KEY UPDATE {0} = {0}",
-            column_of(&self.target, first)
-        )
     }
 
     /// Writes the rows for which `condition` over the old table holds, as they are now. Returns how many there were.
@@ -251,7 +253,7 @@ impl Route {
             join.join(" AND "),
             self.tail(meeting),
         );
-        session.run_until_done(&sql)?;
+        session.run_until_done(&sql).map_err(without_entry)?;
         Ok(())
     }
 
@@ -277,9 +279,20 @@ fn without_value(error: SqlError) -> SqlError {
     }
 }
 
+/// Where a protected column becomes a plain one, its value may be what two rows have in common.
+fn without_entry(error: SqlError) -> SqlError {
+    match error.message.rsplit_once(" for key ") {
+        Some((_, key)) if error.is_duplicate() => SqlError {
+            code: error.code,
+            message: format!("Duplicate entry for key {key}"),
+        },
+        _ => error,
+    }
+}
+
 fn verb(meeting: Meeting) -> &'static str {
     match meeting {
-        Meeting::Keep | Meeting::Conflict => "INSERT",
+        Meeting::Keep | Meeting::Conflict | Meeting::Tell => "INSERT",
         Meeting::Replace => "REPLACE",
     }
 }
@@ -293,4 +306,25 @@ pub(crate) fn split(mut row: Row, key: &KeyDefinition) -> Result<(Key, Row), Row
         column.strip_zeros(part);
     }
     Ok((Key(parts), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_two_rows_share_is_not_told() {
+        let error = |code, message: &str| {
+            without_entry(SqlError {
+                code,
+                message: message.into(),
+            })
+            .message
+        };
+        assert_eq!(
+            error(1062, "Duplicate entry 'x for key y' for key 't.email'"),
+            "Duplicate entry for key 't.email'"
+        );
+        assert_eq!(error(1205, "Lock wait for key"), "Lock wait for key");
+    }
 }

@@ -198,6 +198,17 @@ impl Session {
         }
     }
 
+    /// Runs statements in a transaction of which nothing stays.
+    pub fn in_vain<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> Result<T, SqlError> {
+        self.run("SET autocommit = 0")?;
+        self.is_one_transaction = true;
+        let done = run(self);
+        self.is_one_transaction = false;
+        self.run("ROLLBACK")?;
+        self.run("SET autocommit = 1")?;
+        Ok(done)
+    }
+
     /// Runs a statement that commits by itself; again if the server undid it because of a deadlock, or if it waited for a
     /// lock in vain.
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {

@@ -24,15 +24,16 @@ struct Inside {
     is_over: AtomicBool,
 }
 
-/// Where a cable cuts itself.
+/// Where a cable cuts or freezes itself.
 struct Trap {
     text: Vec<u8>,
     /// How often the text must come by.
     times: u32,
     when: When,
+    freezes: bool,
 }
 
-/// On which side of a statement a cable is cut.
+/// On which side of a statement a cable is cut or freezes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// The server does not get it.
@@ -102,11 +103,26 @@ impl Cable {
 
     /// Cuts the cable where a statement with this text comes by for the `times`th time.
     pub fn cut_at(&self, text: &str, times: u32, when: When) {
+        self.set(text, times, when, false);
+    }
+
+    /// The same, but all bytes are held back from there on, so that whoever said it can be killed at that moment.
+    pub fn freeze_at(&self, text: &str, times: u32, when: When) {
+        self.set(text, times, when, true);
+    }
+
+    fn set(&self, text: &str, times: u32, when: When, freezes: bool) {
         *self.inside.trap.lock().expect("no thread panics with it") = Some(Trap {
             text: text.into(),
             times,
             when,
+            freezes,
         });
+    }
+
+    /// Whether all bytes are held back.
+    pub fn is_frozen(&self) -> bool {
+        self.inside.is_frozen.load(Ordering::SeqCst)
     }
 
     /// Whether it was cut.
@@ -150,14 +166,18 @@ impl Inside {
         // What came before, as far as a text may begin there.
         let mut seen = Vec::new();
         while let Ok(n @ 1..) = from.read(&mut buffer) {
-            while self.is_frozen.load(Ordering::SeqCst) && !self.is_cut.load(Ordering::SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
+            self.wait_while_frozen();
             let sprung = match is_request {
                 true => self.springs(&mut seen, &buffer[..n]),
                 false => None,
             };
-            if sprung == Some(When::Before) {
+            let (sprung, freezes) = sprung.unzip();
+            if freezes == Some(true) {
+                self.is_frozen.store(true, Ordering::SeqCst);
+                if sprung == Some(When::Before) {
+                    self.wait_while_frozen();
+                }
+            } else if sprung == Some(When::Before) {
                 self.cut();
                 break;
             }
@@ -165,7 +185,7 @@ impl Inside {
             if self.is_cut.load(Ordering::SeqCst) || to.write_all(&buffer[..n]).is_err() {
                 break;
             }
-            if sprung == Some(When::After) {
+            if sprung == Some(When::After) && freezes == Some(false) {
                 self.cut();
                 break;
             }
@@ -173,8 +193,14 @@ impl Inside {
         let _ = to.shutdown(Shutdown::Both);
     }
 
-    /// Whether the trap springs at these bytes.
-    fn springs(&self, seen: &mut Vec<u8>, bytes: &[u8]) -> Option<When> {
+    fn wait_while_frozen(&self) {
+        while self.is_frozen.load(Ordering::SeqCst) && !self.is_cut.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether the trap springs at these bytes: on which side of them, and whether it freezes.
+    fn springs(&self, seen: &mut Vec<u8>, bytes: &[u8]) -> Option<(When, bool)> {
         let mut trap = self.trap.lock().expect("no thread panics with it");
         let set = trap.as_mut()?;
         seen.extend_from_slice(bytes);
@@ -191,6 +217,6 @@ impl Inside {
         if set.times > 0 || found == 0 {
             return None;
         }
-        trap.take().map(|trap| trap.when)
+        trap.take().map(|trap| (trap.when, trap.freezes))
     }
 }

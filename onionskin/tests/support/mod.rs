@@ -40,6 +40,7 @@ mod server;
 mod session;
 mod stage;
 mod sysbench;
+mod twin;
 
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
@@ -57,6 +58,7 @@ pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
 pub use stage::{SECRET, Stage, with_and_without_protection};
 pub use sysbench::{Sysbench, SysbenchReport};
+pub use twin::{assert_equal_to_twin, beside_a_writer, table_and_twin};
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -163,6 +163,8 @@ pub struct ServerOptions {
     pub tls: bool,
     /// More options for the server's command line.
     pub extra: Vec<String>,
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Default for ServerOptions {
@@ -175,6 +177,7 @@ impl Default for ServerOptions {
             flush_log_at_commit: 2,
             tls: true,
             extra: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }
@@ -450,6 +453,7 @@ impl Server {
             }
         }
         command.args(&options.extra);
+        command.envs(options.environment.iter().cloned());
         fs::write(
             data.with_file_name("accounts.sql"),
             self.kind.account_statements(),

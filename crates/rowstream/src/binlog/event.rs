@@ -105,11 +105,14 @@ impl EventHead {
         }
     }
 
-    /// Whether the event exists on the wire only.
+    /// Whether the event exists on the wire only. One of a long file may look like that by chance: its end is known modulo 2³² only.
     pub fn is_artificial(&self) -> bool {
-        self.flags & ARTIFICIAL != 0
-            || self.end == 0
-            || matches!(self.kind, kind::HEARTBEAT | kind::HEARTBEAT_V2)
+        self.is_made_up() || self.end == 0
+    }
+
+    /// Whether the event says of itself that it exists on the wire only.
+    pub fn is_made_up(&self) -> bool {
+        self.flags & ARTIFICIAL != 0 || matches!(self.kind, kind::HEARTBEAT | kind::HEARTBEAT_V2)
     }
 
     /// Whether a replica that does not know the type may skip the event.

@@ -15,7 +15,7 @@ use onionskin_wire::{Socket, WireError};
 use super::columns::{TableColumns, TableName};
 use super::compression::{Payload, decompress_mariadb};
 use super::error::{BinlogError, BinlogResult};
-use super::event::{EventHead, GtidEvent, HEAD, Query, kind};
+use super::event::{EventHead, GtidEvent, HEAD, MAGIC, Query, kind};
 use super::position::{Gtid, GtidPosition, Position};
 use super::rows::{KnownTable, RowImage, RowsEvent};
 use super::stream::{EventStream, StreamOptions};
@@ -143,7 +143,15 @@ impl Follower {
         options: FollowOptions,
         from: &Position,
     ) -> BinlogResult<Self> {
-        let stream = EventStream::open(connect, &options.stream, from)?;
+        let stream = match from.offset > u64::from(u32::MAX) && !from.file.is_empty() {
+            false => EventStream::open(connect, &options.stream, from)?,
+            true => {
+                let beginning = Position::new(&from.file, MAGIC.len() as u64);
+                let mut stream = EventStream::open(connect, &options.stream, &beginning)?;
+                stream.skip_to(from.offset)?;
+                stream
+            }
+        };
         Ok(Self {
             stream,
             may_end: options.stream.stop_at_end,

@@ -243,7 +243,7 @@ impl EventStream {
             let (file, offset) = decode_rotate(&bytes[HEAD..bytes.len() - checksum])?;
             self.file = file.into();
             self.offset = offset;
-        } else if !head.is_artificial() {
+        } else if !head.is_artificial() || ends_at_a_multiple(self.offset, &head) {
             self.offset = follow(self.offset, head.end);
         }
         Ok(Some(RawEvent {
@@ -252,6 +252,40 @@ impl EventStream {
             checksum,
         }))
     }
+}
+
+impl EventStream {
+    /// Reads on to a place in the present file and tells nothing of what lies before it. No server takes a place beyond 4 GiB to begin a stream
+    /// at, so whoever goes on at one begins with the file and skips.
+    pub fn skip_to(&mut self, offset: u64) -> BinlogResult<()> {
+        let file = Arc::clone(&self.file);
+        let no_such_place = || BinlogError::Unsupported {
+            what: format!("no event of the binlog ends at {file}:{offset}"),
+            way_out: "the file is not the one that was read before: begin anew",
+        };
+        while self.offset < offset {
+            let Some(event) = self.next_event()? else {
+                return Err(no_such_place());
+            };
+            // A heartbeat is what comes at the end of the log.
+            let is_at_end = matches!(event.head.kind, kind::HEARTBEAT | kind::HEARTBEAT_V2);
+            if is_at_end || *self.file != *file {
+                return Err(no_such_place());
+            }
+        }
+        match self.offset == offset {
+            true => Ok(()),
+            false => Err(no_such_place()),
+        }
+    }
+}
+
+/// Whether an event ends where the 32 bits of its end are 0, which events have besides that are in no file.
+fn ends_at_a_multiple(offset: u64, head: &EventHead) -> bool {
+    head.end == 0
+        && !head.is_made_up()
+        && head.kind != kind::FORMAT_DESCRIPTION
+        && (offset + u64::from(head.size)).trailing_zeros() >= 32
 }
 
 fn wrong_checksum(file: &Arc<str>, head: EventHead) -> BinlogError {
@@ -282,12 +316,43 @@ fn register(client: &mut Client, server_id: u32) -> BinlogResult<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    fn head(kind: u8, size: u32, end: u32, flags: u16) -> EventHead {
+        EventHead {
+            timestamp: 0,
+            kind,
+            server_id: 1,
+            size,
+            end,
+            flags,
+        }
+    }
+
     #[test]
     fn offsets_beyond_four_gibibytes_are_followed() {
         let mut offset = 4;
         for end in [100, 0xffff_fff0, 16, 200] {
-            offset = super::follow(offset, end);
+            offset = follow(offset, end);
         }
         assert_eq!(offset, (1 << 32) + 200);
+    }
+
+    #[test]
+    fn an_event_that_ends_at_four_gibibytes_is_in_the_file() {
+        let before = (1 << 32) - 100;
+        let last = head(kind::XID, 100, 0, 0);
+        assert!(ends_at_a_multiple(before, &last));
+        assert_eq!(follow(before, last.end), 1 << 32);
+        assert!(ends_at_a_multiple((3 << 32) - 100, &last));
+        assert!(!ends_at_a_multiple(before - 1, &last));
+        for other in [
+            head(kind::FORMAT_DESCRIPTION, 100, 0, 0),
+            head(kind::HEARTBEAT, 100, 0, 0),
+            head(kind::MARIA_GTID_LIST, 100, 0, 0x20),
+            head(kind::XID, 100, 1, 0),
+        ] {
+            assert!(!ends_at_a_multiple(before, &other), "{other:?}");
+        }
     }
 }

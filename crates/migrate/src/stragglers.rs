@@ -1,0 +1,324 @@
+//! Changes that were written to the old table between the lock and the rename.
+//!
+//! On MySQL there are none: the session that holds the lock renames. On MariaDB a rename that waits for the lock is next in line, unless the server
+//! is told to let writers by (`max_write_lock_count`, which may be lowered while a migration runs). So the log is read past the rename, and what
+//! is found there is written to the table that has taken the old one's place. The place in the log from which on changes are stragglers is noted
+//! in the checkpoint under the lock, so that a process that goes on after a kill finds them, too.
+//!
+//! By then the application has gone on with the new table. A row that was written there since is newer than a straggler with the same key, and
+//! stays; which keys those are is told, and the old table is kept, whatever was asked for. To be sure of it the log is read once more, from the rename to a mark, while the new
+//! table is locked, and the stragglers are written under that lock.
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+use onionskin_rowstream::apply::apply;
+use onionskin_rowstream::binlog::TableName;
+use onionskin_rowstream::checkpoint::{Checkpoint, State};
+use onionskin_rowstream::feed::{Delivery, Event, Feed, FeedOptions};
+use onionskin_rowstream::key::{Key, KeyDefinition};
+use onionskin_rowstream::pending::Pending;
+use onionskin_rowstream::route::Route;
+use onionskin_rowstream::session::{Login, Session};
+use onionskin_schema::identifier;
+use onionskin_value::Family;
+
+use crate::conflict::explained;
+use crate::engine::is_before;
+use crate::error::{MigrateError, Result};
+use crate::facts::Facts;
+use crate::preflight::{Names, is_led_to, log_end};
+use crate::statement::{Judged, Tables, judge};
+use crate::switch::exists;
+use crate::{Job, READING_PATIENCE, free_number, server_id};
+
+/// How long nothing may come from the log before it is given up.
+const SILENCE: Duration = Duration::from_secs(90);
+/// How often the new table's lock is asked for, for two seconds each.
+const ATTEMPTS: u32 = 20;
+
+/// Rows that were written to the old table between the lock and the rename.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stragglers {
+    /// How many were written again to the new table.
+    pub written: u64,
+    /// The keys of those that were not, because the new table's rows are newer.
+    pub left: Vec<String>,
+}
+
+/// Two tables that have changed their names.
+pub(crate) struct Aftermath<'a> {
+    pub login: &'a Login,
+    /// From the table that was replaced, by its name of now, to the one in its place.
+    pub route: Route,
+    /// The names that the tables had before; `old` is what the replaced one is called now.
+    pub names: &'a Names,
+    pub checkpoint: &'a Checkpoint,
+    /// For a session of its own.
+    pub register: &'a dyn Fn(&mut Session) -> Result<()>,
+}
+
+impl Aftermath<'_> {
+    /// The name that both tables have had.
+    fn table(&self) -> &str {
+        &self.route.target
+    }
+
+    fn feed(&self, id: u32, key: &KeyDefinition, columns_of: &str, from: &str) -> Result<Feed> {
+        let name = |table: &str| TableName::new(&self.route.database, table);
+        let options = FeedOptions {
+            login: self.login.clone(),
+            server_id: server_id(id),
+            table: name(self.table()),
+            columns_of: name(columns_of),
+            checkpoint: name(&self.checkpoint.name),
+            key: key.clone(),
+            patience: READING_PATIENCE,
+        };
+        Ok(Feed::start(options, from)?)
+    }
+
+    /// An error of a table that is in place already.
+    fn beyond(&self, what: &str) -> MigrateError {
+        MigrateError::Request(format!(
+            "{0} is the new table, but {what}: compare it with {1}, which holds the old rows; --abort ends this and leaves both tables as they are",
+            self.table(),
+            self.names.old
+        ))
+    }
+
+    /// What was written to the replaced table behind `from`, and where the log goes on behind the rename.
+    pub fn read(&self, control: &mut Session, from: &str) -> Result<(Pending, String)> {
+        let end = log_end(control)?;
+        let feed = self.feed(control.id(), &self.route.key, &self.route.source, from)?;
+        let mut pending = Pending::default();
+        loop {
+            let Delivery {
+                events, position, ..
+            } = next(&feed)?;
+            for event in events {
+                match event {
+                    Event::Changes(changes) => {
+                        changes
+                            .into_iter()
+                            .for_each(|change| pending.absorb(change));
+                    }
+                    Event::Statement { database, sql } => {
+                        if self.is_rename(control, &database, &sql)? {
+                            return Ok((pending, position));
+                        }
+                    }
+                    Event::Mark(_) | Event::Mended(_) => {}
+                }
+            }
+            if !is_before(&position, &end) {
+                return Err(self.beyond("the binary log does not tell of its rename"));
+            }
+        }
+    }
+
+    /// Whether a statement is the one that renamed the tables; an error if it has changed the table in another way.
+    fn is_rename(&self, control: &mut Session, database: &str, sql: &str) -> Result<bool> {
+        let tables = Tables {
+            database: &self.route.database,
+            table: self.table(),
+            new: &self.names.new,
+        };
+        let changed = |verb: &str| {
+            Err(self.beyond(&format!(
+                "another statement ({verb}) may have changed rows since it was locked"
+            )))
+        };
+        match judge(sql, database, &tables) {
+            Judged::Renamed => Ok(true),
+            Judged::Foreign => Ok(false),
+            Judged::Unnamed(verb) => match is_led_to(control, self.table())? {
+                true => changed(&verb),
+                false => Ok(false),
+            },
+            Judged::Changes(verb) => changed(&verb),
+        }
+    }
+
+    /// Writes to the new table what was written to the old one, except for rows that were written to the new one since. `behind` is the place
+    /// behind the rename.
+    pub fn write(
+        &self,
+        control: &mut Session,
+        mut pending: Pending,
+        behind: &str,
+    ) -> Result<Stragglers> {
+        if pending.is_empty() {
+            return Ok(Stragglers::default());
+        }
+        let mut session = Session::connect(self.login)?;
+        (self.register)(&mut session)?;
+        self.route.prepare(&mut session)?;
+        session.run("SET lock_wait_timeout = 2, wait_timeout = 30")?;
+        let feed = self.feed(
+            session.id(),
+            &self.key_there(control)?,
+            self.table(),
+            behind,
+        )?;
+        let mut newer = HashSet::new();
+        // Most of it while nobody waits.
+        self.read_on(control, &feed, &pending, &mut newer)?;
+        self.lock(&mut session)?;
+        self.read_on(control, &feed, &pending, &mut newer)?;
+        let mut work = pending.take(&self.route.key, None);
+        let mut left = Vec::new();
+        for keys in [&mut work.deletions, &mut work.replacements] {
+            keys.retain(|key| {
+                let is_newer = newer.contains(key);
+                if is_newer {
+                    left.push(key.shown(&self.route.key));
+                }
+                !is_newer
+            });
+        }
+        // A row of another key that has a straggler's value in a unique index is not one to be replaced.
+        let route = Route {
+            replaces: false,
+            ..self.route.clone()
+        };
+        if let Err(error) = apply(&route, std::slice::from_mut(&mut session), &work) {
+            return Err(match explained(&mut session, &route, &work.replacements, error) {
+                MigrateError::Conflict { message } => self.beyond(&format!(
+                    "it does not take a row that was written to the old one when it was locked: {message}"
+                )),
+                other => other,
+            });
+        }
+        session.run("UNLOCK TABLES")?;
+        Ok(Stragglers {
+            written: (work.deletions.len() + work.replacements.len()) as u64,
+            left,
+        })
+    }
+
+    /// The key as it stands in the new table's rows.
+    fn key_there(&self, control: &mut Session) -> Result<KeyDefinition> {
+        let facts = Facts::read(control, &self.route.database, self.table(), None)?;
+        let names = self
+            .route
+            .key
+            .columns
+            .iter()
+            .map(|column| column.name.clone());
+        let index = crate::facts::UniqueIndex {
+            name: self.route.key.index.clone(),
+            columns: names.collect(),
+        };
+        facts
+            .and_then(|facts| facts.key(&index))
+            .ok_or_else(|| self.beyond("its key is another one"))
+    }
+
+    /// Takes the lock, between the statements of an application that is at work.
+    fn lock(&self, session: &mut Session) -> Result<()> {
+        let sql = format!(
+            "LOCK TABLES {} WRITE, {} READ",
+            identifier(self.table()),
+            identifier(&self.route.source)
+        );
+        let mut attempt = 1;
+        loop {
+            match session.run(&sql) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code != 0 && attempt < ATTEMPTS => {
+                    thread::sleep(Duration::from_millis(250 * u64::from(attempt)));
+                    attempt += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads up to a mark that is written now. Keys of `pending` whose rows in the new table were written are added to `newer`.
+    fn read_on(
+        &self,
+        control: &mut Session,
+        feed: &Feed,
+        pending: &Pending,
+        newer: &mut HashSet<Key>,
+    ) -> Result<()> {
+        let mark = self.checkpoint.mark(control)?;
+        let end = log_end(control)?;
+        loop {
+            let Delivery {
+                events, position, ..
+            } = next(feed)?;
+            for event in events {
+                match event {
+                    Event::Changes(changes) => {
+                        let keys = changes
+                            .into_iter()
+                            .flat_map(|change| [change.before, change.after]);
+                        newer.extend(keys.flatten().filter(|key| pending.contains(key)));
+                    }
+                    Event::Mark(number) if number >= mark => return Ok(()),
+                    Event::Statement { database, sql } => {
+                        self.is_rename(control, &database, &sql)?;
+                    }
+                    Event::Mark(_) | Event::Mended(_) => {}
+                }
+            }
+            if !is_before(&position, &end) {
+                return Err(self.beyond("the binary log does not bring what was written to it"));
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Where the process that renamed the tables was killed before it had read what was written to the old one behind the lock, does that.
+    /// Before the rename everything was written. `names` are those that the tables had before.
+    pub(crate) fn recover(
+        &self,
+        control: &mut Session,
+        family: Family,
+        names: &Names,
+        state: &mut State,
+        dropped: &[String],
+    ) -> Result<Stragglers> {
+        let Some(from) = state.locked_at.clone() else {
+            return Ok(Stragglers::default());
+        };
+        // Who drops it has read them.
+        if !exists(control, &names.old)? {
+            return Ok(Stragglers::default());
+        }
+        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let old = self.facts(control, &names.old)?;
+        let new = self.facts(control, &self.table)?;
+        let aftermath = Aftermath {
+            login: &self.login,
+            route: crate::definition::route(&old, &new, self.keys.as_ref(), family, dropped)?,
+            names,
+            checkpoint: &checkpoint,
+            register: &|session: &mut Session| self.register(session, free_number()),
+        };
+        let (pending, behind) = aftermath.read(control, &from)?;
+        let stragglers = aftermath.write(control, pending, &behind)?;
+        if stragglers.left.is_empty() || state.reverse {
+            // Else whoever goes on after another kill has to know, too, that the old table holds what nothing else does.
+            state.locked_at = None;
+        }
+        if state.reverse && !crate::reverse::is_reverse(state) {
+            // What the new table has got up to the rename is from the old one.
+            state.phase = crate::reverse::REVERSE.into();
+            state.position = behind;
+            state.definition = new.definition;
+        }
+        checkpoint.write(control, state)?;
+        Ok(stragglers)
+    }
+}
+
+/// What comes next; a heartbeat does each second.
+fn next(feed: &Feed) -> Result<Delivery> {
+    let delivery = feed.next(SILENCE)?;
+    delivery.ok_or(MigrateError::Silent(SILENCE.as_secs()))
+}
