@@ -955,10 +955,10 @@ impl Session {
             Command::StmtSendLongData => {
                 let data = ComStmtSendLongData::decode(&payload).map_err(Failure::Client)?;
                 self.statements.take_long_data(data.data.len())?;
-                if let Some(statement) = self.statements.open.get_mut(&id) {
-                    if let Some(long) = statement.long.get_mut(usize::from(data.param)) {
-                        long.get_or_insert_default().extend_from_slice(data.data);
-                    }
+                let statement = self.statements.open.get_mut(&id);
+                let param = usize::from(data.param);
+                if let Some(long) = statement.and_then(|s| s.long.get_mut(param)) {
+                    long.get_or_insert_default().extend_from_slice(data.data);
                 }
                 Ok(())
             }
