@@ -17,6 +17,7 @@ mod places;
 mod plan;
 mod planner;
 mod predicate;
+mod present;
 mod query;
 mod scope;
 mod scratch;
@@ -33,9 +34,9 @@ pub use finishing::{
 };
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
-    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece, Plan,
-    Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot, Source, Text,
-    Upsert,
+    Action, ColumnUse, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom, Piece,
+    PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot,
+    Source, Text, Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{

@@ -14,6 +14,7 @@
 //! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared` | prepared statements |
+//! | `present` | the time of a statement, as the server tells it |
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
 //! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
@@ -37,6 +38,7 @@ mod listener;
 mod login;
 mod open;
 mod prepared;
+mod present;
 mod rarest;
 mod relayed;
 mod row_delete;
