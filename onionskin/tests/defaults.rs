@@ -165,6 +165,9 @@ const TABLES: &[&str] = &[
      code CHAR(36) DEFAULT (UUID()) {eq}, open TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), u INT, UNIQUE KEY (code))",
     "CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, at DATETIME(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) {}, name VARCHAR(20) UNIQUE {eq}, \
      changed TIMESTAMP NULL ON UPDATE CURRENT_TIMESTAMP {}, hits INT DEFAULT 1 {})",
+    "CREATE TABLE days (id INT PRIMARY KEY, day DATE DEFAULT (CURRENT_DATE) {eq}, at DATETIME(6) DEFAULT NOW(6) {}, open DATE DEFAULT (CURRENT_DATE), \
+     moment DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3))",
+    "CREATE TABLE later (id INT PRIMARY KEY, at DATETIME DEFAULT CURRENT_TIMESTAMP {}, open DATETIME DEFAULT (NOW() + INTERVAL 1 DAY))",
     "CREATE TABLE plain (id INT PRIMARY KEY, name VARCHAR(30))",
 ];
 
@@ -172,6 +175,8 @@ const CONTENTS: &[&str] = &[
     "SELECT id, name, at, made, n, word, CHAR_LENGTH(code), open, u FROM t ORDER BY id",
     "SELECT COUNT(code) - COUNT(DISTINCT code) FROM t",
     "SELECT id, at, name, changed, hits FROM counted ORDER BY id",
+    "SELECT id, day, at, open, moment FROM days ORDER BY id",
+    "SELECT id, at FROM later ORDER BY id",
 ];
 
 const STATEMENTS: &[&str] = &[
@@ -229,6 +234,18 @@ const STATEMENTS: &[&str] = &[
     "UPDATE counted SET hits = 1 WHERE name = 'z'",
     "UPDATE counted SET hits = 2 WHERE name = 'z'",
     "DELETE FROM t WHERE at > '2000-01-02' AND id < 3",
+    // the time, told by the server, or by the engine beside a plain column with a time of its own
+    "INSERT INTO days (id) VALUES (1), (2)",
+    "INSERT INTO days VALUES (3, DEFAULT, DEFAULT, DEFAULT, DEFAULT), (4, CURDATE(), NOW(), NULL, NULL)",
+    "INSERT INTO days SET id = 5, day = '2001-01-01'",
+    "INSERT INTO days (id, open) VALUES (6, CURDATE())",
+    "INSERT INTO days (id, at) VALUES (7, NOW() + INTERVAL 1 DAY)",
+    "UPDATE days SET day = CURDATE(), at = DEFAULT WHERE id < 3",
+    "UPDATE days SET day = CURDATE(), moment = NOW(3) WHERE id < 3",
+    "INSERT INTO days (id) SELECT id + 50 FROM plain WHERE id < 3",
+    "INSERT INTO later (id) VALUES (1), (2)",
+    "INSERT INTO later (id, at, open) VALUES (3, NOW(), DEFAULT)",
+    "INSERT INTO later (id, open) VALUES (4, NULL)",
 ];
 
 fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
@@ -314,6 +331,9 @@ fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
         "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t (id, name) SET u = 4",
         None,
     );
+    if kind == Kind::MariaDb {
+        compare_the_ways(&mut stage);
+    }
     // what is asked of a default by itself
     stage.same_text("SELECT DEFAULT(at), id FROM t WHERE id = 1");
     announce(&format!(
@@ -322,6 +342,39 @@ fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
     ));
     assert!(different.is_empty(), "{}", different.join("\n"));
     stage.nothing_leaked();
+}
+
+/// The statements that the way through the engine takes, and that one question for the time takes (`present.rs`).
+fn compare_the_ways(stage: &mut Stage) {
+    let questions = |session: &mut Session, scope: &str| -> u64 {
+        let shown = session.text(&format!("SHOW {scope} STATUS LIKE 'Questions'"));
+        let shown = shown.unwrap();
+        shown.split('\t').nth(1).unwrap().trim().parse().unwrap()
+    };
+    let mut watch = stage.beside.connect();
+    let ways = [
+        "INSERT INTO later (id) VALUES",
+        "INSERT INTO days (id) VALUES",
+    ]
+    .map(|insert| {
+        let counts = [600, 601, 602].map(|id| {
+            let before = questions(&mut stage.protected, "SESSION");
+            let at_engine = questions(&mut watch, "GLOBAL");
+            stage.protected.must(&format!("{insert} ({id})"));
+            let at_engine = questions(&mut watch, "GLOBAL") - at_engine - 1;
+            (
+                questions(&mut stage.protected, "SESSION") - before - 1,
+                at_engine,
+            )
+        });
+        counts.into_iter().min().unwrap_or_default()
+    });
+    announce(&format!(
+        "statements to the server and to the engine: {:?} by the engine, {:?} by the server's time",
+        ways[0], ways[1]
+    ));
+    assert_eq!(ways[1], (2, 0));
+    assert!(ways[0].1 > 0);
 }
 
 fn a_statement_has_one_time(kind: Kind) {
@@ -377,12 +430,20 @@ fn without_an_engine_values_must_be_given(kind: Kind) {
             .to_owned()
     };
     session.must("INSERT INTO t VALUES (1, '2001-02-03 04:05:06', 'a')");
+    // the server tells the time
     for sql in [
         "INSERT INTO t (id, name) VALUES (2, 'b')",
-        "INSERT INTO t VALUES (2, DEFAULT, 'b')",
+        "INSERT INTO t VALUES (3, DEFAULT, 'b')",
         "REPLACE INTO t (id) VALUES (1)",
         "UPDATE t SET name = 'b'",
         "UPDATE t SET at = DEFAULT",
+        "DELETE FROM t WHERE id > 1",
+    ] {
+        session.must(sql);
+    }
+    // but not which rows an expression changes, or what else there is
+    for sql in [
+        "UPDATE t SET id = id + 5",
         "INSERT INTO t (id, at) VALUES (1, NULL) ON DUPLICATE KEY UPDATE name = 'c'",
     ] {
         assert_eq!(code(&mut session, sql), "OS1035", "{sql}");

@@ -9,6 +9,7 @@ on_both_servers!(
     ranges_over_long_texts,
     groups_and_their_aggregates,
     the_limit_of_a_session,
+    settings_for_one_query,
     rows_that_only_look_like_matches_stay,
     rows_that_pass_by_take_no_memory_and_kept_ones_have_a_bound,
 );
@@ -283,6 +284,36 @@ fn the_limit_of_a_session(kind: Kind) {
     twins.same("SELECT SUM(n) FROM t WHERE bare = 'x'", &[]);
     let warnings = |session: &mut Session| session.must("SHOW WARNINGS").sets[0].rows.clone();
     assert_eq!(warnings(&mut twins.plain), warnings(&mut twins.protected));
+}
+
+/// MariaDB's SET STATEMENT.
+fn settings_for_one_query(kind: Kind) {
+    if kind == Kind::MySql {
+        return;
+    }
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) {eq}, n INT {})";
+    let Some(mut twins) = twins(kind, create) else {
+        return;
+    };
+    twins.both("INSERT INTO t VALUES (1, 'a', 5), (2, 'b', 7), (3, 'a', NULL)");
+    for sql in [
+        "SET STATEMENT max_statement_time = 20 FOR SELECT id, name FROM t WHERE name = ? ORDER BY id",
+        "SET STATEMENT max_statement_time = 20, optimizer_switch = 'mrr=on' FOR SELECT SUM(n), name FROM t WHERE name = ? GROUP BY name",
+        // of the same shape, with another value
+        "SET STATEMENT max_statement_time = 30 FOR SELECT id, name FROM t WHERE name = ? ORDER BY id",
+    ] {
+        assert!(twins.same(sql, &["a"]) > 0, "{sql}");
+    }
+    for sql in [
+        "SET STATEMENT time_zone = '+05:00' FOR SELECT id FROM t WHERE name = 'a'",
+        "SET STATEMENT sql_select_limit = 1 FOR SELECT id FROM t WHERE name = 'a'",
+        "SET STATEMENT max_statement_time = 20 FOR INSERT INTO t VALUES (4, 'c', 1)",
+        "SET STATEMENT max_statement_time = 20 FOR UPDATE t SET name = 'c'",
+    ] {
+        let failure = twins.protected.run(sql).expect_err(sql);
+        assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
+    }
+    twins.same("SELECT * FROM t ORDER BY id", &[]);
 }
 
 fn rows_that_only_look_like_matches_stay(kind: Kind) {

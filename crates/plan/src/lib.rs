@@ -17,6 +17,7 @@ mod places;
 mod plan;
 mod planner;
 mod predicate;
+mod present;
 mod query;
 mod scope;
 mod scratch;
@@ -34,8 +35,8 @@ pub use finishing::{
 pub use lex::{LexMode, LiteralKind};
 pub use plan::{
     Action, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom,
-    Piece, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show, Slot,
-    Source, Text, Upsert,
+    Piece, PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show,
+    Slot, Source, Text, Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{

@@ -69,6 +69,25 @@ pub enum Source {
     Bool(bool),
     /// The column's default.
     Default,
+    /// The time that the server has told for this statement, with so many digits of a second. `asked`: the statement calls for it, as by
+    /// `NOW()`, else it is the column's default.
+    Present {
+        /// Digits behind the second; more are cut off.
+        digits: u8,
+        /// By a call.
+        asked: bool,
+    },
+}
+
+/// The time that the server has told for this statement, as a text for a plain column. The numbers are digits behind the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainTime {
+    /// The day.
+    Date,
+    /// The local time.
+    DateTime(u8),
+    /// The local time, if it means one moment only.
+    Timestamp(u8),
 }
 
 impl Source {
@@ -142,6 +161,8 @@ pub enum Piece {
     Literal(usize),
     /// A value of a protected column.
     Slot(Slot),
+    /// The statement's time, for a plain column.
+    Present(PlainTime),
     /// The folded rows of an `INSERT`: `row` once for each, separated by commas. Literal
     /// indexes inside are relative to the row.
     Rows {
@@ -337,6 +358,8 @@ pub enum NewValue {
         /// The other side.
         operand: Source,
     },
+    /// A constant, of rows that another assignment changes: ON UPDATE CURRENT_TIMESTAMP. It stands behind all others.
+    OnChange(Source),
 }
 
 /// Statements about tables whose result shows physical names.
@@ -430,6 +453,8 @@ pub struct Plan {
     pub surplus_values: u64,
     /// Rows that are met count only if they change.
     pub upsert: Option<Box<Upsert>>,
+    /// Values are the present time, which has to be asked for before they are bound: see [`Source::Present`].
+    pub tells_time: bool,
     /// Every `(database, name)` that was looked up as a table: what to look up again when the
     /// server's answer shows that the snapshot is stale.
     pub names: Vec<(String, String)>,

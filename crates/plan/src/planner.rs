@@ -20,6 +20,7 @@ use sqlparser::tokenizer::{Location, Span};
 use crate::errors::{self, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::{ColumnUse, Grouping, Piece, Purpose, Slot, Source, Text, Upsert};
+use crate::present::Present;
 use crate::scratch::Computed;
 use crate::template::{Literal, Template};
 
@@ -127,6 +128,8 @@ pub(crate) struct Planner<'a> {
     pub computed: Vec<Computed>,
     /// A protected column whose value only the scratch engine could compute.
     pub unfilled: Option<String>,
+    /// Values that are the present time.
+    pub present: Present,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -170,6 +173,7 @@ impl<'a> Planner<'a> {
             locks: false,
             computed: Vec::new(),
             unfilled: None,
+            present: Present::default(),
             near,
         })
     }
@@ -327,15 +331,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Takes notice if a value is a default that has to be computed.
-    pub fn note_default(&mut self, column: &ColumnUse, source: Source) {
-        if source == Source::Default && column.column().computed_default().is_some() {
-            self.unfilled.get_or_insert_with(|| column.path());
-        }
-    }
-
     pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
-        self.note_default(column, source);
+        let source = self.settled(column, source);
         let column = self.column_index(column);
         Piece::Slot(Slot {
             column,

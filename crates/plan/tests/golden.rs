@@ -201,6 +201,10 @@ fn source(s: Source) -> String {
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),
+        Source::Present { digits, asked } => {
+            let asked = if asked { " by a call" } else { "" };
+            format!("now({digits}){asked}")
+        }
     }
 }
 
@@ -255,6 +259,7 @@ fn text(pieces: &Text, plan: &Plan) -> String {
                 let name = &plan.columns[slot.column].column().name;
                 write!(out, "<{:?} {name} {}>", slot.purpose, source(slot.source)).unwrap();
             }
+            Piece::Present(time) => write!(out, "<the time {time:?}>").unwrap(),
             Piece::Indexed(inner) => write!(out, "{{ {} }}", text(inner, plan)).unwrap(),
             Piece::Rows {
                 row,
@@ -568,6 +573,9 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             u.target
         )
         .unwrap();
+    }
+    if plan.tells_time {
+        out.push_str("asks for the time\n");
     }
     if let Some(t) = &plan.insert_only {
         writeln!(out, "without duplicates: {}", text(t, &plan)).unwrap();

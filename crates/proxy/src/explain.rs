@@ -109,7 +109,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
         ),
         Action::Refuse(refusal) => (format!("refused: {}", refusal.message()), String::new()),
         Action::Server { text, .. } => (
-            "done by the server".into(),
+            match plan.tells_time {
+                true => "done by the server, which is asked for the time before".into(),
+                false => "done by the server".into(),
+            },
             show(text, plan, sql, template, &mut learns),
         ),
         Action::Finish(finish) => (
@@ -255,6 +258,7 @@ fn put(
                 out.push_str(&format!("<{name} of {path}>"));
                 learns.push(format!("{path}: {learned}"));
             }
+            Piece::Present(_) => out.push_str("<the statement's time>"),
             // what the statement is like outside of a transaction
             Piece::Indexed(inner) => put(inner, plan, sql, template, base, out, learns),
             Piece::Rows {

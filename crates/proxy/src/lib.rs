@@ -15,6 +15,7 @@
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared`, `relayed` | prepared statements; those of tables that were not protected when they were prepared |
 //! | `by_name` | PREPARE, EXECUTE and EXECUTE IMMEDIATE as SQL |
+//! | `present` | the time of a statement, as the server tells it |
 //! | `rarest` | which grams of a pattern MySQL looks up |
 //! | `explain` | what would be done with a statement |
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
@@ -41,6 +42,7 @@ mod listener;
 mod login;
 mod open;
 mod prepared;
+mod present;
 mod rarest;
 mod relayed;
 mod row_delete;

@@ -718,6 +718,7 @@ impl Session {
         if !matches!(prepared.plan.action, Action::Relay) {
             self.must_bind_alike(&statement.setting, &values)?;
         }
+        self.tell_time(&prepared)?;
         let text = match &prepared.plan.action {
             Action::Update(update) => return self.row_update(&prepared, update, values),
             Action::Delete(delete) => return self.row_delete(&prepared, delete, values),

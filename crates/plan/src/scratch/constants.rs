@@ -69,7 +69,7 @@ const OF_ROWS: [&str; 37] = [
 const FRESH: [&str; 3] = ["rand", "random_bytes", "uuid"];
 
 /// Functions of the time.
-const CLOCK: [&str; 12] = [
+pub(crate) const CLOCK: [&str; 12] = [
     "curdate",
     "current_date",
     "current_time",
@@ -181,7 +181,7 @@ impl Planner<'_> {
     }
 
     /// Whether a user variable may get another value while the statement runs, as far as its text tells.
-    fn may_assign(&self) -> bool {
+    pub(crate) fn may_assign(&self) -> bool {
         // these are followed by parentheses, too
         const NO_CALLS: [&str; 8] = ["values", "value", "in", "and", "or", "not", "when", "on"];
         let (sql, tokens) = (self.sql(), &self.tokens);

@@ -53,7 +53,7 @@ use self::walk::walk;
 
 pub(crate) use self::by_words::query as by_words;
 pub use self::constants::Computed;
-pub(crate) use self::constants::is_constant_for_a_row;
+pub(crate) use self::constants::{CLOCK, is_constant_for_a_row};
 pub use self::create::NewTable;
 pub(crate) use self::create::{create, create_by_words};
 pub use self::load::Load;

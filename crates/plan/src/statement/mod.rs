@@ -6,7 +6,7 @@
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans what
-//! reads and writes rows, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
+//! reads and writes rows, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
@@ -15,6 +15,7 @@ mod into;
 mod near;
 mod renames;
 mod rows;
+mod set_statement;
 pub(crate) mod settings;
 mod show;
 mod view;
@@ -36,6 +37,7 @@ pub(crate) use self::near::candidates;
 use self::near::string_as_name;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
+use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
 use self::words::{
     defines, first_words, hides_by_name, is_by_name, is_describe, is_idle_comment,
@@ -116,6 +118,7 @@ pub fn plan(request: &Request) -> Outcome {
                 grouping: p.grouping,
                 surplus_values: p.surplus_values,
                 upsert: p.upsert.map(Box::new),
+                tells_time: p.present.is_asked_for(),
                 names,
                 defines,
             },
@@ -128,6 +131,7 @@ pub fn plan(request: &Request) -> Outcome {
                 grouping: None,
                 surplus_values: 0,
                 upsert: None,
+                tells_time: false,
                 names,
                 defines,
             },
@@ -186,6 +190,7 @@ fn finished(action: Action, names: Vec<(String, String)>, defines: Defines) -> O
         grouping: None,
         surplus_values: 0,
         upsert: None,
+        tells_time: false,
         names,
         defines,
     }))
@@ -293,6 +298,9 @@ fn decide<'a>(
     let explain = starts("explain") || starts("describe") || starts("desc");
     if explain {
         return explained(request, &tokens, near);
+    }
+    if is_set_statement(request, &tokens) {
+        return set_statement(request, &tokens, near);
     }
     if request.settings.scratch == UseScratch::Always {
         let refusal = Refusal::new(&errors::VALUE, "");

@@ -20,10 +20,32 @@ use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece};
 use crate::planner::{Planned, Planner, Request, UseScratch, refuse};
+use crate::present::Telling;
 use crate::query::Mode;
 
 /// Parses and plans the statements that read and write rows.
 pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
+    const FILL: [&str; 3] = ["insert", "replace", "update"];
+    let (request, sql) = (planner.request, planner.sql());
+    let first = planner.tokens.first();
+    if !first.is_some_and(|t| FILL.iter().any(|word| t.is_word(sql, word))) {
+        return planned_once(planner);
+    }
+    let (tokens, near) = (planner.tokens.clone(), planner.near.clone());
+    let text = planner.parse_text.clone();
+    planner.present.telling = Telling::Protected;
+    loop {
+        let done = planned_once(planner);
+        let Some(telling) = planner.telling_again(&done) else {
+            return done;
+        };
+        *planner = Planner::new(request, tokens.clone(), near.clone())?;
+        planner.parse_text.clone_from(&text);
+        planner.present.telling = telling;
+    }
+}
+
+fn planned_once(planner: &mut Planner) -> Planned<Action> {
     let action = planned_as_it_stands(planner)?;
     if let Some(column) = planner.unfilled.take() {
         return refuse(&errors::COMPUTED_DEFAULT, column);
@@ -47,7 +69,8 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
         let about = "NOT without parentheses under HIGH_NOT_PRECEDENCE";
         return refuse(&errors::NOT_UNDERSTOOD, about);
     }
-    if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
+    let by_view = planner.near.iter().any(|t| t.view);
+    if by_view && !matches!(statement, Statement::Query(_) | Statement::Delete(_)) {
         return refuse(&errors::VIEW, "writing beside one");
     }
     match statement {
@@ -73,7 +96,15 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
         }
         Statement::Insert(insert) => planner.insert(&insert),
         Statement::Update(update) => planner.update(&update),
-        Statement::Delete(delete) => planner.delete(&with_targets(delete)?),
+        Statement::Delete(delete) => {
+            let action = planner.delete(&with_targets(delete)?)?;
+            match action {
+                // which rows can be deleted through a view, the server knows
+                Action::Server { result: None, .. } => Ok(action),
+                _ if by_view => refuse(&errors::VIEW, "writing beside one"),
+                _ => Ok(action),
+            }
+        }
         _ => refuse(&errors::STATEMENT, ""),
     }
 }

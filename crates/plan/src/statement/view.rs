@@ -125,7 +125,7 @@ fn text(request: &Request, pieces: Text) -> Planned<DdlPiece> {
                 let literal = &request.template.literals[index];
                 out.extend_from_slice(literal.text(request.sql));
             }
-            Piece::Slot(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
+            Piece::Slot(_) | Piece::Present(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
                 let about = "a constant that a protected column is compared with";
                 return refuse(&errors::VIEW, about);
             }

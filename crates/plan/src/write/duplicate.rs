@@ -40,6 +40,9 @@ impl Planner<'_> {
             let column = match self.target(&name, table)? {
                 Target::Protected(column) => column,
                 Target::Plain(_) => {
+                    if is_default(&assignment.value) {
+                        self.note_assigned_default(table, &name);
+                    }
                     self.duplicate_value(&assignment.value, scope, alias)?;
                     continue;
                 }
@@ -94,7 +97,9 @@ impl Planner<'_> {
             let value = self.value_tokens(tokens)?;
             let source = self
                 .cell_source(&value, 0)
+                .or_else(|| self.present_call(&value, &column))
                 .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
+            let source = self.settled(&column, source);
             has_constants = true;
             let mut text = self.assign_text(&column, source, exact);
             if !exact {
@@ -122,6 +127,7 @@ impl Planner<'_> {
             self.edit(range, text);
         }
         self.note_changes(table, |index| assigned.contains(&index));
+        self.note_own_times(table, |_| false);
         if has_constants {
             self.insert_only = Some(self.render(0..self.tokens[from - 2].end)?);
         }

@@ -17,6 +17,18 @@ use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
 
+/// What the rows of an `INSERT` have in common.
+struct NewRow<'t> {
+    table: &'t Table,
+    /// The columns that the statement names.
+    targets: &'t [Target],
+    /// Protected columns that it leaves out.
+    omitted: &'t [ColumnUse],
+    /// Plain columns that it leaves out, with the statement's time.
+    times: &'t [(String, Piece)],
+    ignore: bool,
+}
+
 impl Planner<'_> {
     pub(crate) fn insert(&mut self, insert: &Insert) -> Planned<Action> {
         let Insert {
@@ -275,6 +287,7 @@ impl Planner<'_> {
             end..end
         };
         let omitted = self.omitted(&targets, table, ignore);
+        let times = self.omitted_times(&targets, table);
         let mut list = String::from(" (");
         let all = targets.iter().chain([]);
         let mut first = true;
@@ -295,6 +308,7 @@ impl Planner<'_> {
                 .iter()
                 .for_each(|(n, _)| push(&mut list, n));
         }
+        times.iter().for_each(|(n, _)| push(&mut list, n));
         list.push_str(") ");
         self.edit_sql(list_range, list);
 
@@ -310,6 +324,13 @@ impl Planner<'_> {
             );
         }
         at += 1;
+        let new = NewRow {
+            table,
+            targets: &targets,
+            omitted: &omitted,
+            times: &times,
+            ignore,
+        };
         let folded = self
             .request
             .template
@@ -319,7 +340,7 @@ impl Planner<'_> {
             if self.tokens.get(at).map(|t| t.start) != Some(rows.first.0) || ast_rows != 1 {
                 return refuse(&errors::INTERNAL, "the folded rows");
             }
-            let cells = self.row(at, &targets, &omitted, rows.first_literal, 1, ignore)?;
+            let cells = self.row(at, &new, rows.first_literal, 1)?;
             let row = in_parentheses(&cells);
             upsert.rows.push(cells);
             upsert.folded = Some((rows.first_literal, rows.per_row));
@@ -334,7 +355,7 @@ impl Planner<'_> {
         for n in 1..=ast_rows {
             let close = self.closing(at)?;
             let range = self.tokens[at].start..self.tokens[close].end;
-            let cells = self.row(at, &targets, &omitted, 0, n, ignore)?;
+            let cells = self.row(at, &new, 0, n)?;
             self.edit(range, in_parentheses(&cells));
             upsert.rows.push(cells);
             at = close + 2;
@@ -346,12 +367,13 @@ impl Planner<'_> {
     fn row(
         &mut self,
         open: usize,
-        targets: &[Target],
-        omitted: &[ColumnUse],
+        new: &NewRow,
         base: usize,
         number: usize,
-        ignore: bool,
     ) -> Planned<Vec<(String, Text)>> {
+        let NewRow {
+            targets, ignore, ..
+        } = *new;
         let close = self.closing(open)?;
         let mut cells = self.split_commas(open + 1..close);
         if close == open + 1 {
@@ -362,7 +384,10 @@ impl Planner<'_> {
             // `VALUES ()`: every column gets its default
             for target in targets {
                 match target {
-                    Target::Plain(name) => row.push((name.clone(), default_text())),
+                    Target::Plain(name) => {
+                        let text = self.default_or_time(new.table, name);
+                        row.push((name.clone(), text));
+                    }
                     Target::Protected(column) => self.cells_of(column, Source::Default, &mut row),
                 }
             }
@@ -371,16 +396,28 @@ impl Planner<'_> {
         }
         for (cell, target) in cells.iter().zip(targets) {
             match target {
+                Target::Plain(name) if self.cell_source(cell, base) == Some(Source::Default) => {
+                    let text = self.default_or_time(new.table, name);
+                    row.push((name.clone(), text));
+                }
                 Target::Plain(name) => {
+                    let column = new.table.column(name);
+                    let time = column.and_then(|column| self.plain_call(cell, column));
                     let mut text = TextBuilder::default();
-                    let range = self.bytes_of(cell);
-                    self.copy(range, &mut text, base);
+                    match time {
+                        Some(piece) => text.piece(piece),
+                        None => {
+                            let range = self.bytes_of(cell);
+                            self.copy(range, &mut text, base);
+                        }
+                    }
                     row.push((name.clone(), text.finish()));
                 }
                 Target::Protected(column) => {
                     let source = self
                         .cell_source(cell, base)
                         .or_else(|| self.own_default(cell, column))
+                        .or_else(|| self.present_call(cell, column))
                         .or_else(|| self.computed(cell, column, true))
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
@@ -399,10 +436,37 @@ impl Planner<'_> {
                 }
             }
         }
-        for column in omitted {
+        for column in new.omitted {
             self.cells_of(column, Source::Default, &mut row);
         }
+        for (name, piece) in new.times {
+            row.push((name.clone(), vec![piece.clone()]));
+        }
         Ok(row)
+    }
+
+    /// Plain columns that new rows leave out, and the time that the proxy gives them.
+    fn omitted_times(&mut self, named: &[Target], table: &Table) -> Vec<(String, Piece)> {
+        let is_named = |column: &Column| {
+            let is = |t: &Target| matches!(t, Target::Plain(name) if *name == column.name);
+            named.iter().any(is)
+        };
+        let mut times = Vec::new();
+        for column in table.columns.iter().filter(|c| !is_named(c)) {
+            if let Some(piece) = self.plain_default(column) {
+                times.push((column.name.clone(), piece));
+            }
+        }
+        times
+    }
+
+    /// What stands for `DEFAULT` of a plain column.
+    fn default_or_time(&mut self, table: &Table, name: &str) -> Text {
+        let column = table.column(name);
+        match column.and_then(|column| self.plain_default(column)) {
+            Some(piece) => vec![piece],
+            None => default_text(),
+        }
     }
 
     /// The cells of a protected column of a new row.
@@ -432,6 +496,7 @@ impl Planner<'_> {
                 let source = self
                     .cell_source(&value, 0)
                     .or_else(|| self.own_default(&value, column))
+                    .or_else(|| self.present_call(&value, column))
                     .or_else(|| self.computed(&value, column, true))
                     .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                 let text = self.assign_text(column, source, false);
@@ -440,7 +505,18 @@ impl Planner<'_> {
                 self.cells_of(column, source, &mut row);
             } else {
                 let value = self.value_tokens(tokens)?;
-                row.push((name, self.original(self.bytes_of(&value))));
+                if is_default(&assignment.value) {
+                    self.note_assigned_default(table, &name);
+                }
+                let range = self.bytes_of(&value);
+                let column = table.column(&name);
+                match column.and_then(|column| self.plain_call(&value, column)) {
+                    Some(piece) => {
+                        self.edit(range, vec![piece.clone()]);
+                        row.push((name, vec![piece]));
+                    }
+                    None => row.push((name, self.original(range))),
+                }
                 let empty = Scope::inside(None);
                 if self.constant(&assignment.value).is_none() && !is_default(&assignment.value) {
                     self.scan(&assignment.value, &empty)?;
@@ -455,6 +531,12 @@ impl Planner<'_> {
             text.push(Piece::Sql(b", ".to_vec()));
             text.extend(self.assign_text(column, Source::Default, false));
             self.cells_of(column, Source::Default, &mut row);
+        }
+        for (name, piece) in self.omitted_times(&targets, table) {
+            let assign = format!(", {} = ", quoted(&name));
+            text.push(Piece::Sql(assign.into_bytes()));
+            text.push(piece.clone());
+            row.push((name, vec![piece]));
         }
         upsert.rows.push(row);
         if !text.is_empty() {

@@ -48,7 +48,7 @@ impl Planner<'_> {
 
         let parts = self.assignment_tokens(assignments.len())?;
         let mut protected: Vec<(ColumnUse, NewValue, usize)> = Vec::new();
-        let mut plain = Vec::new();
+        let (mut plain, mut plain_names) = (Vec::new(), Vec::new());
         for (i, assignment) in assignments.iter().enumerate() {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
@@ -68,9 +68,17 @@ impl Planner<'_> {
                     if idents.len() == 1 {
                         self.column_of(&Expr::Identifier(idents[0].clone()), &scope)?;
                     }
-                    if !is_default(&assignment.value) {
+                    let name = idents.last().map(|i| i.value.clone());
+                    let name = name.unwrap_or_default();
+                    if is_default(&assignment.value) {
+                        for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
+                            self.note_assigned_default(table, &name);
+                        }
+                    } else {
                         self.scan(&assignment.value, &scope)?;
+                        self.plain_time(&parts[i], &name, &scope)?;
                     }
+                    plain_names.push(name);
                     plain.push(i);
                 }
                 scope::Resolved::Protected(column) => {
@@ -79,12 +87,26 @@ impl Planner<'_> {
                 }
             }
         }
+        if let [source] = scope.sources.as_slice()
+            && let Some(table) = &source.table
+            && plain.is_empty()
+        {
+            let assigned: Vec<usize> = protected.iter().map(|(c, ..)| c.index).collect();
+            let changed = self.on_change(table, |index| assigned.contains(&index));
+            let changed = changed.into_iter();
+            // which part of the statement it is, nobody asks
+            protected.extend(changed.map(|(c, time)| (c, NewValue::OnChange(time), 0)));
+        }
         for source in &scope.sources {
             if let Some(table) = &source.table {
                 self.note_changes(table, |index| {
                     protected
                         .iter()
                         .any(|(c, ..)| c.index == index && Arc::ptr_eq(&c.table, table))
+                });
+                self.note_own_times(table, |c| {
+                    let mut names = plain_names.iter();
+                    names.any(|name| name.eq_ignore_ascii_case(&c.name))
                 });
             }
         }
@@ -160,6 +182,20 @@ impl Planner<'_> {
         self.row_update(relation, &target, protected, &plain, &parts, single, None)
     }
 
+    /// `plain = NOW()` beside a protected column that gets the time: the statement has one.
+    fn plain_time(&mut self, assignment: &Range<usize>, name: &str, scope: &Scope) -> Planned<()> {
+        let [source] = scope.sources.as_slice() else {
+            return Ok(());
+        };
+        let value = self.value_tokens(assignment)?;
+        let column = source.table.as_ref().and_then(|table| table.column(name));
+        let time = column.and_then(|column| self.plain_call(&value, column));
+        if let Some(piece) = time {
+            self.edit(self.bytes_of(&value), vec![piece]);
+        }
+        Ok(())
+    }
+
     /// `SELECT 1 FROM target WHERE … LIMIT 1`, or with the statement's own limit.
     fn update_probe(&mut self, parts: &[Range<usize>], limited: bool) -> Planned<Text> {
         let sql = self.sql();
@@ -204,9 +240,11 @@ impl Planner<'_> {
         scope: &Scope,
     ) -> Planned<NewValue> {
         let value_tokens = self.value_tokens(tokens)?;
-        if let Some(source) = self.cell_source(&value_tokens, 0) {
-            self.note_default(column, source);
-            return Ok(NewValue::Constant(source));
+        let source = self
+            .cell_source(&value_tokens, 0)
+            .or_else(|| self.present_call(&value_tokens, column));
+        if let Some(source) = source {
+            return Ok(NewValue::Constant(self.settled(column, source)));
         }
         if let Expr::BinaryOp { left, op, right } = value {
             let operator = match op {

@@ -19,7 +19,7 @@ use onionskin_plan::{Action, Escape, LiteralKind, Piece, Purpose, Slot, Source, 
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
     Charset, Comparand, Context, Family, Input, Kind, LikePattern, Pattern, SqlMode, Stored,
-    Warning, WeightError, compare, store,
+    TimeZone, Warning, WeightError, compare, store,
 };
 
 pub(crate) use self::rules::{ILL_FORMED, is_early};
@@ -32,6 +32,7 @@ pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::present::PresentTime;
 use crate::rarest::LookedUp;
 use crate::sealing;
 use crate::state::State;
@@ -77,6 +78,8 @@ pub(crate) struct Scratch {
     filled: Vec<u8>,
     /// Cells that an upsert sends again.
     pub kept: Kept,
+    /// The time of the statement, once it was asked for.
+    pub present: Option<PresentTime>,
     /// By which grams the patterns of the statement are looked up.
     pub looked_up: Vec<LookedUp>,
     /// A value was refused beside others that may have raised warnings before it.
@@ -345,6 +348,14 @@ impl<'a> Binder<'a> {
                     }
                     _ => implicit_default(ty),
                 },
+                Source::Present { digits, asked } => {
+                    let Some(time) = self.scratch.present else {
+                        return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
+                    };
+                    let parts = time.for_column(&ty.kind, digits, asked);
+                    let about = || Failure::refused(&errors::VALUE, used.path());
+                    Input::Temporal(parts.ok_or_else(about)?)
+                }
                 Source::Null => Input::Null,
                 Source::Bool(b) => Input::Bool(b),
                 Source::Literal { index, negative } => {
@@ -377,6 +388,11 @@ impl<'a> Binder<'a> {
             if implicit {
                 ctx.sql_mode = SqlMode::empty();
             }
+            if matches!(source, Source::Present { .. }) && matches!(ty.kind, Kind::Timestamp { .. })
+            {
+                // that is how it was asked for
+                ctx.time_zone = &TimeZone::UTC;
+            }
             if !stores {
                 return match compare(ty, input, &ctx, &mut payload) {
                     Ok(Comparand::Null) => Ok(Bound::Null),
@@ -404,6 +420,13 @@ impl<'a> Binder<'a> {
             }
             match stored {
                 Stored::Null if !used.column().nullable => {
+                    if self.state.family == Family::MariaDb
+                        && matches!(ty.kind, Kind::Timestamp { .. })
+                        && used.column().computed_default().is_some()
+                    {
+                        // MariaDB takes the present time
+                        return Err(Failure::refused(&errors::VALUE, used.path()));
+                    }
                     // several rows, or IGNORE: NULL becomes the type's own default
                     let lenient =
                         self.ignore || (self.lenient_nulls && !self.state.sql_mode.is_strict());
@@ -530,7 +553,7 @@ impl<'a> Binder<'a> {
                 self.values
                     .input(index, negative, self.state, &mut buffer, &path)?
             }
-            Source::Default => return Err(unclear("LIKE")),
+            Source::Default | Source::Present { .. } => return Err(unclear("LIKE")),
         };
         // the server converts a text to the connection's character set, and then compares its bytes
         if let Input::Text { bytes, .. } = input

@@ -1,6 +1,6 @@
 //! The text or the parameters that the server gets, with every slot filled.
 
-use onionskin_plan::{ColumnUse, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{ColumnUse, LiteralKind, Piece, PlainTime, Purpose, Slot, Source, errors};
 use onionskin_schema::GramForm;
 use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::messages::ExecuteWriter;
@@ -96,6 +96,11 @@ impl Binder<'_> {
                     Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, out),
                 }
             }
+            Piece::Present(time) => {
+                out.push(b'\'');
+                out.extend_from_slice(self.told(*time)?);
+                out.push(b'\'');
+            }
             Piece::Indexed(inner) if self.indexed => self.pieces(inner, base, row, out)?,
             Piece::Indexed(_) => {}
             Piece::Rows { .. } => {
@@ -103,6 +108,16 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The statement's time, as a text for a plain column.
+    fn told(&self, time: PlainTime) -> Outcome<&[u8]> {
+        let Some(present) = &self.scratch.present else {
+            return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
+        };
+        let about = "the present time in the hour that clocks repeat";
+        let text = present.text(time);
+        text.ok_or_else(|| Failure::refused(&errors::VALUE, about))
     }
 
     /// Appends the parameters for the server's prepared statement.
@@ -186,6 +201,12 @@ impl Binder<'_> {
                         .map_err(misfit),
                 }
             }
+            Piece::Present(time) => {
+                let text = BinaryValue::Bytes(self.told(*time)?);
+                writer
+                    .param(out, ParamType::new(ColumnType::VAR_STRING), &text)
+                    .map_err(misfit)
+            }
             Piece::Indexed(inner) if self.indexed => inner
                 .iter()
                 .try_for_each(|piece| self.param(piece, base, row, writer, out)),
@@ -210,7 +231,7 @@ pub(crate) fn check_pieces(pieces: &[Piece], state: &State) -> Outcome<()> {
     pieces.iter().try_for_each(|piece| match piece {
         Piece::Sql(sql) => check_sql(sql, state),
         Piece::Rows { row: inner, .. } | Piece::Indexed(inner) => check_pieces(inner, state),
-        Piece::Literal(_) | Piece::Slot(_) => Ok(()),
+        Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => Ok(()),
     })
 }
 
@@ -256,6 +277,10 @@ pub(crate) fn prepared_text(
             } else {
                 b"?"
             });
+            count += 1;
+        }
+        Piece::Present(_) => {
+            out.extend_from_slice(b"?");
             count += 1;
         }
         Piece::Literal(index) => {

@@ -182,6 +182,10 @@ impl Session {
         for (i, assign) in update.assign.iter().enumerate() {
             let new = match assign.value {
                 NewValue::Constant(_) => constants[i].clone(),
+                NewValue::OnChange(_) => match new_values.iter().any(Option::is_some) {
+                    true => constants[i].clone(),
+                    false => old[i].clone(),
+                },
                 NewValue::Arithmetic { operator, operand } => self.computed(
                     prepared,
                     assign.column,
@@ -209,7 +213,7 @@ impl Session {
         binder.lenient_nulls = true;
         for assign in &update.assign {
             constants.push(match assign.value {
-                NewValue::Constant(source) => binder
+                NewValue::Constant(source) | NewValue::OnChange(source) => binder
                     .stored_payload(assign.column, source)?
                     .map(<[u8]>::to_vec),
                 NewValue::Arithmetic { .. } => None,
@@ -243,7 +247,9 @@ impl Session {
             }
             Source::Null => return Ok(None),
             Source::Bool(b) => onionskin_value::Input::Bool(b),
-            Source::Default => return Err(Failure::refused(&errors::NOT_CONSTANT, used.path())),
+            Source::Default | Source::Present { .. } => {
+                return Err(Failure::refused(&errors::NOT_CONSTANT, used.path()));
+            }
         };
         let operator = match operator {
             b'+' => Operator::Add,

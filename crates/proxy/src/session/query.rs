@@ -300,6 +300,7 @@ impl Session {
 
     pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
         let prepared = &planned.prepared;
+        self.tell_time(prepared)?;
         match &prepared.plan.action {
             Action::Relay => {
                 let locks = locks_tables(&planned.template.key);
