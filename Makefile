@@ -82,7 +82,8 @@ mariadb118: ## all integration tests with MariaDB 11.8 in the place of the syste
 	@scripts/install-deps.sh nightly
 	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
 
-nightly: mariadb118 ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
+nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
+	@scripts/install-deps.sh tests
 	ONIONSKIN_TEST_LONG=1 scripts/test.sh
 	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=200000 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/mariadb-tests.sh

@@ -172,6 +172,12 @@ fn a_name_that_leads_to_another_server_is_not_followed(kind: Kind) {
         ..login(cable.port())
     };
     let feed = feed_from_the_end(&mut sessions[0], pinned.clone());
+    // or its connection might come up behind the cut
+    wait_until("the feed follows", Duration::from_secs(20), || {
+        let count =
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+        sessions[0].text(count).expect("a number") == "1"
+    });
     cable.lead_to(other.port());
     assert_ne!(Some(identity()), pinned.identity);
     let Err(error) = OurSession::connect(&pinned) else {

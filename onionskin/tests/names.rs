@@ -451,7 +451,7 @@ fn settings_by_two_at_signs(kind: Kind) {
     // a statement in a comment is one
     twins.both_text("SET sql_mode = DEFAULT");
     twins.both_text("/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */");
-    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
+    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name ORDER BY Name");
     twins.both_text("SET sql_mode = DEFAULT");
     if kind == Kind::MariaDb {
         let hidden = "SET @x = 1 /*!40101 , @@sql_mode = 'ANSI_QUOTES' */";

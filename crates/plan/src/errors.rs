@@ -35,22 +35,22 @@ table! {
         "Write it in a simpler form, or run it in pieces; `onionskin explain` shows what is understood.";
     NO_EQUALITY = "OS1002", 1235, "42000",
         "A protected column is compared for equality and has no capability for it.",
-        "Create the column ENCRYPTED FOR (eq), or leave it out of the condition.";
+        "Give it the capability, onionskin migrate TABLE --add \"COLUMN: eq\", or leave it out of the condition.";
     NO_RANGE = "OS1003", 1235, "42000",
         "A protected column is compared by order and has no capability for it.",
-        "Create the column ENCRYPTED FOR (range), or leave it out of the condition.";
+        "Give it the capability, onionskin migrate TABLE --add \"COLUMN: range\", or leave it out of the condition.";
     EXPRESSION = "OS1004", 1235, "42000",
         "A protected column is used in an expression that cannot be computed on ciphertext.",
-        "Select the column and compute in the application, or leave the column unprotected.";
+        "Configure a scratch engine (docs/scratch.md), or select the column and compute in the application.";
     NOT_CONSTANT = "OS1005", 1235, "42000",
         "A protected column is assigned something that is neither a literal nor a parameter.",
-        "Compute the value in the application and pass it as a literal or parameter.";
+        "Configure a scratch engine (docs/scratch.md), or compute the value in the application and pass it as a literal or parameter.";
     OTHER_KEY = "OS1006", 1235, "42000",
         "Two columns are compared whose tokens are made under different keys.",
         "Give both columns the same join group: ENCRYPTED FOR (eq, join:NAME).";
     EXPORT = "OS1007", 1235, "42000",
         "A subquery, view or union hands a protected column on.",
-        "Select the protected column in the outermost SELECT.";
+        "Configure a scratch engine (docs/scratch.md), or select the protected column in the outermost SELECT.";
     STATEMENT = "OS1008", 1235, "42000",
         "This kind of statement is not supported on protected tables.",
         "Use SELECT, INSERT, REPLACE, UPDATE or DELETE.";
@@ -62,7 +62,7 @@ table! {
         "Qualify the column with its table.";
     GROUPING = "OS1011", 1235, "42000",
         "Grouping or distinction with a protected column in this form is not supported.",
-        "Select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
+        "Configure a scratch engine (docs/scratch.md), or select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
     INDEX = "OS1012", 1235, "42000",
         "An index names a protected column that has no capability to be searched.",
         "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
@@ -92,7 +92,7 @@ table! {
         "Set time_zone to an offset such as '+00:00', or to a name of the IANA database.";
     UNION_OF_SEALED = "OS1021", 1235, "42000",
         "A set operation over protected columns is not supported.",
-        "Run the parts as separate statements.";
+        "Configure a scratch engine (docs/scratch.md), or run the parts as separate statements.";
     COLUMN_COUNT = "OS1022", 1136, "21S01",
         "Column count doesn't match value count.",
         "Give one value for each column.";
@@ -143,7 +143,7 @@ table! {
         "Give this proxy the key set that the table was written with.";
     SEAL_BOUND = "OS1104", 1105, "HY000",
         "A key has sealed as many values as it safely may.",
-        "Rotate the key.";
+        "Give the table new keys: onionskin migrate TABLE --rotate.";
     STALE = "OS1105", 1105, "HY000",
         "The table changed while the statement ran, again after a refresh.",
         "Run the statement again.";
@@ -170,7 +170,7 @@ table! {
         "Start the server, or correct `backend` in the configuration.";
     TOO_BIG = "OS1206", 1153, "08S01",
         "A packet is larger than the proxy accepts.",
-        "Send the value in smaller pieces.";
+        "Make the value smaller; long data in smaller pieces counts as a whole.";
     LOGIN = "OS1207", 1251, "08004",
         "The login cannot be relayed safely or at all.",
         "Use TLS on both sides or on neither, and a login method of MySQL 4.1 or later.";

@@ -143,33 +143,37 @@ pub fn plan(request: &Request) -> Outcome {
 /// Operators of one statement near a protected table. What is read of `a OR b OR c` is as deep as it has operators.
 const MOST_OPERATORS: usize = 10_000;
 
-/// Operators that may stand between two terms, counted high.
+/// How deep the tree of a statement may be for its operators, counted high: as many as join terms, and the longest chain of comparisons between two
+/// of those.
 fn operators(sql: &[u8], tokens: &[Token]) -> usize {
-    const WORDS: [&str; 17] = [
+    const JOINTS: [&str; 10] = [
         "and",
         "or",
         "xor",
         "not",
-        "is",
-        "in",
-        "like",
-        "between",
-        "regexp",
-        "rlike",
         "div",
         "mod",
         "collate",
         "union",
         "except",
         "intersect",
-        "sounds",
     ];
-    let is_operator = |t: &&Token| match t.kind {
-        TokenKind::Punct(b) => !matches!(b, b',' | b'(' | b')' | b'.' | b';'),
-        TokenKind::Word => WORDS.iter().any(|w| t.is_word(sql, w)),
-        _ => false,
-    };
-    tokens.iter().filter(is_operator).count()
+    const COMPARISONS: [&str; 7] = ["is", "in", "like", "between", "regexp", "rlike", "sounds"];
+    let is_one_of = |t: &Token, words: &[&str]| words.iter().any(|w| t.is_word(sql, w));
+    let (mut joints, mut chain, mut longest) = (0, 0, 0);
+    for token in tokens {
+        match token.kind {
+            TokenKind::Punct(b'=' | b'<' | b'>' | b'!' | b':') => chain += 1,
+            TokenKind::Word if is_one_of(token, &COMPARISONS) => chain += 1,
+            TokenKind::Punct(b) if !matches!(b, b',' | b'(' | b')' | b'.' | b';') => {
+                (joints, chain) = (joints + 1, 0);
+            }
+            TokenKind::Word if is_one_of(token, &JOINTS) => (joints, chain) = (joints + 1, 0),
+            _ => {}
+        }
+        longest = chain.max(longest);
+    }
+    joints + longest
 }
 
 /// Does `work`, which takes up to 16 KiB of stack for each of so many operators, where there is room for that.
