@@ -193,7 +193,10 @@ fn a_name_that_leads_to_another_server_is_not_followed(kind: Kind) {
         sessions[1].must(&format!("INSERT INTO t VALUES ({id}, 'x')"));
     }
     sessions[0].must("INSERT INTO t VALUES (1, 'x')");
-    assert!(feed.next(Duration::from_secs(2)).unwrap().is_none());
+    // the place at which it began may come, and nothing that has happened
+    while let Some(delivery) = feed.next(Duration::from_secs(2)).unwrap() {
+        assert!(delivery.events.is_empty(), "{delivery:?}");
+    }
     cable.lead_to(server.port());
     let mut keys = Vec::new();
     while keys.is_empty() {
