@@ -28,6 +28,14 @@ fn stage(kind: Kind) -> Option<Stage> {
     Some(stage)
 }
 
+/// A counter of the server.
+fn status(direct: &mut Session, name: &str) -> u64 {
+    let shown = direct.text(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+    let shown = shown.expect("status");
+    let count = shown.split('\t').nth(1).and_then(|n| n.parse().ok());
+    count.expect("a number")
+}
+
 fn a_program_that_fails_is_called_once(kind: Kind) {
     let Some(mut stage) = stage(kind) else { return };
     stage.both(
@@ -67,16 +75,7 @@ fn plans_outlive_calls(kind: Kind) {
     let Some(mut stage) = stage(kind) else { return };
     stage.both("CREATE PROCEDURE p() INSERT INTO told VALUES ('p')");
     let mut direct = stage.behind.connect();
-    let count = |direct: &mut Session| -> u64 {
-        let shown = direct
-            .text("SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")
-            .expect("status");
-        shown
-            .split('\t')
-            .nth(1)
-            .and_then(|n| n.parse().ok())
-            .expect("a number")
-    };
+    let count = |direct: &mut Session| status(direct, "Com_stmt_prepare");
     let ask = |stage: &mut Stage| {
         let name = stage
             .protected
@@ -206,16 +205,7 @@ fn set_transaction_is_about_the_clients_next_one(kind: Kind) {
 fn savepoints_are_no_tables(kind: Kind) {
     let Some(mut stage) = stage(kind) else { return };
     let mut direct = stage.behind.connect();
-    let questions = |direct: &mut Session| -> u64 {
-        let shown = direct
-            .text("SHOW GLOBAL STATUS LIKE 'Questions'")
-            .expect("status");
-        shown
-            .split('\t')
-            .nth(1)
-            .and_then(|n| n.parse().ok())
-            .expect("a number")
-    };
+    let questions = |direct: &mut Session| status(direct, "Questions");
     stage.protected.must("START TRANSACTION");
     let before = questions(&mut direct);
     for n in 0..5 {
