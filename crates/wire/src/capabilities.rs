@@ -84,7 +84,8 @@ impl Capabilities {
     /// Everything the proxy can read, and therefore all that it may offer to a client or ask of a server.
     ///
     /// Not in it, on purpose: compression (unreadable), query attributes (they move the text of COM_QUERY), optional
-    /// metadata (results without column definitions), login by several factors.
+    /// metadata (results without column definitions), login by several factors, expired passwords (behind such a login the
+    /// server answers no question of the proxy's).
     pub const SUPPORTED: Self = Self::LONG_PASSWORD
         .union(Self::FOUND_ROWS)
         .union(Self::LONG_FLAG)

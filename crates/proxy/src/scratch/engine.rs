@@ -40,8 +40,7 @@ const UNUSED: Capabilities = Capabilities::SSL
     .union(Capabilities::SESSION_TRACK)
     .union(Capabilities::IGNORE_SPACE)
     .union(Capabilities::INTERACTIVE)
-    .union(Capabilities::MULTI_STATEMENTS)
-    .union(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS);
+    .union(Capabilities::MULTI_STATEMENTS);
 /// Databases of the server's own, which hold more than a session's temporary tables.
 const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
 /// A statement took too long: MariaDB's number and MySQL's.
