@@ -3,12 +3,16 @@
 mod support;
 use support::*;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 on_both_servers!(
     sysbench_goes_on_through_migrations_of_its_tables,
     results_that_begin_with_null_are_right_while_tables_are_switched,
+    writers_without_a_limit_do_not_put_the_end_off,
 );
 
 const ROWS: u32 = 2_000;
@@ -223,4 +227,70 @@ fn results_that_begin_with_null_are_right_while_tables_are_switched(kind: Kind) 
     );
     assert!(reads.iter().all(|&reads| reads > 10), "{reads:?}");
     proxy.assert_healthy();
+}
+
+/// Some hundred thousand row changes a second, whatever the disk: more than anybody writes again at once.
+fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
+    const ROWS: u64 = 100_000;
+    const EACH: u64 = 200;
+    const WRITERS: u64 = 4;
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, n INT NOT NULL, pad CHAR(60) NOT NULL)");
+    for first in (0..ROWS).step_by(10_000) {
+        let rows: Vec<String> = (first..first + 10_000)
+            .map(|id| format!("({id}, 0, 'pad')"))
+            .collect();
+        session.must(&format!("INSERT INTO app.t VALUES {}", rows.join(", ")));
+    }
+    let over = AtomicBool::new(false);
+    let statements = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for number in 0..WRITERS {
+            let mut writer = server.connect();
+            let (over, statements) = (&over, &statements);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(number);
+                while !over.load(Ordering::Relaxed) {
+                    let first = rng.random_range(0..=ROWS - EACH);
+                    let update = format!(
+                        "UPDATE app.t SET n = n + 1 WHERE id BETWEEN {first} AND {}",
+                        first + EACH - 1
+                    );
+                    match writer.run(&update) {
+                        Ok(_) => statements.fetch_add(1, Ordering::Relaxed),
+                        // Two writers that meet take their locks in the same order; servers end one of them all the same at times.
+                        Err(error) => {
+                            assert_eq!(error.code, 1213, "{error:?}");
+                            0
+                        }
+                    };
+                }
+            });
+        }
+        let ended = std::panic::catch_unwind(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            let (begun, before) = (Instant::now(), statements.load(Ordering::Relaxed));
+            let text = must_migrate(&server, None, &["app.t", "--rebuild", "--drop-old"]);
+            let seconds = begun.elapsed().as_secs_f64();
+            let changes = (statements.load(Ordering::Relaxed) - before) * EACH;
+            announce(&format!(
+                "{}: ended in {seconds:.1} s under {:.0} row changes/s, {}/s before it",
+                kind.name(),
+                changes as f64 / seconds,
+                before * EACH
+            ));
+            assert!(text.contains(" 0 repaired"), "{text}");
+        });
+        over.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    let sum = session.text("SELECT SUM(n) FROM app.t").unwrap();
+    let should = statements.load(Ordering::Relaxed) * EACH;
+    assert_eq!(sum, should.to_string());
 }

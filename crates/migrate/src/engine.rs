@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onionskin_rowstream::RowError;
-use onionskin_rowstream::apply::{apply, on_all};
+use onionskin_rowstream::apply::{ONE_TRANSACTION, apply, on_all};
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::checksum::{compare, compare_keys};
 use onionskin_rowstream::copy::{Cursor, Place};
@@ -62,6 +62,8 @@ pub(crate) struct Engine {
     pub led_to: Option<(Instant, bool)>,
     /// Whether there may be snapshots that have seen a part of what was written at once.
     pub is_torn: bool,
+    /// How many rows a round writes in one transaction at most.
+    pub one_transaction: usize,
     /// The greatest mark that has come through the binary log.
     pub seen: u64,
     /// The end of what was delivered.
@@ -226,7 +228,7 @@ impl Engine {
         loop {
             let work = self.pending.take(&self.route.key, limit);
             let rows = (work.deletions.len() + work.replacements.len()) as u64;
-            match apply(&self.route, &mut self.sessions, &work) {
+            match apply(&self.route, &mut self.sessions, &work, self.one_transaction) {
                 Ok(is_torn) => {
                     self.is_torn |= is_torn;
                     self.state.changes += rows;
@@ -389,7 +391,7 @@ impl Engine {
         self.round()?;
         // Rows go before they come back.
         self.is_torn = true;
-        apply(&self.route, &mut self.sessions, &work)?;
+        apply(&self.route, &mut self.sessions, &work, ONE_TRANSACTION)?;
         for batch in keys.chunks(self.route.key.batch()) {
             let condition = self.route.key.among(&self.route.source, batch);
             // Two rows may meet for a moment, while one of them is still to be written.
@@ -408,6 +410,7 @@ impl Engine {
                                 deletions: batch.to_vec(),
                                 replacements: Vec::new(),
                             },
+                            ONE_TRANSACTION,
                         )?;
                     }
                     Err(error) => return Err(self.explained(error, batch)),

@@ -49,7 +49,7 @@ mod throttle;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use onionskin_rowstream::apply::on_all;
+use onionskin_rowstream::apply::{ONE_TRANSACTION, on_all};
 use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, State, VERSION};
 use onionskin_rowstream::copy::Place;
@@ -488,7 +488,7 @@ impl Job {
         engine.copy()?;
         // what has happened up to here must be in the new table before a transaction that is not waited for can begin
         engine.round()?;
-        let old_snapshots = Snapshots::now(&mut engine.control)?;
+        let old_snapshots = Snapshots::now(&mut engine)?;
         self.refresh_statistics(&mut engine)?;
         engine.verify()?;
         if !self.switch {
@@ -569,6 +569,7 @@ impl Job {
             renamed: false,
             led_to: None,
             is_torn: false,
+            one_transaction: ONE_TRANSACTION,
             seen: 0,
             position,
             heard: Instant::now(),

@@ -224,7 +224,7 @@ impl Job {
         let names = names.reversed();
         let mut engine = self.reverse_engine(control, family, state, progress, true)?;
         engine.verify().map_err(no_way_back)?;
-        Snapshots::now(&mut engine.control)?.wait(&mut engine)?;
+        Snapshots::now(&mut engine)?.wait(&mut engine)?;
         let register = |session: &mut Session| self.register(session, free_number());
         let switched = Switch {
             login: &self.login,

@@ -16,16 +16,22 @@ use crate::error::{MigrateError, Result};
 /// For how long a switch waits for them.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// InnoDB makes its list anew for who asks when it is older than a tenth of a second, and was not read meanwhile.
+/// InnoDB makes its list anew for who asks only if nobody has read it for a tenth of a second: read more often, it is the old one for ever.
 const AS_OLD_AS_LISTS_ARE: Duration = Duration::from_millis(150);
 
+/// Between rounds that have little to write, while a list grows old.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
+
+/// InnoDB's numbers of transactions have six bytes. What stands there for one that has not written yet is longer, or nothing.
+const LONGEST_NUMBER: u64 = (1 << 48) - 1;
+
 /// MariaDB's list. MySQL's of the same name ends with error 3854 as long as any transaction runs a statement with bytes that are no UTF-8.
-const OF_INNODB: &str = "SELECT trx_mysql_thread_id, trx_started, trx_started FROM information_schema.INNODB_TRX \
+const OF_INNODB: &str = "SELECT trx_mysql_thread_id, trx_started, trx_started, trx_id FROM information_schema.INNODB_TRX \
     WHERE trx_isolation_level IN ('REPEATABLE READ', 'SERIALIZABLE') AND trx_mysql_thread_id <> 0";
 
 /// MySQL's other list, which does not hold statements.
 const OF_PERFORMANCE_SCHEMA: &str = "SELECT t.PROCESSLIST_ID, CONCAT(e.THREAD_ID, '/', e.EVENT_ID), \
-        NOW() - INTERVAL e.TIMER_WAIT DIV 1000000000000 SECOND \
+        NOW() - INTERVAL e.TIMER_WAIT DIV 1000000000000 SECOND, NULL \
     FROM performance_schema.events_transactions_current e JOIN performance_schema.threads t USING (THREAD_ID) \
     WHERE e.STATE = 'ACTIVE' AND e.AUTOCOMMIT = 'NO' AND e.ISOLATION_LEVEL IN ('REPEATABLE READ', 'SERIALIZABLE') \
         AND t.PROCESSLIST_ID IS NOT NULL";
@@ -47,25 +53,41 @@ pub(crate) struct Snapshots {
 struct Transaction {
     /// Its session's number.
     session: String,
-    /// What tells it from others of its session.
+    /// What tells it from others of its session, but for those that began in the same second where the list is InnoDB's.
     mark: String,
     /// When it began, by the server's clock.
     since: String,
+    /// InnoDB's number; a transaction has none before it writes.
+    number: Option<u64>,
+}
+
+impl Transaction {
+    /// Whether both may be the same, seen at two times.
+    fn may_have_become(&self, later: &Self) -> bool {
+        self.session == later.session
+            && self.mark == later.mark
+            && (self.number.is_none() || self.number == later.number)
+    }
 }
 
 impl Snapshots {
-    /// Those of now. Ours read what is committed and are none of them.
-    pub fn now(session: &mut Session) -> Result<Self> {
+    /// Those that have seen a part of what was written so far. Ours read what is committed and are none of them.
+    pub fn now(engine: &mut Engine) -> Result<Self> {
         // without the privilege it is not known
-        let kept = session.texts(IS_KEPT).unwrap_or_default();
+        let kept = engine.control.texts(IS_KEPT).unwrap_or_default();
         let is_kept = matches!(&kept[..], [row] if row.first() == Some(&Some("1".into())));
-        if is_kept {
-            return Self::of_list(session, OF_PERFORMANCE_SCHEMA);
+        let list = match is_kept {
+            true => OF_PERFORMANCE_SCHEMA,
+            false => OF_INNODB,
+        };
+        if !is_kept {
+            // The first read may give what somebody else has read a moment before.
+            Self::of_list(&mut engine.control, list)?;
+            go_on(engine)?;
         }
-        // The first read may give what somebody else has read a moment before.
-        Self::of_list(session, OF_INNODB)?;
-        thread::sleep(AS_OLD_AS_LISTS_ARE);
-        Self::of_list(session, OF_INNODB)
+        // What was written at once before this list was made is seen in part by none but those in it.
+        engine.is_torn = false;
+        Self::of_list(&mut engine.control, list)
     }
 
     fn of_list(session: &mut Session, list: &'static str) -> Result<Self> {
@@ -79,6 +101,10 @@ impl Snapshots {
             session: cell(row, 0),
             mark: cell(row, 1),
             since: cell(row, 2),
+            number: cell(row, 3)
+                .parse()
+                .ok()
+                .filter(|number| (1..=LONGEST_NUMBER).contains(number)),
         };
         Ok(Self {
             list,
@@ -92,10 +118,8 @@ impl Snapshots {
         let mut is_said = false;
         loop {
             let now = Self::of_list(&mut engine.control, self.list)?.transactions;
-            self.transactions.retain(|one| {
-                now.iter()
-                    .any(|other| other.session == one.session && other.mark == one.mark)
-            });
+            self.transactions
+                .retain(|one| now.iter().any(|other| one.may_have_become(other)));
             let Some(Transaction { session, since, .. }) = self.transactions.first() else {
                 return Ok(());
             };
@@ -111,8 +135,52 @@ impl Snapshots {
                     "the switch waits for transactions that began before all rows were copied, first of all session {session}'s of {since}"
                 ));
             }
-            engine.round()?;
-            thread::sleep(Duration::from_millis(100));
+            go_on(engine)?;
         }
+    }
+}
+
+/// Writes changes until a list is worth reading again. Writers that are held back stay so, or rounds would grow in which nothing else is done.
+fn go_on(engine: &mut Engine) -> Result<()> {
+    let until = Instant::now() + AS_OLD_AS_LISTS_ARE;
+    let held = engine.brake.share();
+    while Instant::now() < until {
+        engine.round()?;
+        engine.brake.hold(held);
+        thread::sleep(BETWEEN_ROUNDS);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(session: &str, mark: &str, number: Option<u64>) -> Transaction {
+        Transaction {
+            session: session.into(),
+            mark: mark.into(),
+            since: mark.into(),
+            number,
+        }
+    }
+
+    #[test]
+    fn a_transaction_is_known_again_until_it_cannot_be_the_same() {
+        let reader = seen("7", "12:00:01", None);
+        let writer = seen("7", "12:00:01", Some(100));
+        assert!(reader.may_have_become(&reader));
+        assert!(reader.may_have_become(&writer), "it has begun to write");
+        assert!(writer.may_have_become(&writer));
+        assert!(
+            !writer.may_have_become(&seen("7", "12:00:01", Some(101))),
+            "another one of the same second"
+        );
+        assert!(
+            !writer.may_have_become(&reader),
+            "who has written does not become a reader"
+        );
+        assert!(!reader.may_have_become(&seen("7", "12:00:02", None)));
+        assert!(!reader.may_have_become(&seen("8", "12:00:01", None)));
     }
 }

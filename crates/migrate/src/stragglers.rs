@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
-use onionskin_rowstream::apply::apply;
+use onionskin_rowstream::apply::{ONE_TRANSACTION, apply};
 use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::feed::{Delivery, Event, Feed, FeedOptions};
@@ -183,7 +183,12 @@ impl Aftermath<'_> {
             replaces: false,
             ..self.route.clone()
         };
-        if let Err(error) = apply(&route, std::slice::from_mut(&mut session), &work) {
+        if let Err(error) = apply(
+            &route,
+            std::slice::from_mut(&mut session),
+            &work,
+            ONE_TRANSACTION,
+        ) {
             return Err(match explained(&mut session, &route, &work.replacements, error) {
                 MigrateError::Conflict { message } => self.beyond(&format!(
                     "it does not take a row that was written to the old one when it was locked: {message}"

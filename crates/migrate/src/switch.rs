@@ -42,6 +42,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3);
 const FEW_ROWS: u64 = 500;
 /// And how many keys at most: what one session writes in much less than [`LONGEST_HOLD`].
 const MOST_UNDER_LOCK: usize = 5_000;
+/// How many rows are written in one transaction while snapshots end.
+const MOST_WHOLE: usize = 50_000;
 /// How long the rename may take to come through the binary log when nothing else comes. A stream that breaks is made again within a minute.
 const REPORT: Duration = Duration::from_secs(90);
 /// How fast a round must be before the lock is asked for.
@@ -93,10 +95,7 @@ impl Switch<'_> {
         let mut reason = String::new();
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;
-            while std::mem::take(&mut engine.is_torn) {
-                Snapshots::now(&mut engine.control)?.wait(engine)?;
-                catch_up(engine)?;
-            }
+            outlive_snapshots(engine)?;
             match self.attempt(engine)? {
                 Attempt::Done(stall) => {
                     let stragglers = self.stragglers(engine)?;
@@ -265,7 +264,12 @@ impl Switch<'_> {
         }
         let work = engine.pending.take(&engine.route.key, None);
         let rows = (work.deletions.len() + work.replacements.len()) as u64;
-        match apply(&engine.route, std::slice::from_mut(locker), &work) {
+        match apply(
+            &engine.route,
+            std::slice::from_mut(locker),
+            &work,
+            MOST_UNDER_LOCK,
+        ) {
             Ok(_) => {
                 engine.state.changes += rows;
                 Ok(None)
@@ -458,6 +462,25 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
             engine.press_brake();
         }
     }
+}
+
+/// Waits for the end of all snapshots that have seen a part of what was written at once, and leaves none behind.
+///
+/// What is written meanwhile must not be torn itself, or there is no end: so a round is one transaction as long as that can be, and writers
+/// that outrun even that are held back, more with every turn.
+fn outlive_snapshots(engine: &mut Engine) -> Result<()> {
+    let usual = std::mem::replace(&mut engine.one_transaction, MOST_WHOLE);
+    let mut turns = 0;
+    while engine.is_torn {
+        turns += 1;
+        if turns > 1 {
+            engine.press_brake();
+        }
+        Snapshots::now(engine)?.wait(engine)?;
+        catch_up(engine)?;
+    }
+    engine.one_transaction = usual;
+    Ok(())
 }
 
 /// Waits until a session whose connection broke has ended, and with it what it was doing.

@@ -15,18 +15,23 @@ use crate::pending::Work;
 use crate::route::{Meeting, Route};
 use crate::session::Session;
 
-/// How many rows are written in one transaction.
+/// How many rows are written in one transaction while nothing speaks for more: beyond, many sessions are faster than one.
 pub const ONE_TRANSACTION: usize = 5_000;
 
-/// Writes all of `work`. Returns whether a snapshot may have seen a part of it.
+/// Writes all of `work`: up to `most` rows in one transaction, more of them in many. Returns whether a snapshot may have seen a part of it.
 ///
 /// Where the new table has a uniqueness that the old one lacks ([`Route::replaces`] is false), REPLACE would delete a row that
 /// nobody deleted. There the replaced rows are deleted first, too, and two rows that meet are an error of the server: it may be
 /// about rows that have changed again, so whoever calls may read more of the log and try once more.
-pub fn apply(route: &Route, sessions: &mut [Session], work: &Work) -> Result<bool, RowError> {
+pub fn apply(
+    route: &Route,
+    sessions: &mut [Session],
+    work: &Work,
+    most: usize,
+) -> Result<bool, RowError> {
     match work.deletions.len() + work.replacements.len() {
         0 => Ok(false),
-        1..=ONE_TRANSACTION => {
+        rows if rows <= most => {
             let is_deadlock =
                 |error: &RowError| matches!(error, RowError::Sql(error) if error.is_deadlock());
             sessions[0].in_one_transaction(
