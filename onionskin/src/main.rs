@@ -4,6 +4,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
+//! | `keys` | the data keys and the passphrase of `keys.json` |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
@@ -27,6 +28,7 @@ mod error;
 mod explain;
 mod home;
 mod init;
+mod keys;
 mod logging;
 mod meter;
 mod migrate;
@@ -61,6 +63,7 @@ enum Command {
     Serve(serve::Serve),
     Explain(explain::Explain),
     Demo(demo::Demo),
+    Keys(keys::Keys),
     Seal(seal::Seal),
     Open(open::Open),
     Verify(verify::Verify),
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Keys(keys) => keys.run(),
         Command::Seal(seal) => seal.run(),
         Command::Open(open) => open.run(),
         Command::Verify(verify) => verify.run(),

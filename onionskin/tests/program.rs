@@ -12,6 +12,7 @@ on_both_servers!(
     both_suites_keep_their_columns,
     a_passphrase_is_needed_again,
     everything_is_there_after_a_restart,
+    a_key_is_added_used_and_tables_come_under_it,
 );
 
 const PROTECT: &str = r#"
@@ -164,6 +165,124 @@ fn everything_is_there_after_a_restart(kind: Kind) {
             .unwrap(),
         "1"
     );
+}
+
+/// `onionskin keys …` for a proxy's key file; what it printed, if it succeeded.
+fn keys(proxy: &Proxy, arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
+    command.arg("keys").args(arguments);
+    command.args(["-c", "onionskin.toml"]);
+    command
+        .current_dir(proxy.folder())
+        .envs(environment.iter().copied());
+    let output = command.output().expect("onionskin runs");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+fn a_key_is_added_used_and_tables_come_under_it(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    server.connect().must("CREATE DATABASE app");
+    let mut proxy = Proxy::start(&server, PROTECT);
+    let mut session = proxy.connect_to("app");
+    for table in ["moved", "stays"] {
+        session.must(&format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, k INT, c VARCHAR(40), v VARCHAR(40), KEY (k))"
+        ));
+        session.must(&format!(
+            "INSERT INTO {table} VALUES (1, 10, 'ten', 'X'), (2, -20, 'minus twenty', 'y'), (3, NULL, NULL, NULL)"
+        ));
+    }
+    let before = session.must("SELECT * FROM moved ORDER BY k");
+    let key_of = |table: &str| {
+        let comment = server.connect().text(&format!(
+            "SELECT column_comment FROM information_schema.columns
+             WHERE table_schema = 'app' AND table_name = '{table}' AND column_name = 'c$enc'"
+        ));
+        let comment = comment.unwrap();
+        comment.split('|').nth(4).expect("a key").to_owned()
+    };
+
+    let text = keys(&proxy, &["add"], &[]).unwrap();
+    assert!(text.contains("Key 2 was added"), "{text}");
+    let list = keys(&proxy, &["list"], &[]).unwrap();
+    let active = |list: &str| {
+        let line = list.lines().find(|line| line.ends_with("active"));
+        line.and_then(|line| line.split_whitespace().next().map(str::to_owned))
+    };
+    assert_eq!(
+        (active(&list).as_deref(), list.lines().count()),
+        (Some("1"), 3),
+        "{list}"
+    );
+    let error = keys(&proxy, &["use", "3"], &[]).unwrap_err();
+    assert!(error.contains("key 3 is not in the key file"), "{error}");
+    let list = keys(&proxy, &["use", "2"], &[]).unwrap();
+    assert_eq!(active(&list).as_deref(), Some("2"), "{list}");
+
+    // Who runs goes on under the keys that it was started with.
+    session.must("INSERT INTO moved VALUES (4, 40, 'forty', 'z')");
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &["app.moved", "--rotate", "--drop-old"],
+    );
+    assert_eq!(
+        (key_of("moved").as_str(), key_of("stays").as_str()),
+        ("2", "1")
+    );
+    assert_eq!(session.must("SELECT * FROM stays ORDER BY k"), before);
+    let failure = session.run("SELECT c FROM moved").unwrap_err();
+    assert!(failure.to_string().contains("OS1103"), "{failure}");
+    let failure = session
+        .run("INSERT INTO moved VALUES (5, 50, 'fifty', 'z')")
+        .unwrap_err();
+    assert!(failure.to_string().contains("OS1103"), "{failure}");
+    drop(session);
+
+    // And a passphrase on top of it.
+    let passphrases = [("ONIONSKIN_NEW_PASSPHRASE", "correct horse")];
+    keys(&proxy, &["passphrase"], &[]).unwrap_err();
+    keys(&proxy, &["passphrase"], &passphrases).unwrap();
+    let error = keys(&proxy, &["list"], &[]).unwrap_err();
+    assert!(error.contains("ONIONSKIN_PASSPHRASE"), "{error}");
+    keys(
+        &proxy,
+        &["passphrase", "--remove"],
+        &[("ONIONSKIN_PASSPHRASE", "correct horse")],
+    )
+    .unwrap();
+
+    proxy.terminate();
+    proxy.restart();
+    let mut session = proxy.connect_to("app");
+    session.must("DELETE FROM moved WHERE v = 'Z'");
+    for table in ["moved", "stays"] {
+        let rows = session.must(&format!("SELECT * FROM {table} ORDER BY k"));
+        assert_eq!(rows, before, "{table}");
+        assert_eq!(
+            session
+                .text(&format!("SELECT id FROM {table} WHERE k BETWEEN 1 AND 20"))
+                .unwrap(),
+            "1"
+        );
+    }
+    session.must("CREATE TABLE made (id INT PRIMARY KEY, c VARCHAR(40))");
+    session.must("INSERT INTO made VALUES (1, 'ten'), (2, 'minus twenty')");
+    assert_eq!(key_of("made"), "2");
+    assert_eq!(
+        session.text("SELECT c FROM made ORDER BY id").unwrap(),
+        "ten\nminus twenty"
+    );
+    proxy.assert_healthy();
 }
 
 #[test]

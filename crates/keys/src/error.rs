@@ -22,6 +22,15 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
+    /// The file that is to take the key file's place is there already.
+    #[error(
+        "{} exists: another command changes the keys, or was ended while it did; if none runs, remove that file",
+        path.display()
+    )]
+    BeingChanged {
+        /// That file.
+        path: PathBuf,
+    },
     /// Someone else than the owner can read or write the file.
     #[error(
         "key file {} is open to other users (mode {mode:04o}): run chmod 600 on it",
@@ -63,6 +72,9 @@ pub enum KeyError {
     /// Data was written under a key that is not in this key set.
     #[error("key {0} is not in the key file")]
     UnknownKey(KeyId),
+    /// All numbers of data keys are given out.
+    #[error("the key file holds as many keys as there are numbers for")]
+    Full,
     /// The provider could not wrap a key.
     #[error("the key provider could not wrap a key")]
     WrapFailed,

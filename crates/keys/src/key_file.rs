@@ -26,18 +26,20 @@
 //!
 //! So `active` cannot be set back and no key removed or added without the root key. An older key file in
 //! whole cannot be told from the newest: keep it where only its owner writes.
+//!
+//! A change writes the file anew, under a new root key, and puts it in the old one's place when it has been read back.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
+    os::unix::fs::{MetadataExt, OpenOptionsExt, fchown},
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use onionskin_crypt::{DataKey, KeyId, MetadataKey};
+use onionskin_crypt::{DataKey, KeyId, MetadataKey, dangerous_bytes};
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
@@ -114,11 +116,178 @@ impl Drop for Root {
     }
 }
 
+/// A data key and when it was made.
+struct Dated {
+    created: u64,
+    key: DataKey,
+}
+
 /// The keys of a file, unwrapped.
 pub(crate) struct UnwrappedKeys {
-    pub(crate) active: KeyId,
-    pub(crate) data_keys: BTreeMap<KeyId, DataKey>,
-    pub(crate) metadata: MetadataKey,
+    active: KeyId,
+    data_keys: BTreeMap<KeyId, Dated>,
+    metadata: Dated,
+}
+
+/// What a data key of a file is, without the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyEntry {
+    /// Its number.
+    pub id: KeyId,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+    /// Whether new tables and streams are made under it.
+    pub is_active: bool,
+}
+
+/// A change of a key file.
+#[derive(Clone, Copy)]
+pub enum KeyChange<'a> {
+    /// Another data key, which is not active.
+    Add,
+    /// Makes a data key that is there the active one.
+    Activate(KeyId),
+    /// Another passphrase, or none.
+    Passphrase(Option<&'a str>),
+}
+
+impl UnwrappedKeys {
+    fn generate(rng: &mut impl CryptoRng) -> Self {
+        let mut dated = || Dated {
+            created: now(),
+            key: DataKey::generate(rng),
+        };
+        Self {
+            active: FIRST_KEY,
+            data_keys: BTreeMap::from([(FIRST_KEY, dated())]),
+            metadata: dated(),
+        }
+    }
+
+    /// What each data key is, in the order of their numbers.
+    pub(crate) fn entries(&self) -> Vec<KeyEntry> {
+        let entry = |(&id, dated): (&KeyId, &Dated)| KeyEntry {
+            id,
+            created: dated.created,
+            is_active: id == self.active,
+        };
+        self.data_keys.iter().map(entry).collect()
+    }
+
+    /// The number of the active data key, all of them, and the key of the definitions.
+    pub(crate) fn into_keys(self) -> (KeyId, BTreeMap<KeyId, DataKey>, MetadataKey) {
+        let data_keys = self.data_keys.into_iter();
+        (
+            self.active,
+            data_keys.map(|(id, dated)| (id, dated.key)).collect(),
+            MetadataKey::new(&self.metadata.key),
+        )
+    }
+
+    /// Adds a data key behind all others. Numbers are not given out again: sealed values carry them.
+    fn add(&mut self, rng: &mut impl CryptoRng) -> Result<(), KeyError> {
+        let last = self.data_keys.last_key_value().map_or(0, |(&id, _)| id);
+        let id = last.checked_add(1).ok_or(KeyError::Full)?;
+        let created = now();
+        let key = DataKey::generate(rng);
+        self.data_keys.insert(id, Dated { created, key });
+        Ok(())
+    }
+
+    fn activate(&mut self, id: KeyId) -> Result<(), KeyError> {
+        if !self.data_keys.contains_key(&id) {
+            return Err(KeyError::UnknownKey(id));
+        }
+        self.active = id;
+        Ok(())
+    }
+
+    /// The text of a file with these keys, all of them under a new root key: whoever knows that of an older file opens nothing of this one.
+    fn to_text(
+        &self,
+        passphrase: Option<(&str, PassphraseCost)>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        let root_key = generate_root_key(rng);
+        let root = protected_root(&root_key, passphrase, rng)?;
+        let provider = FileRoot::new(&root_key);
+        let wrapped = |key: &DataKey, context| {
+            let wrapped = provider.wrap(key, context)?;
+            Ok::<_, KeyError>(STANDARD.encode(wrapped.0))
+        };
+        let mut data_keys = Vec::new();
+        for (&id, Dated { created, key }) in &self.data_keys {
+            data_keys.push(DataKeyEntry {
+                id,
+                created: *created,
+                wrapped: wrapped(key, data_context(id))?,
+            });
+        }
+        let mut file = KeyFile {
+            version: KEY_FILE_VERSION,
+            root,
+            data_keys,
+            metadata_key: MetadataKeyEntry {
+                created: self.metadata.created,
+                wrapped: wrapped(&self.metadata.key, METADATA_CONTEXT)?,
+            },
+            active: self.active,
+            mac: String::new(),
+        };
+        file.mac = STANDARD.encode(provider.mac(&Decoded::of(&file)?.authenticated(&file)));
+        let mut text = Zeroizing::new(
+            serde_json::to_vec_pretty(&file)
+                .map_err(|_| KeyError::Malformed("it cannot be written as JSON".to_owned()))?,
+        );
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Whether two files hold the same keys.
+    fn are(&self, other: &Self) -> bool {
+        let is = |one: &Dated, other: &Dated| {
+            let [one_key, other_key] =
+                [one, other].map(|dated| dangerous_bytes::bytes_of_data_key(&dated.key));
+            one.created == other.created && one_key == other_key
+        };
+        let there = |id| other.data_keys.get(id);
+        self.active == other.active
+            && self.data_keys.len() == other.data_keys.len()
+            && is(&self.metadata, &other.metadata)
+            && self
+                .data_keys
+                .iter()
+                .all(|(id, dated)| there(id).is_some_and(|other| is(dated, other)))
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+fn protected_root(
+    root_key: &RootKey,
+    passphrase: Option<(&str, PassphraseCost)>,
+    rng: &mut impl CryptoRng,
+) -> Result<Root, KeyError> {
+    let (passphrase, cost) = match passphrase {
+        None => return Ok(Root::Clear(STANDARD.encode(&root_key[..]))),
+        Some(("", _)) => return Err(KeyError::EmptyPassphrase),
+        Some(given) => given,
+    };
+    let mut salt = [0; SALT_LEN];
+    rng.fill_bytes(&mut salt);
+    let sealed = passphrase::seal_root(passphrase, cost, &salt, root_key, rng)?;
+    Ok(Root::Passphrase(SealedRoot {
+        kdf: Kdf::Argon2id,
+        memory_kib: cost.memory_kib,
+        passes: cost.passes,
+        lanes: cost.lanes,
+        salt: STANDARD.encode(salt),
+        sealed: STANDARD.encode(sealed),
+    }))
 }
 
 /// Creates a key file with one data key. See [`KeySet::create_file`](crate::KeySet::create_file).
@@ -127,52 +296,40 @@ pub(crate) fn create(
     passphrase: Option<(&str, PassphraseCost)>,
     rng: &mut impl CryptoRng,
 ) -> Result<(), KeyError> {
-    let root_key = generate_root_key(rng);
-    let root = match passphrase {
-        None => Root::Clear(STANDARD.encode(&root_key[..])),
-        Some(("", _)) => return Err(KeyError::EmptyPassphrase),
-        Some((passphrase, cost)) => {
-            let mut salt = [0; SALT_LEN];
-            rng.fill_bytes(&mut salt);
-            let sealed = passphrase::seal_root(passphrase, cost, &salt, &root_key, rng)?;
-            Root::Passphrase(SealedRoot {
-                kdf: Kdf::Argon2id,
-                memory_kib: cost.memory_kib,
-                passes: cost.passes,
-                lanes: cost.lanes,
-                salt: STANDARD.encode(salt),
-                sealed: STANDARD.encode(sealed),
-            })
-        }
-    };
-    let provider = FileRoot::new(&root_key);
-    let created = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let data = provider.wrap(&DataKey::generate(rng), data_context(FIRST_KEY))?;
-    let metadata = provider.wrap(&DataKey::generate(rng), METADATA_CONTEXT)?;
-    let mut file = KeyFile {
-        version: KEY_FILE_VERSION,
-        root,
-        data_keys: vec![DataKeyEntry {
-            id: FIRST_KEY,
-            created,
-            wrapped: STANDARD.encode(data.0),
-        }],
-        metadata_key: MetadataKeyEntry {
-            created,
-            wrapped: STANDARD.encode(metadata.0),
-        },
-        active: FIRST_KEY,
-        mac: String::new(),
-    };
-    file.mac = STANDARD.encode(provider.mac(&Decoded::of(&file)?.authenticated(&file)));
-    let mut text = Zeroizing::new(
-        serde_json::to_vec_pretty(&file)
-            .map_err(|_| KeyError::Malformed("it cannot be written as JSON".to_owned()))?,
-    );
-    text.push(b'\n');
+    let text = UnwrappedKeys::generate(rng).to_text(passphrase, rng)?;
     write_new(path, &text)
+}
+
+/// Changes a key file. See [`KeySet::change_file`](crate::KeySet::change_file).
+pub(crate) fn change(
+    path: &Path,
+    (passphrase, cost): (Option<&str>, PassphraseCost),
+    what: KeyChange<'_>,
+    rng: &mut impl CryptoRng,
+) -> Result<Vec<KeyEntry>, KeyError> {
+    let io_error = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // Of a symbolic link, what it leads to is replaced.
+    let path = fs::canonicalize(path).map_err(io_error)?;
+    // Stands while this goes on, so that of two commands at a time none undoes what the other does.
+    let new = NewFile::create(&path)?;
+    let mut keys = load(&path, passphrase)?;
+    let mut passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
+    match what {
+        KeyChange::Add => keys.add(rng)?,
+        KeyChange::Activate(id) => keys.activate(id)?,
+        KeyChange::Passphrase(new) => passphrase = new,
+    }
+    let text = keys.to_text(passphrase.map(|passphrase| (passphrase, cost)), rng)?;
+    new.write(&text)?;
+    // Before the old file is gone, the new one is read as it will be.
+    if !load(&new.path, passphrase)?.are(&keys) {
+        return Err(KeyError::Tampered);
+    }
+    new.take_the_place_of(&path)?;
+    Ok(keys.entries())
 }
 
 /// Reads, opens and verifies a key file.
@@ -199,8 +356,9 @@ pub(crate) fn load(path: &Path, passphrase: Option<&str>) -> Result<UnwrappedKey
 
     let mut data_keys = BTreeMap::new();
     for (entry, wrapped) in file.data_keys.iter().zip(&decoded.data_keys) {
+        let created = entry.created;
         let key = provider.unwrap(wrapped, data_context(entry.id))?;
-        if data_keys.insert(entry.id, key).is_some() {
+        if data_keys.insert(entry.id, Dated { created, key }).is_some() {
             return Err(KeyError::Malformed(format!(
                 "key {} is there twice",
                 entry.id
@@ -210,11 +368,13 @@ pub(crate) fn load(path: &Path, passphrase: Option<&str>) -> Result<UnwrappedKey
     if !data_keys.contains_key(&file.active) {
         return Err(KeyError::UnknownKey(file.active));
     }
-    let metadata = MetadataKey::new(&provider.unwrap(&decoded.metadata_key, METADATA_CONTEXT)?);
     Ok(UnwrappedKeys {
         active: file.active,
         data_keys,
-        metadata,
+        metadata: Dated {
+            created: file.metadata_key.created,
+            key: provider.unwrap(&decoded.metadata_key, METADATA_CONTEXT)?,
+        },
     })
 }
 
@@ -332,6 +492,69 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     Ok(text)
 }
 
+/// A file that is going to take the place of another one, beside it. Removed unless it has.
+struct NewFile {
+    path: PathBuf,
+    file: File,
+    /// Whether `path` is still its name.
+    stands: bool,
+}
+
+impl NewFile {
+    fn create(old: &Path) -> Result<Self, KeyError> {
+        let mut path = old.as_os_str().to_owned();
+        path.push(".new");
+        let path = PathBuf::from(path);
+        let file = create_private(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::BeingChanged { path: path.clone() },
+            _ => KeyError::Io {
+                path: path.clone(),
+                source,
+            },
+        })?;
+        Ok(Self {
+            path,
+            file,
+            stands: true,
+        })
+    }
+
+    fn write(&self, text: &[u8]) -> Result<(), KeyError> {
+        let mut file = &self.file;
+        let written = file.write_all(text).and_then(|()| file.sync_all());
+        written.map_err(|source| self.io_error(source))
+    }
+
+    /// The proxy may run as another user than who changes its keys: the owner stays.
+    fn take_the_place_of(mut self, old: &Path) -> Result<(), KeyError> {
+        let take_over = || {
+            let (was, is) = (fs::metadata(old)?, self.file.metadata()?);
+            if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
+                fchown(&self.file, Some(was.uid()), Some(was.gid()))?;
+            }
+            fs::rename(&self.path, old)
+        };
+        take_over().map_err(|source| self.io_error(source))?;
+        self.stands = false;
+        sync_directory(old).map_err(|source| self.io_error(source))
+    }
+
+    fn io_error(&self, source: io::Error) -> KeyError {
+        KeyError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.stands {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Writes a file that did not exist, durably, readable by its owner only.
 fn write_new(path: &Path, text: &[u8]) -> Result<(), KeyError> {
     let io_error = |source: io::Error| match source.kind() {
@@ -343,12 +566,7 @@ fn write_new(path: &Path, text: &[u8]) -> Result<(), KeyError> {
             source,
         },
     };
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(io_error)?;
+    let mut file = create_private(path).map_err(io_error)?;
     let written = file
         .write_all(text)
         .and_then(|()| file.sync_all())
@@ -358,6 +576,15 @@ fn write_new(path: &Path, text: &[u8]) -> Result<(), KeyError> {
         let _ = fs::remove_file(path);
     }
     written.map_err(io_error)
+}
+
+/// A file that did not exist, for its owner only.
+fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// A new name is durable when its directory is.

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -13,7 +13,7 @@ use rand::{CryptoRng, Rng};
 
 use crate::{
     KeyError,
-    key_file::{self, UnwrappedKeys},
+    key_file::{self, KeyChange, KeyEntry},
     passphrase::PassphraseCost,
 };
 
@@ -103,21 +103,42 @@ impl KeySet {
         )
     }
 
+    /// Changes the key file that `locator` names (see [`KeySet::load`]), and returns what it holds then.
+    ///
+    /// All keys that are there stay: tables, backups and binlogs may need them. The new file has a new root key, the owner of the old one
+    /// and mode 0600; it has been read back, and is on disk, before it takes the old one's place in one step. Programs that run keep
+    /// the keys that they have read.
+    pub fn change_file(
+        locator: &str,
+        base: &Path,
+        passphrase: Option<&str>,
+        change: KeyChange<'_>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Vec<KeyEntry>, KeyError> {
+        key_file::change(
+            &path_of(locator, base)?,
+            (passphrase, PassphraseCost::DEFAULT),
+            change,
+            rng,
+        )
+    }
+
+    /// The data keys of the file that `locator` names, in the order of their numbers.
+    pub fn entries_of_file(
+        locator: &str,
+        base: &Path,
+        passphrase: Option<&str>,
+    ) -> Result<Vec<KeyEntry>, KeyError> {
+        Ok(key_file::load(&path_of(locator, base)?, passphrase)?.entries())
+    }
+
     /// Unwraps the keys that `locator` names: `file:PATH`, where a relative path starts from the directory `base`.
     ///
     /// Refuses a file that others than its owner can access, a file that was altered, and a passphrase for a file that
     /// is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
-        // The locator of another provider may hold a token: it is not repeated in the error.
-        let path = locator
-            .strip_prefix("file:")
-            .filter(|path| !path.is_empty())
-            .ok_or(KeyError::UnknownProvider)?;
-        let UnwrappedKeys {
-            active,
-            data_keys,
-            metadata,
-        } = key_file::load(&base.join(path), passphrase)?;
+        let (active, data_keys, metadata) =
+            key_file::load(&path_of(locator, base)?, passphrase)?.into_keys();
         Ok(Self {
             active,
             data_keys,
@@ -205,6 +226,16 @@ impl KeySet {
     pub fn random_column_id(&self) -> [u8; 4] {
         random()
     }
+}
+
+/// The file of a locator.
+fn path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
+    // The locator of another provider may hold a token: it is not repeated in the error.
+    locator
+        .strip_prefix("file:")
+        .filter(|path| !path.is_empty())
+        .map(|path| base.join(path))
+        .ok_or(KeyError::UnknownProvider)
 }
 
 fn random<const N: usize>() -> [u8; N] {

@@ -36,6 +36,7 @@ mod provider;
 mod tests;
 
 pub use error::KeyError;
+pub use key_file::{KeyChange, KeyEntry};
 pub use key_set::KeySet;
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};

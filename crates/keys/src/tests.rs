@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -42,6 +42,14 @@ impl Dir {
     fn create(&self, passphrase: Option<&str>) {
         let passphrase = passphrase.map(|passphrase| (passphrase, CHEAP));
         key_file::create(&self.path(), passphrase, &mut rand::rng()).unwrap();
+    }
+
+    fn change(
+        &self,
+        passphrase: Option<&str>,
+        what: KeyChange<'_>,
+    ) -> Result<Vec<KeyEntry>, KeyError> {
+        key_file::change(&self.path(), (passphrase, CHEAP), what, &mut rand::rng())
     }
 
     fn load(&self, passphrase: Option<&str>) -> Result<KeySet, KeyError> {
@@ -421,4 +429,142 @@ fn creation_draws_from_the_generator_it_is_given() {
         })
         .collect();
     assert_eq!(roots[0], roots[1]);
+}
+
+fn numbers(entries: &[KeyEntry]) -> Vec<(KeyId, bool)> {
+    entries.iter().map(|key| (key.id, key.is_active)).collect()
+}
+
+#[test]
+fn a_key_is_added_then_used_and_the_old_ones_stay() {
+    for passphrase in [None, Some("correct horse")] {
+        let dir = Dir::new();
+        dir.create(passphrase);
+        let before = dir.load(passphrase).unwrap();
+        let text = fs::read_to_string(dir.path()).unwrap();
+
+        let entries = dir.change(passphrase, KeyChange::Add).unwrap();
+        assert_eq!(numbers(&entries), [(1, true), (2, false)]);
+        let added = dir.load(passphrase).unwrap();
+        assert_eq!((added.active_key(), token(&added)), (1, token(&before)));
+
+        let entries = dir.change(passphrase, KeyChange::Activate(2)).unwrap();
+        assert_eq!(numbers(&entries), [(1, false), (2, true)]);
+        let used = dir.load(passphrase).unwrap();
+        assert_eq!(used.active_key(), 2);
+        assert_ne!(token(&used), token(&before), "another key");
+        let under_the_old_one = used.column_cipher(Suite::Aes, 1, ID, None).unwrap();
+        assert_eq!(*under_the_old_one.equality_token(b"alice"), token(&before));
+        let tag = before.metadata_key().tag(b"comment");
+        assert!(used.metadata_key().verify(b"comment", &tag));
+
+        // Back again, and a third one.
+        dir.change(passphrase, KeyChange::Activate(1)).unwrap();
+        let entries = dir.change(passphrase, KeyChange::Add).unwrap();
+        assert_eq!(numbers(&entries), [(1, true), (2, false), (3, false)]);
+        let listed = KeySet::entries_of_file("file:keys.json", dir.0.path(), passphrase);
+        assert_eq!(listed.unwrap(), entries);
+        assert!(matches!(
+            dir.change(passphrase, KeyChange::Activate(4)),
+            Err(KeyError::UnknownKey(4))
+        ));
+        assert_eq!(fs::read_dir(dir.0.path()).unwrap().count(), 1);
+
+        // Nothing that the old file holds is in the new one: neither its root key nor a key under it.
+        let old: Value = serde_json::from_str(&text).unwrap();
+        let new = fs::read_to_string(dir.path()).unwrap();
+        for secret in [
+            &old["data_keys"][0]["wrapped"],
+            &old["metadata_key"]["wrapped"],
+            match passphrase {
+                None => &old["root"]["clear"],
+                Some(_) => &old["root"]["passphrase"]["sealed"],
+            },
+        ] {
+            assert!(!new.contains(secret.as_str().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn a_passphrase_is_set_changed_and_taken_away() {
+    let dir = Dir::new();
+    dir.create(None);
+    let before = token(&dir.load(None).unwrap());
+    let is_only_under = |dir: &Dir, right: Option<&str>| {
+        for passphrase in [None, Some("first"), Some("second")] {
+            let opened = dir.load(passphrase);
+            assert_eq!(opened.is_ok(), passphrase == right, "{passphrase:?}");
+            assert!(opened.is_err() || token(&opened.unwrap()) == before);
+        }
+    };
+    let change = |from, to| dir.change(from, KeyChange::Passphrase(to)).map(|_| ());
+    change(None, Some("first")).unwrap();
+    is_only_under(&dir, Some("first"));
+    assert!(matches!(
+        change(Some("wrong"), Some("second")),
+        Err(KeyError::WrongPassphrase)
+    ));
+    assert!(matches!(
+        change(None, Some("second")),
+        Err(KeyError::PassphraseNeeded)
+    ));
+    assert!(matches!(
+        change(Some("first"), Some("")),
+        Err(KeyError::EmptyPassphrase)
+    ));
+    is_only_under(&dir, Some("first"));
+    change(Some("first"), Some("second")).unwrap();
+    is_only_under(&dir, Some("second"));
+    change(Some("second"), None).unwrap();
+    is_only_under(&dir, None);
+}
+
+#[test]
+fn a_change_touches_nothing_that_it_cannot_replace() {
+    let dir = Dir::new();
+    dir.create(None);
+    let text = fs::read_to_string(dir.path()).unwrap();
+    let beside = dir.0.path().join("keys.json.new");
+
+    // Somebody else is at it.
+    fs::write(&beside, "theirs").unwrap();
+    assert!(matches!(
+        dir.change(None, KeyChange::Add),
+        Err(KeyError::BeingChanged { path }) if path.ends_with("keys.json.new")
+    ));
+    assert_eq!(fs::read_to_string(&beside).unwrap(), "theirs");
+    fs::remove_file(&beside).unwrap();
+
+    // An altered file is not made a sound one.
+    dir.edit(|file| file["active"] = json!(2));
+    assert!(matches!(
+        dir.change(None, KeyChange::Add),
+        Err(KeyError::Tampered)
+    ));
+    assert!(!beside.exists());
+    dir.write(&text);
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(matches!(
+        dir.change(None, KeyChange::Add),
+        Err(KeyError::TooOpen { .. })
+    ));
+    assert_eq!(fs::read_to_string(dir.path()).unwrap(), text);
+
+    // What a symbolic link leads to is replaced, not the link.
+    dir.write(&text);
+    let elsewhere = Dir::new();
+    std::os::unix::fs::symlink(dir.path(), elsewhere.path()).unwrap();
+    elsewhere.change(None, KeyChange::Add).unwrap();
+    assert!(fs::symlink_metadata(elsewhere.path()).unwrap().is_symlink());
+    assert_eq!(dir.load(None).unwrap().key_ids().count(), 2);
+    let mode = fs::metadata(dir.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    // Root may change what belongs to the proxy's user, who must be able to read it afterwards.
+    if std::os::unix::fs::chown(dir.path(), Some(4321), Some(4321)).is_ok() {
+        dir.change(None, KeyChange::Activate(2)).unwrap();
+        let file = fs::metadata(dir.path()).unwrap();
+        assert_eq!((file.uid(), file.gid()), (4321, 4321));
+    }
 }

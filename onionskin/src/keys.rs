@@ -1,0 +1,170 @@
+//! `onionskin keys`: the data keys of a key file, and its passphrase.
+//!
+//! A new key is added first and used later, because every proxy must know it before anybody writes under it: added, the file is
+//! given to all of them; then it is made the active one, and given to them again.
+
+use std::path::{Path, PathBuf};
+
+use chrono::DateTime;
+use clap::{Args, Subcommand};
+use onionskin_keys::{KeyChange, KeyEntry, KeySet};
+
+use crate::{config_file::ConfigFile, error::CommandError, home};
+
+/// The variable of a passphrase that is going to be.
+const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
+
+/// List, add and choose data keys, or change the passphrase of the key file
+///
+/// ONIONSKIN_PASSPHRASE opens a file that is under a passphrase. Programs that run keep the keys that they were started with.
+#[derive(Args)]
+pub struct Keys {
+    #[command(flatten)]
+    file: FileArguments,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Args)]
+struct FileArguments {
+    /// The configuration that names the keys [default: onionskin.toml]
+    #[arg(
+        short = 'c',
+        value_name = "FILE",
+        global = true,
+        conflicts_with = "keys"
+    )]
+    config: Option<PathBuf>,
+    /// A key file, without a configuration
+    #[arg(long, value_name = "FILE", global = true)]
+    keys: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the data keys: number, when it was made, which is active
+    List,
+    /// Add a data key, which is not used yet
+    Add,
+    /// Make a data key the active one: what is made or migrated from now on is sealed under it
+    Use {
+        /// Its number
+        number: u16,
+    },
+    /// Put the file under the passphrase in ONIONSKIN_NEW_PASSPHRASE, instead of the one that it had, if any
+    Passphrase {
+        /// Under none: then the file's mode is its only protection
+        #[arg(long)]
+        remove: bool,
+    },
+}
+
+impl FileArguments {
+    /// Locator, and the folder that a relative one starts from.
+    fn locate(&self) -> Result<(String, PathBuf), CommandError> {
+        if let Some(keys) = &self.keys {
+            return Ok((format!("file:{}", keys.display()), PathBuf::new()));
+        }
+        let config = self.config.clone().unwrap_or_else(home::default_config);
+        let file = ConfigFile::read(&config)?;
+        Ok((file.keys.clone(), file.folder().to_owned()))
+    }
+}
+
+impl Keys {
+    /// Does it, and says what comes next.
+    pub fn run(self) -> Result<(), CommandError> {
+        let (locator, base) = self.file.locate()?;
+        let passphrase = home::passphrase();
+        let change = |what: KeyChange<'_>| change(&locator, &base, passphrase.as_deref(), what);
+        match self.action {
+            Action::List => show(&KeySet::entries_of_file(
+                &locator,
+                &base,
+                passphrase.as_deref(),
+            )?),
+            Action::Add => {
+                let keys = change(KeyChange::Add)?;
+                show(&keys);
+                let number = keys.last().map_or(0, |key| key.id);
+                println!(
+                    "
+Key {number} was added, and nothing is sealed under it yet. Next:
+  1. Copy the key file to a safe place, beside the older copy: older files do not know key {number}.
+  2. Give it to all proxies of the server and start them anew.
+  3. onionskin keys use {number}"
+                );
+            }
+            Action::Use { number } => {
+                show(&change(KeyChange::Activate(number))?);
+                println!(
+                    "
+New tables and streams are sealed under key {number}. Next:
+  1. Copy the key file to a safe place, give it to all proxies of the server, and start them anew.
+  2. onionskin migrate DATABASE.TABLE --rotate, for every protected table.
+  3. Make new backups. The other keys stay in the file: older backups and binary logs are read with them."
+                );
+            }
+            Action::Passphrase { remove } => {
+                let new = new_passphrase(remove)?;
+                change(KeyChange::Passphrase(new.as_deref()))?;
+                println!(
+                    "The key file is {}.
+Older copies of it still open as before: replace them, and destroy them where they are not needed.",
+                    match remove {
+                        true => "readable by its owner only, and under no passphrase",
+                        false => "under the new passphrase",
+                    }
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn change(
+    locator: &str,
+    base: &Path,
+    passphrase: Option<&str>,
+    what: KeyChange<'_>,
+) -> Result<Vec<KeyEntry>, CommandError> {
+    let changed = KeySet::change_file(locator, base, passphrase, what, &mut rand::rng());
+    Ok(changed?)
+}
+
+fn new_passphrase(remove: bool) -> Result<Option<String>, CommandError> {
+    let new = std::env::var(NEW_PASSPHRASE).ok();
+    match (remove, new.filter(|new| !new.is_empty())) {
+        (true, None) => Ok(None),
+        (false, Some(new)) => Ok(Some(new)),
+        (true, Some(_)) => Err(CommandError::Arguments(format!(
+            "--remove takes the passphrase away, and {NEW_PASSPHRASE} names another: leave one of them out"
+        ))),
+        (false, None) => Err(CommandError::Arguments(format!(
+            "set the environment variable {NEW_PASSPHRASE} to the new passphrase, or say --remove"
+        ))),
+    }
+}
+
+fn show(keys: &[KeyEntry]) {
+    println!("  key  made on");
+    for key in keys {
+        println!(
+            "{:>5}  {}{}",
+            key.id,
+            day(key.created),
+            if key.is_active { "  active" } else { "" }
+        );
+    }
+}
+
+/// A day by UTC.
+fn day(seconds: u64) -> String {
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .map_or_else(
+            || "unknown".into(),
+            |time| time.format("%Y-%m-%d").to_string(),
+        )
+}
