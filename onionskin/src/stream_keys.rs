@@ -8,7 +8,6 @@ use std::{
 use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError};
 use onionskin_keys::{KeySet, StreamKey, Suite};
-use onionskin_proxy::Backend;
 
 use crate::{config_file::ConfigFile, error::CommandError, home};
 
@@ -49,7 +48,7 @@ impl KeyArguments {
             return Ok(Loaded {
                 keys,
                 suite: Suite::Aes,
-                backend: None,
+                config: None,
             });
         }
         let config = self.config.clone().unwrap_or_else(home::default_config);
@@ -65,7 +64,7 @@ impl KeyArguments {
         Ok(Loaded {
             keys,
             suite: file.suite,
-            backend: Some(file.backend),
+            config: Some(file),
         })
     }
 
@@ -91,8 +90,8 @@ pub struct Loaded {
     pub keys: KeySet,
     /// The suite that the configuration prefers.
     pub suite: Suite,
-    /// The server that the configuration names, if there is one.
-    pub backend: Option<Backend>,
+    /// The configuration, if there is one.
+    pub config: Option<ConfigFile>,
 }
 
 /// Why there is no key for a stream.

@@ -29,15 +29,20 @@ pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> 
     })
 }
 
-/// How the proxy speaks to the server.
-pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, ConfigError> {
+/// `backend_tls`, or what holds where it is not set.
+pub fn mode(file: &ConfigFile, backend: &Backend) -> BackendTlsMode {
     let local = matches!(backend, Backend::Unix(_));
-    let mode = file.backend_tls.unwrap_or(match (local, &file.backend_ca) {
+    file.backend_tls.unwrap_or(match (local, &file.backend_ca) {
         // Nobody is between.
         (true, _) => BackendTlsMode::Never,
         (false, None) => BackendTlsMode::Preferred,
         (false, Some(_)) => BackendTlsMode::Verify,
-    });
+    })
+}
+
+/// How the proxy speaks to the server.
+pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, ConfigError> {
+    let mode = mode(file, backend);
     let authority = || {
         file.backend_ca
             .as_ref()

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use support::*;
 
@@ -250,4 +251,106 @@ fn a_dump_comes_back() {
         2,
         "not a physical backup",
     );
+}
+
+/// An authority, and a certificate of it for `localhost`: `NAME-ca.pem`, `NAME.pem`, `NAME.key`.
+fn authority(folder: &Path, name: &str) {
+    let openssl = |arguments: &str| {
+        let output = Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(folder)
+            .output()
+            .expect("openssl runs");
+        assert!(output.status.success(), "{arguments}: {output:?}");
+    };
+    let new = "-newkey rsa:2048 -nodes -days 30";
+    openssl(&format!(
+        "req -x509 {new} -subj /CN={name} -keyout {name}-ca.key -out {name}-ca.pem"
+    ));
+    openssl(&format!(
+        "req {new} -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {name}.key -out {name}.csr"
+    ));
+    openssl(&format!(
+        "x509 -req -in {name}.csr -CA {name}-ca.pem -CAkey {name}-ca.key -CAcreateserial -days 30 -copy_extensions copy -out {name}.pem"
+    ));
+}
+
+#[test]
+fn backups_follow_backend_tls() {
+    if !has_mariadb_backup() {
+        return;
+    }
+    let certificates = tempfile::tempdir().expect("a folder");
+    authority(certificates.path(), "ours");
+    authority(certificates.path(), "theirs");
+    let file = |name: &str| certificates.path().join(name).display().to_string();
+    let start = |tls: bool, extra: Vec<String>| {
+        let options = ServerOptions {
+            tls,
+            extra,
+            ..ServerOptions::default()
+        };
+        let server = Server::start(Kind::MariaDb, options).expect("MariaDB is never skipped");
+        server.connect().must("CREATE DATABASE app");
+        server
+            .connect()
+            .must("CREATE TABLE app.t (id INT PRIMARY KEY)");
+        Scenery::around(server)
+    };
+    let scenery = start(
+        true,
+        vec![
+            format!("--ssl-cert={}", file("ours.pem")),
+            format!("--ssl-key={}", file("ours.key")),
+        ],
+    );
+    // No connection over TCP without TLS.
+    let mut session = scenery.server.connect();
+    session.must("SET GLOBAL require_secure_transport = ON");
+    let with_ca = |mode: &str, name: &str| {
+        format!("backend_tls = \"{mode}\"\nbackend_ca = \"{}\"", file(name))
+    };
+    let alone = |mode: &str| format!("backend_tls = \"{mode}\"");
+    for (number, (host, settings, works)) in [
+        ("localhost", String::new(), true),
+        ("localhost", alone("required"), true),
+        ("127.0.0.1", with_ca("required", "ours-ca.pem"), true),
+        ("localhost", with_ca("verify", "ours-ca.pem"), true),
+        ("localhost", alone("never"), false),
+        ("127.0.0.1", with_ca("verify", "ours-ca.pem"), false),
+        ("localhost", with_ca("verify", "theirs-ca.pem"), false),
+        ("localhost", with_ca("required", "theirs-ca.pem"), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let config = scenery.over_tcp(&format!("home{number}"), host, &settings);
+        for source in ["mariadb-backup", "dump"] {
+            let backup = [
+                "backup", "-c", &config, "--source", source, "--to", "sealed",
+            ];
+            match works {
+                true => {
+                    scenery.must(&backup);
+                    // It was asked, too: with TLS as well.
+                    let said = scenery.must(&["verify", "-c", &config, "sealed"]);
+                    assert!(said.contains("server    mariadb 1"), "{said}");
+                    fs::remove_file(scenery.home.path().join("sealed")).expect("removed");
+                }
+                false => scenery.fails(&backup, 4, "onionskin: "),
+            }
+            assert!(!scenery.files().contains(&"sealed".to_owned()));
+        }
+    }
+
+    let plain = start(false, Vec::new());
+    for (mode, works) in [("preferred", true), ("never", true), ("required", false)] {
+        let config = plain.over_tcp(mode, "127.0.0.1", &alone(mode));
+        let backup = ["backup", "-c", &config, "--source", "dump", "--to", mode];
+        let backup = [&backup[..], &["--", "--databases", "app"]].concat();
+        match works {
+            true => drop(plain.must(&backup)),
+            false => plain.fails(&backup, 4, "the server offers no TLS"),
+        }
+    }
 }

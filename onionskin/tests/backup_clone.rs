@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use support::*;
 
@@ -329,5 +330,49 @@ fn a_dump_of_mysql_tells_its_position() {
         format!("gtid      {}", status[4]),
     ] {
         assert!(said.contains(&text), "{text}: {said}");
+    }
+}
+
+#[test]
+fn clones_and_dumps_of_mysql_follow_backend_tls() {
+    let Some(scenery) = scenery() else { return };
+    let mut session = scenery.server.connect();
+    // No connection over TCP without TLS.
+    session.must("SET GLOBAL require_secure_transport = ON");
+    let ca = scenery.server.data_dir().join("ca.pem");
+    let other = scenery.server.data_dir().join("client-cert.pem");
+    let with_ca = |mode: &str, path: &Path| {
+        format!(
+            "backend_tls = \"{mode}\"\nbackend_ca = \"{}\"",
+            path.display()
+        )
+    };
+    // The server's own certificates name no host, so that `verify` has to fail.
+    for (number, (settings, works)) in [
+        (String::new(), true),
+        (with_ca("required", &ca), true),
+        ("backend_tls = \"never\"".to_owned(), false),
+        (with_ca("verify", &ca), false),
+        (with_ca("required", &other), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let config = scenery.over_tcp(&format!("home{number}"), "127.0.0.1", &settings);
+        for source in ["clone", "dump"] {
+            let backup = [
+                "backup", "-c", &config, "--source", source, "--to", "sealed",
+            ];
+            match works {
+                true => {
+                    scenery.must(&backup);
+                    let said = scenery.must(&["verify", "-c", &config, "sealed"]);
+                    assert!(said.contains("server    mysql 9."), "{said}");
+                    fs::remove_file(scenery.home.path().join("sealed")).expect("removed");
+                }
+                false => scenery.fails(&backup, 4, "onionskin: "),
+            }
+            assert!(!scenery.files().contains(&"sealed".to_owned()));
+        }
     }
 }

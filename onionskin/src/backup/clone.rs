@@ -21,6 +21,7 @@ use onionskin_backup::{
     manifest::{BinlogPosition, Server},
 };
 use onionskin_proxy::Backend;
+use onionskin_rowstream::client::{Client, ClientError};
 use tempfile::TempDir;
 
 use crate::{
@@ -31,14 +32,12 @@ use crate::{
     trial_start::connect,
 };
 
+use super::reach::Reach;
+
 /// Who asks whom, and where the copy goes.
 pub struct Clone<'a> {
     /// The server.
-    pub backend: &'a Backend,
-    /// Its account.
-    pub user: &'a str,
-    /// The account's password.
-    pub password: Option<&'a str>,
+    pub server: &'a Reach,
     /// Where temporary folders are made.
     pub work: &'a Path,
     /// Told what is to be removed at a signal.
@@ -62,8 +61,8 @@ const SETTINGS: [&str; 3] = [
 impl Clone<'_> {
     /// Copies the server's data.
     pub fn copy(&self) -> Result<Copied, CommandError> {
-        let mut conn = self.connect()?;
-        let version = self.check(&mut conn)?;
+        let mut client = self.connect()?;
+        let version = self.check(&mut client)?;
         let program = ServerProgram::of_family(Family::MySql)?;
         let ours = program.version().unwrap_or_default();
         // A newer one would change the copy for good, an older one cannot read it.
@@ -80,22 +79,21 @@ impl Clone<'_> {
         let mut manifest = Manifest::new("clone");
         let mut options = Vec::new();
         for name in SETTINGS {
-            let value: Option<String> = ask(&mut conn, &format!("SELECT @@{name}"))?;
-            if let Some(value) = value {
+            if let Some(value) = ask(&mut client, &format!("SELECT @@{name}"))? {
                 options.push(format!("--{name}={value}"));
                 manifest.settings.insert(name.to_owned(), value);
             }
         }
         manifest.server = Some(Server {
             // Of the original: the copy's server makes its own.
-            uuid: ask(&mut conn, "SELECT @@server_uuid")?,
+            uuid: ask(&mut client, "SELECT @@server_uuid")?,
             ..Server::new("mysql", version)
         });
-        let (room, copy) = match self.backend {
-            Backend::Unix(_) => self.local(&mut conn)?,
+        let (room, copy) = match &self.server.backend {
+            Backend::Unix(_) => self.local(&mut client)?,
             Backend::Tcp { host, port } => self.remote(host, *port, &options)?,
         };
-        drop(conn);
+        client.quit();
 
         // Nothing but what is needed to apply the log.
         options.push("--innodb-redo-log-capacity=8M".into());
@@ -122,16 +120,18 @@ impl Clone<'_> {
         })
     }
 
-    fn connect(&self) -> Result<Conn, CommandError> {
-        let mut conn = super::connect(self.backend, self.user, self.password).map_err(failed)?;
+    fn connect(&self) -> Result<Client, CommandError> {
+        let mut client = self.server.connect().map_err(not_asked)?;
         // Our texts are written for this.
-        run(&mut conn, "SET SESSION sql_mode = ''")?;
-        Ok(conn)
+        order(&mut client, "SET SESSION sql_mode = ''")?;
+        // A copy takes as long as it takes.
+        client.set_read_timeout(None).map_err(not_asked)?;
+        Ok(client)
     }
 
     /// Whether the plugin can copy everything; the server's version.
-    fn check(&self, conn: &mut Conn) -> Result<String, CommandError> {
-        let version: String = ask(conn, "SELECT @@version")?.unwrap_or_default();
+    fn check(&self, client: &mut Client) -> Result<String, CommandError> {
+        let version = ask(client, "SELECT @@version")?.unwrap_or_default();
         if version.contains("MariaDB") {
             return refused(format!(
                 "the server is MariaDB {version}, which has no clone plugin: use --source mariadb-backup"
@@ -139,7 +139,7 @@ impl Clone<'_> {
         }
         const PLUGIN: &str =
             "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'clone'";
-        let status: Option<String> = ask(conn, PLUGIN)?;
+        let status = ask(client, PLUGIN)?;
         if status.as_deref() != Some("ACTIVE") {
             return refused(
                 "the server's clone plugin is not active: INSTALL PLUGIN clone SONAME 'mysql_clone.so' \
@@ -152,7 +152,11 @@ impl Clone<'_> {
             AND engine NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'PERFORMANCE_SCHEMA') \
             AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
             ORDER BY 1 LIMIT 5";
-        let others: Vec<String> = conn.query(OTHERS).map_err(failed)?;
+        let rows = client.query(OTHERS).map_err(not_asked)?;
+        let cells = rows.into_iter().flatten().flatten();
+        let others: Vec<String> = cells
+            .map(|cell| String::from_utf8_lossy(&cell).into_owned())
+            .collect();
         match others.is_empty() {
             true => Ok(version),
             false => refused(format!(
@@ -177,7 +181,7 @@ impl Clone<'_> {
     }
 
     /// The server itself copies into a folder of ours.
-    fn local(&self, conn: &mut Conn) -> Result<(TempDir, PathBuf), CommandError> {
+    fn local(&self, client: &mut Client) -> Result<(TempDir, PathBuf), CommandError> {
         let room = self.folder()?;
         let path = room
             .path()
@@ -187,7 +191,7 @@ impl Clone<'_> {
                 source,
             })?;
         // Root can let the server write where nobody else can. Another user has to be the server's.
-        let datadir: Option<String> = ask(conn, "SELECT @@datadir")?;
+        let datadir = ask(client, "SELECT @@datadir")?;
         if let Some(owner) = datadir.and_then(|datadir| std::fs::metadata(datadir).ok())
             && rustix::process::geteuid().is_root()
         {
@@ -203,7 +207,7 @@ impl Clone<'_> {
             "CLONE LOCAL DATA DIRECTORY = {}",
             quoted(&copy.to_string_lossy())
         );
-        run(conn, &statement)?;
+        order(client, &statement)?;
         Ok((room, copy))
     }
 
@@ -224,12 +228,24 @@ impl Clone<'_> {
             &mut conn,
             &format!("SET GLOBAL clone_valid_donor_list = {}", quoted(&donor)),
         )?;
+        let (clause, authority) = self.server.clone_tls();
+        if let Some(path) = authority {
+            // The private server may run as a user who cannot read the configuration's.
+            let copy = receiver.room().join("ca.pem");
+            let copied = std::fs::read(path).and_then(|text| std::fs::write(&copy, text));
+            copied.map_err(|source| CommandError::File {
+                path: path.to_owned(),
+                source,
+            })?;
+            let copy = quoted(&copy.to_string_lossy());
+            run(&mut conn, &format!("SET GLOBAL clone_ssl_ca = {copy}"))?;
+        }
         let copy = receiver.room().join("copy");
         let statement = format!(
-            "CLONE INSTANCE FROM {}@{}:{port} IDENTIFIED BY {} DATA DIRECTORY = {}",
-            quoted(self.user),
+            "CLONE INSTANCE FROM {}@{}:{port} IDENTIFIED BY {} DATA DIRECTORY = {} {clause}",
+            quoted(self.server.user()),
             quoted(host),
-            quoted(self.password.unwrap_or_default()),
+            quoted(self.server.password()),
             quoted(&copy.to_string_lossy())
         );
         run(&mut conn, &statement)?;
@@ -278,11 +294,13 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-fn ask<T: mysql::prelude::FromRow>(
-    conn: &mut Conn,
-    statement: &str,
-) -> Result<Option<T>, CommandError> {
-    conn.query_first(statement).map_err(failed)
+/// A question to the server itself; the first cell of the answer.
+fn ask(client: &mut Client, question: &str) -> Result<Option<String>, CommandError> {
+    client.query_text(question).map_err(not_asked)
+}
+
+fn order(client: &mut Client, statement: &str) -> Result<(), CommandError> {
+    client.run(statement).map(|_| ()).map_err(not_asked)
 }
 
 fn run(conn: &mut Conn, statement: &str) -> Result<(), CommandError> {
@@ -291,6 +309,10 @@ fn run(conn: &mut Conn, statement: &str) -> Result<(), CommandError> {
 
 // No statement is shown: it may hold a password.
 fn failed(error: mysql::Error) -> CommandError {
+    CommandError::Clone(format!("the backup by clone failed: {error}"))
+}
+
+fn not_asked(error: ClientError) -> CommandError {
     CommandError::Clone(format!("the backup by clone failed: {error}"))
 }
 

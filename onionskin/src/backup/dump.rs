@@ -4,7 +4,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use mysql::{Row, prelude::Queryable};
+use onionskin_rowstream::client::{self, Client, ClientError};
 
 use crate::private::{Family, ServerProgram};
 
@@ -13,6 +13,8 @@ use crate::private::{Family, ServerProgram};
 pub struct Dumper {
     /// The program.
     pub program: PathBuf,
+    /// Whose options it knows.
+    pub family: Family,
     /// Options that make it note its position. None if that is not possible.
     pub position: Vec<OsString>,
     /// Why it is not, if it is not.
@@ -24,6 +26,7 @@ impl Default for Dumper {
     fn default() -> Self {
         Self {
             program: "mariadb-dump".into(),
+            family: Family::MariaDb,
             position: Vec::new(),
             without: None,
         }
@@ -32,10 +35,9 @@ impl Default for Dumper {
 
 impl Dumper {
     /// Asks the server.
-    pub fn of(conn: &mut mysql::Conn) -> Result<Self, mysql::Error> {
-        let version: String = conn.query_first("SELECT @@version")?.unwrap_or_default();
-        let logs: Option<bool> = conn.query_first("SELECT @@log_bin")?;
-        let is_mariadb = version.contains("MariaDB");
+    pub fn of(client: &mut Client) -> Result<Self, ClientError> {
+        let logs = client.query_text("SELECT @@log_bin")?;
+        let is_mariadb = client.family() == client::Family::MariaDb;
         let mut dumper = Self::default();
         if !is_mariadb {
             let of_mysql = ServerProgram::of_family(Family::MySql).ok();
@@ -47,13 +49,14 @@ impl Dumper {
                 return Ok(dumper);
             };
             dumper.program = program;
+            dumper.family = Family::MySql;
         }
-        if logs != Some(true) {
+        if logs.as_deref() != Some("1") {
             dumper.without = Some("the server writes no binlog".into());
             return Ok(dumper);
         }
         let mut statuses = ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"].into_iter();
-        if !statuses.any(|status| conn.query_first::<Row, _>(status).is_ok()) {
+        if !statuses.any(|status| client.query(status).is_ok()) {
             dumper.without = Some(
                 match is_mariadb {
                     true => "the account may not see it (GRANT BINLOG MONITOR)",
@@ -65,7 +68,7 @@ impl Dumper {
         }
         let gtids: Option<String> = match is_mariadb {
             true => None,
-            false => conn.query_first("SELECT @@gtid_mode")?,
+            false => client.query_text("SELECT @@gtid_mode")?,
         };
         // 2: as a comment
         let position = match (is_mariadb, gtids.as_deref()) {

@@ -3,23 +3,26 @@
 //! MySQL has a UUID. MariaDB has nothing of the kind, so the place where it runs stands for it: a server that moves is then taken
 //! for another one, which keeps more of its backups, never fewer.
 
-use mysql::prelude::Queryable;
 use onionskin_backup::manifest::Server;
+use onionskin_rowstream::client::{Client, ClientError, Family};
 
 /// Asks the server.
-pub fn of(conn: &mut mysql::Conn) -> Result<Server, mysql::Error> {
-    let version: String = conn.query_first("SELECT @@version")?.unwrap_or_default();
-    if version.contains("MariaDB") {
+pub fn of(client: &mut Client) -> Result<Server, ClientError> {
+    let version = client.query_text("SELECT @@version")?.unwrap_or_default();
+    if client.family() == Family::MariaDb {
+        let mut asked = |variable: &str| client.query_text(&format!("SELECT @@{variable}"));
         // Not put together by the server, whose sql_mode and character sets are anybody's.
-        let place: Option<(String, u32, String)> =
-            conn.query_first("SELECT @@hostname, @@port, @@datadir")?;
+        let place = [asked("hostname")?, asked("port")?, asked("datadir")?];
         return Ok(Server {
-            place: place.map(|(host, port, datadir)| format!("{host}:{port} {datadir}")),
+            place: match place {
+                [Some(host), Some(port), Some(datadir)] => Some(format!("{host}:{port} {datadir}")),
+                _ => None,
+            },
             ..Server::new("mariadb", version)
         });
     }
     Ok(Server {
-        uuid: conn.query_first("SELECT @@server_uuid")?,
+        uuid: client.query_text("SELECT @@server_uuid")?,
         ..Server::new("mysql", version)
     })
 }

@@ -5,6 +5,7 @@ mod dump;
 mod identity;
 mod list;
 mod prune;
+mod reach;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,7 +15,6 @@ use std::{
 
 use chrono::{DateTime, Datelike, Timelike};
 use clap::{Args, Subcommand, ValueEnum};
-use mysql::{Conn, OptsBuilder};
 use onionskin_backup::{
     Level, SealKey, SealOptions,
     catalogue::Entry,
@@ -23,13 +23,14 @@ use onionskin_backup::{
     source::{Dump, MariadbBackup, Plain, Program},
 };
 use onionskin_keys::Suite;
-use onionskin_proxy::Backend;
 use tempfile::TempDir;
 
 use crate::{
     chain::{Chain, read_catalogue},
+    config_file::ConfigFile,
     error::CommandError,
     meter::Meter,
+    private::Family,
     seal::{finish, parse_level, parse_threads},
     stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
     stream_keys::{KeyArguments, KeyFinder},
@@ -38,6 +39,7 @@ use crate::{
 };
 use clone::{Clone, Copied};
 use dump::Dumper;
+use reach::Reach;
 
 /// Back up a server into a sealed file, with a manifest of what is in it
 ///
@@ -126,7 +128,9 @@ impl Backup {
     fn make(self) -> Result<(), CommandError> {
         let finder = KeyFinder::new(&self.keys);
         let loaded = finder.loaded()?;
-        let asked = self.asked(loaded.backend.as_ref());
+        let server = self.server(loaded.config.as_ref())?;
+        let server = server.as_ref();
+        let asked = self.asked(server);
         let base = self.base(&finder, asked.as_ref())?;
         let options = SealOptions {
             level: self.level,
@@ -147,7 +151,6 @@ impl Backup {
         let meter = Meter::start("backing up", None, self.quiet);
         let progress = meter.progress().clone();
         let key = SealKey::KeySet(&loaded.keys);
-        let backend = loaded.backend.as_ref();
         let sealed = match self.source {
             BackupSource::MariadbBackup => {
                 // For its own notes; the backup goes through the pipe.
@@ -157,7 +160,7 @@ impl Backup {
                 })?;
                 also_remove_at_signal(&termination, scratch.path());
                 let lsn = base.as_ref().map(|(_, lsn)| *lsn);
-                let program = self.start_mariadb_backup(backend, scratch.path(), lsn)?;
+                let program = self.start_mariadb_backup(server, scratch.path(), lsn)?;
                 let source = match base {
                     Some((base, lsn)) => MariadbBackup::incremental(program, base, lsn),
                     None => MariadbBackup::new(program),
@@ -166,11 +169,11 @@ impl Backup {
                 onionskin_backup::seal(source, &mut output, key, &options, &progress)
             }
             BackupSource::Clone => {
-                let copied = self.clone_server(backend, &termination)?;
+                let copied = self.clone_server(server, &termination)?;
                 onionskin_backup::seal(copied.source, &mut output, key, &options, &progress)
             }
             BackupSource::Dump => {
-                let source = Dump::new(self.start_dump(backend)?).of(asked);
+                let source = Dump::new(self.start_dump(server)?).of(asked);
                 onionskin_backup::seal(source, &mut output, key, &options, &progress)
             }
             BackupSource::Stdin => {
@@ -183,16 +186,25 @@ impl Backup {
         Ok(())
     }
 
+    /// The server of the configuration. Without one, programs follow their own.
+    fn server(&self, config: Option<&ConfigFile>) -> Result<Option<Reach>, CommandError> {
+        let Some(config) = config.filter(|_| self.source != BackupSource::Stdin) else {
+            return Ok(None);
+        };
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        Reach::of(config, &self.user, &password).map(Some)
+    }
+
     /// Which server it is, so that its backups can be told from others' in the same folder.
-    fn asked(&self, backend: Option<&Backend>) -> Option<Server> {
+    fn asked(&self, server: Option<&Reach>) -> Option<Server> {
         match self.source {
             BackupSource::MariadbBackup | BackupSource::Dump => {}
             // Asks for itself; there is nobody to ask.
             BackupSource::Clone | BackupSource::Stdin => return None,
         }
-        let password = std::env::var(&self.password_env).ok();
-        let asked = connect(backend?, &self.user, password.as_deref())
-            .and_then(|mut conn| identity::of(&mut conn));
+        let asked = server?
+            .connect()
+            .and_then(|mut client| identity::of(&mut client));
         if let Err(error) = &asked
             && !self.quiet
         {
@@ -272,20 +284,17 @@ impl Backup {
 
     fn clone_server(
         &self,
-        backend: Option<&Backend>,
+        server: Option<&Reach>,
         termination: &Termination,
     ) -> Result<Copied, CommandError> {
-        let backend = backend.ok_or_else(|| {
+        let server = server.ok_or_else(|| {
             CommandError::Arguments(
                 "--source clone needs the server's address: name a configuration with -c".into(),
             )
         })?;
-        let password = std::env::var(&self.password_env).ok();
         let work = self.work.clone().unwrap_or_else(default_work);
         let clone = Clone {
-            backend,
-            user: &self.user,
-            password: password.as_deref(),
+            server,
             work: &work,
             termination,
         };
@@ -294,7 +303,7 @@ impl Backup {
 
     fn start_mariadb_backup(
         &self,
-        backend: Option<&Backend>,
+        server: Option<&Reach>,
         scratch: &Path,
         since: Option<u64>,
     ) -> Result<Program, CommandError> {
@@ -305,12 +314,12 @@ impl Backup {
         target.push(scratch);
         arguments.push(target);
         arguments.extend(since.map(|lsn| format!("--incremental-lsn={lsn}").into()));
-        arguments.extend(self.connection(backend));
+        arguments.extend(self.connection(server, Family::MariaDb));
         self.start("mariadb-backup", &arguments)
     }
 
-    fn start_dump(&self, backend: Option<&Backend>) -> Result<Program, CommandError> {
-        let dumper = self.dumper(backend).unless_in(&self.arguments);
+    fn start_dump(&self, server: Option<&Reach>) -> Result<Program, CommandError> {
+        let dumper = self.dumper(server).unless_in(&self.arguments);
         let mut arguments = self.arguments.clone();
         if arguments.is_empty() {
             arguments.push("--all-databases".into());
@@ -324,18 +333,18 @@ impl Backup {
         ];
         arguments.extend(wanted.map(OsString::from));
         arguments.extend(dumper.position);
-        arguments.extend(self.connection(backend));
+        arguments.extend(self.connection(server, dumper.family));
         self.start(dumper.program, &arguments)
     }
 
     /// The program for this server. That it cannot be asked is no error here: the program will say so better.
-    fn dumper(&self, backend: Option<&Backend>) -> Dumper {
-        let Some(backend) = backend else {
+    fn dumper(&self, server: Option<&Reach>) -> Dumper {
+        let Some(server) = server else {
             return Dumper::default();
         };
-        let password = std::env::var(&self.password_env).ok();
-        let asked = connect(backend, &self.user, password.as_deref())
-            .and_then(|mut conn| Dumper::of(&mut conn));
+        let asked = server
+            .connect()
+            .and_then(|mut client| Dumper::of(&mut client));
         let dumper = asked.unwrap_or_else(|error| Dumper {
             without: Some(error.to_string()),
             ..Dumper::default()
@@ -346,20 +355,10 @@ impl Backup {
         dumper
     }
 
-    fn connection(&self, backend: Option<&Backend>) -> Vec<OsString> {
+    fn connection(&self, server: Option<&Reach>, family: Family) -> Vec<OsString> {
         let mut arguments = vec![format!("--user={}", self.user).into()];
-        match backend {
-            Some(Backend::Tcp { host, port }) => {
-                arguments.push("--protocol=TCP".into());
-                arguments.push(format!("--host={host}").into());
-                arguments.push(format!("--port={port}").into());
-            }
-            Some(Backend::Unix(path)) => {
-                let mut socket = OsString::from("--socket=");
-                socket.push(path);
-                arguments.push(socket);
-            }
-            None => {}
+        if let Some(server) = server {
+            arguments.extend(server.arguments(family, &self.arguments));
         }
         arguments
     }
@@ -373,18 +372,6 @@ impl Backup {
         let password = std::env::var_os(&self.password_env).map(|password| ("MYSQL_PWD", password));
         start_source(program.as_ref(), arguments, password)
     }
-}
-
-/// Connects to the server that is backed up.
-fn connect(backend: &Backend, user: &str, password: Option<&str>) -> Result<Conn, mysql::Error> {
-    let options = OptsBuilder::new().user(Some(user)).pass(password);
-    Conn::new(match backend {
-        Backend::Tcp { host, port } => options
-            .ip_or_hostname(Some(host.as_str()))
-            .tcp_port(*port)
-            .prefer_socket(false),
-        Backend::Unix(path) => options.socket(Some(path.to_string_lossy())),
-    })
 }
 
 /// `20261121-171736-mariadb-backup.sealed`, in UTC.

@@ -94,6 +94,17 @@ impl Scenery {
         assert!(said.contains(text), "{text:?} is not in: {said}");
     }
 
+    /// A folder with keys and a configuration that reaches the server over TCP under the name `host`, with more `settings`. Its configuration.
+    pub fn over_tcp(&self, folder: &str, host: &str, settings: &str) -> String {
+        let backend = format!("{host}:{}", self.server.port());
+        self.must(&["init", "--dir", folder, "--backend", &backend]);
+        let name = format!("{folder}/onionskin.toml");
+        let path = self.home.path().join(&name);
+        let text = fs::read_to_string(&path).expect("a configuration");
+        fs::write(path, format!("{settings}\n{text}")).expect("written");
+        name
+    }
+
     /// A PATH that begins with a folder of MySQL's own reader of binlogs and client.
     pub fn path_of_mysql(&self) -> String {
         let folder = self.home.path().join("programs");
