@@ -27,6 +27,8 @@ use crate::temporary::folded;
 
 /// How old what is known of a table may be.
 const RECHECK: Duration = Duration::from_secs(1);
+/// Names that are kept for one account: tables, and identifiers of statements that turned out to be none.
+const NAMES: usize = 16_384;
 /// Plans kept for one combination of settings.
 const PLANS: usize = 4096;
 /// Statements with longer shapes are planned every time.
@@ -233,7 +235,7 @@ impl Account {
         names: &[(String, String)],
     ) -> Outcome<bool> {
         let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut changed = false;
+        let mut changed = self.make_room();
         for (database, name) in names {
             by_database.entry(database).or_default().push(name);
         }
@@ -292,6 +294,22 @@ impl Account {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         Ok(changed)
+    }
+
+    /// Forgets names if there are many, and then every plan: one whose tables are no longer in the snapshot would not see them change.
+    /// Those that are no tables go first. Returns whether it did.
+    fn make_room(&self) -> bool {
+        if self.tables.read().len() < NAMES {
+            return false;
+        }
+        let mut tables = self.tables.write();
+        tables.retain(|_, entry| entry.table.is_some());
+        if tables.len() > NAMES / 2 {
+            tables.clear();
+        }
+        drop(tables);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        true
     }
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
@@ -566,4 +584,41 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         view: false,
         damaged: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(account: &Account, name: &str) -> bool {
+        !matches!(account.table("app", name), Known::Unknown)
+    }
+
+    #[test]
+    fn names_that_are_no_tables_are_forgotten_first() {
+        let account = Account::new();
+        let table = Table {
+            database: "app".into(),
+            name: "t".into(),
+            columns: Vec::new(),
+            table_id: None,
+            view: false,
+            damaged: None,
+        };
+        account.know("app", "t", Some(table.clone()));
+        for n in 0..NAMES - 2 {
+            account.know("app", &format!("none{n}"), None);
+        }
+        let generation = account.generation();
+        assert!(!account.make_room() && account.generation() == generation);
+        account.know("app", "one_more", None);
+        assert!(account.make_room() && account.generation() > generation);
+        assert!(known(&account, "t") && !known(&account, "none0"));
+
+        for n in 0..NAMES {
+            account.know("app", &format!("t{n}"), Some(table.clone()));
+        }
+        assert!(account.make_room());
+        assert!(!known(&account, "t0"));
+    }
 }
