@@ -3,8 +3,10 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use support::*;
 
@@ -18,6 +20,7 @@ on_both_servers!(
     savepoints_are_no_tables,
     statements_that_dumps_begin_with,
     a_dump_is_made_and_loaded,
+    who_leaves_in_the_greeting_does_not_keep_others_out,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY, name VARCHAR(40) {eq}, age INT {range})";
@@ -275,4 +278,85 @@ fn a_dump_is_made_and_loaded(kind: Kind) {
         .text("SELECT * FROM again.user ORDER BY id")
         .expect("rows");
     assert_eq!(rows, "1\tAlice\t31\n2\tbob\t17");
+}
+
+/// An address of this machine by which servers count: they do not for 127.0.0.1.
+fn own_address() -> Option<String> {
+    let output = Command::new("hostname").arg("-I").output().ok()?;
+    let addresses = String::from_utf8(output.stdout).ok()?;
+    let mut addresses = addresses.split_whitespace();
+    addresses.find(|a| a.contains('.')).map(str::to_owned)
+}
+
+/// Servers block an address from which connections broke off in the greeting (`max_connect_errors`); behind a proxy that would be everybody's.
+fn who_leaves_in_the_greeting_does_not_keep_others_out(kind: Kind) {
+    let Some(address) = own_address() else {
+        announce("SKIPPED: this machine has no address but 127.0.0.1");
+        return;
+    };
+    let extra = [
+        "--bind-address=0.0.0.0".into(),
+        "--max-connect-errors=3".into(),
+        // Without names of hosts servers do not count.
+        "--skip-name-resolve=OFF".into(),
+    ];
+    let options = ServerOptions {
+        extra: extra.into(),
+        ..ServerOptions::default()
+    };
+    let Some(server) = Server::start(kind, options) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let mut admin = server.connect();
+    admin.must("CREATE USER far@'%' IDENTIFIED BY 'away'");
+    admin.must("GRANT ALL ON *.* TO far@'%'");
+    let options = ProxyOptions {
+        backend: Some(format!("{address}:{}", server.port())),
+        ..ProxyOptions::default()
+    };
+    let mut proxy = Proxy::start_with(&server, options);
+    let leave = |host: &str, port: u16, sends: &[u8]| {
+        let mut stream = TcpStream::connect((host, port)).expect("it listens");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("set");
+        let mut packet = [0; 5];
+        stream.read_exact(&mut packet).expect("a packet");
+        stream.write_all(sends).expect("sent");
+        drop(stream);
+        // Protocol 10, or an error in the place of the greeting.
+        packet[4] == 10
+    };
+    let port = proxy.port();
+    let log_in = || Cli::tcp(kind, port, "far", "away").run("SELECT 1");
+    assert!(log_in().success);
+    for sends in [&b""[..], b"\x05\0\0\x01hello", b"\x20"] {
+        for _ in 0..6 {
+            assert!(leave("127.0.0.1", port, sends));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let output = log_in();
+        assert!(output.success, "{sends:?}: {}", output.err);
+    }
+    proxy.assert_healthy();
+    // That is what the server does to who leaves it himself.
+    let greeted = (0..8).filter(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        leave(&address, server.port(), b"")
+    });
+    if greeted.count() == 8 {
+        // MySQL counts for addresses only whose name it has found.
+        assert_eq!(kind, Kind::MySql, "this test shows nothing");
+        announce("NOT COMPARED: this server blocks no address of this machine");
+        return;
+    }
+    assert!(!log_in().success);
+    admin.must(match kind {
+        Kind::MariaDb => "FLUSH HOSTS",
+        Kind::MySql => "TRUNCATE TABLE performance_schema.host_cache",
+    });
+    assert!(log_in().success);
 }

@@ -57,6 +57,14 @@ use crate::listener::keep_alive;
 
 /// How long a login may take as a whole, and a TLS handshake may wait for each answer.
 const TIME: Duration = Duration::from_secs(30);
+/// How long a client may take for its answer to the greeting: less than servers wait, which by default is 10 seconds.
+const FIRST_ANSWER: Duration = Duration::from_secs(8);
+/// How long it may take to tell the server that nobody logs in.
+const EXCUSE: Duration = Duration::from_secs(2);
+/// Who then logs in: an account of this name should not be.
+const NOBODY: &[u8] = b"onionskin: nobody";
+/// `utf8mb4_general_ci`, which all supported servers know.
+const UTF8MB4: u8 = 45;
 /// Longest packet of a login, so that who is not logged in cannot fill the memory. Connection attributes have 64 KiB.
 const MAX_PACKET: usize = 1 << 20;
 /// How long to listen to one side before the other, where either may speak.
@@ -288,11 +296,20 @@ fn relay_login(
         mariadb_capabilities: MariaDbCapabilities::SUPPORTED,
         ..greeting.clone()
     })?;
-    let mut response = legs.read_response(settings)?;
-    let client_capabilities = response.capabilities & offered;
-    if !client_capabilities.contains(Capabilities::SECURE_CONNECTION) {
-        return Err(LoginError::Refused(OLD_CLIENT));
-    }
+    let login = legs.read_response(settings).and_then(|response| {
+        let capabilities = response.capabilities & offered;
+        match capabilities.contains(Capabilities::SECURE_CONNECTION) {
+            true => Ok((response, capabilities)),
+            false => Err(LoginError::Refused(OLD_CLIENT)),
+        }
+    });
+    let (mut response, client_capabilities) = match login {
+        Ok(login) => login,
+        Err(error) => {
+            legs.excuse(settings, &greeting, wants_tls);
+            return Err(error);
+        }
+    };
 
     response.mariadb_capabilities = MariaDbCapabilities::SUPPORTED;
     response.capabilities = (client_capabilities | NEEDED) & greeting.capabilities;
@@ -502,6 +519,17 @@ impl<'a> Legs<'a> {
 
     /// Reads the client's login, after TLS if it asks for it.
     fn read_response(&mut self, settings: &LoginSettings) -> LoginResult<HandshakeResponse41> {
+        let deadline = self.deadline;
+        self.deadline = Instant::now() + FIRST_ANSWER;
+        let response = self.read_response_in_time(settings);
+        self.deadline = deadline;
+        response
+    }
+
+    fn read_response_in_time(
+        &mut self,
+        settings: &LoginSettings,
+    ) -> LoginResult<HandshakeResponse41> {
         let mut payload = self.read_client()?;
         if SslRequest::is_ssl_request(&payload) {
             let Some(config) = &settings.client_tls else {
@@ -515,6 +543,51 @@ impl<'a> Legs<'a> {
             payload = self.read_client()?;
         }
         HandshakeResponse41::decode(&payload).map_err(LoginError::Client)
+    }
+
+    /// Ends the server's greeting with a login that it refuses: nobody logs in.
+    ///
+    /// Servers count connections that break off in the greeting, and after `max_connect_errors` of them in a row they block the address, which is
+    /// the proxy's: whoever can reach it, a balancer's health check or anybody, would keep all applications out. Refused logins they do not
+    /// count.
+    fn excuse(&mut self, settings: &LoginSettings, greeting: &InitialHandshake, wants_tls: bool) {
+        self.deadline = Instant::now() + EXCUSE;
+        // It goes as it may: the client is told about its own error.
+        let _ = self.log_nobody_in(settings, greeting, wants_tls);
+    }
+
+    fn log_nobody_in(
+        &mut self,
+        settings: &LoginSettings,
+        greeting: &InitialHandshake,
+        wants_tls: bool,
+    ) -> LoginResult<()> {
+        let wrong = [0xff; 20];
+        let mut login = HandshakeResponse41 {
+            capabilities: NEEDED & greeting.capabilities,
+            mariadb_capabilities: MariaDbCapabilities::empty(),
+            max_packet_size: 1 << 24,
+            charset: UTF8MB4,
+            username: NOBODY.to_vec(),
+            auth_response: wrong.to_vec(),
+            database: None,
+            auth_plugin: Some(MYSQL_NATIVE_PASSWORD.as_bytes().to_vec()),
+            connect_attrs: None,
+        };
+        if wants_tls {
+            self.upgrade_server(settings, &mut login)?;
+        }
+        self.write_server(|out| login.encode(out))?;
+        // Methods ask for more at most twice.
+        for _ in 0..3 {
+            match self.read_server()?.first() {
+                Some(&(AuthSwitchRequest::HEADER | AuthMoreData::HEADER)) => {
+                    self.send_server(&wrong)?;
+                }
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     /// Goes on under TLS with the server, and makes the login say so.
