@@ -47,7 +47,7 @@ table! {
         "Configure a scratch engine (docs/scratch.md), or compute the value in the application and pass it as a literal or parameter.";
     OTHER_KEY = "OS1006", 1235, "42000",
         "Two columns are compared whose tokens are made under different keys.",
-        "Give both columns the same join group: ENCRYPTED FOR (eq, join:NAME).";
+        "Give both columns the same join group, ENCRYPTED FOR (eq, join:NAME), the same type, and one data key and suite (onionskin migrate TABLE --rotate).";
     EXPORT = "OS1007", 1235, "42000",
         "A subquery, view or union hands a protected column on.",
         "Configure a scratch engine (docs/scratch.md), or select the protected column in the outermost SELECT.";
@@ -140,7 +140,7 @@ table! {
         "Compare the row with a backup; check that this proxy has the right keys.";
     UNKNOWN_KEY = "OS1103", 1105, "HY000",
         "A cell or a definition names a key that this proxy does not have.",
-        "Give this proxy the key set that the table was written with.";
+        "Give this proxy the newest key file, and start it anew.";
     SEAL_BOUND = "OS1104", 1105, "HY000",
         "A key has sealed as many values as it safely may.",
         "Give the table new keys: onionskin migrate TABLE --rotate.";
