@@ -9,7 +9,7 @@ use std::ops::Range;
 use onionskin_schema::TokenKind;
 use onionskin_value::SqlType;
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, UnaryOperator,
 };
 
@@ -137,17 +137,8 @@ impl Planner<'_> {
             Expr::Identifier(ident) => self.plain_name(expr, std::slice::from_ref(ident), scope),
             Expr::CompoundIdentifier(parts) => self.plain_name(expr, parts, scope),
             Expr::Value(_) | Expr::TypedString(_) => Ok(()),
-            // to the parser, BINARY stands before all that follows; to servers, before the next operand
-            Expr::Prefixed { prefix, value } => {
-                let introduces = prefix.value.starts_with('_');
-                match crate::query::computed_from(value, scope) {
-                    Some(column) if !introduces => {
-                        let about = format!("{} {}", prefix.value, column.path());
-                        refuse(&errors::EXPRESSION, about)
-                    }
-                    _ => self.scan(value, scope),
-                }
-            }
+            // a literal behind the name of its character set
+            Expr::Prefixed { value, .. } => self.scan(value, scope),
             Expr::Nested(e)
             | Expr::IsTrue(e)
             | Expr::IsNotTrue(e)
@@ -276,6 +267,16 @@ impl Planner<'_> {
                 }
                 Ok(())
             }
+            // To the parser, BINARY stands before all that follows, and is CAST(… AS BINARY); to servers, before the next operand, which
+            // is then compared by its bytes.
+            Expr::Cast {
+                expr: e,
+                data_type: DataType::Binary(_),
+                ..
+            } => match crate::query::computed_from(e, scope) {
+                Some(column) => refuse(&errors::EXPRESSION, format!("BINARY {}", column.path())),
+                None => self.scan(e, scope),
+            },
             Expr::Cast { expr: e, .. }
             | Expr::Convert { expr: e, .. }
             | Expr::Collate {
