@@ -149,6 +149,9 @@ const STATEMENTS: &[&str] = &[
     "SELECT JSON_UNQUOTE(JSON_EXTRACT(CONCAT('{\"k\": \"', city, '\", \"n\": ', age, '}'), '$.k')) FROM user WHERE age > 20 ORDER BY id",
     // nothing found, warnings, LIMIT
     "SELECT UPPER(name) FROM user WHERE id = 77",
+    // servers take BINARY for the next operand's: bytes are compared, blanks and letter case count
+    "SELECT id, BINARY name = 'ALICE', BINARY name = 'Alice', BINARY name = 'Alice ', name = 'Alice ' FROM user ORDER BY id",
+    "SELECT id FROM user WHERE BINARY name = 'ALICE' OR BINARY name IN ('bob', 'X') ORDER BY id",
     "SELECT SUM(age + 1) FROM user WHERE id = 77",
     "SELECT id, CAST(name AS SIGNED) FROM user ORDER BY id",
     "SELECT id, age / 0 FROM user ORDER BY id",
