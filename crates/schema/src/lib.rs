@@ -29,6 +29,7 @@
 
 mod alias;
 pub mod alter;
+mod base;
 mod catalog;
 mod charset;
 pub mod comment;
@@ -51,6 +52,7 @@ mod table;
 mod type_facts;
 
 pub use alias::Alias;
+pub use base::{Base, ViewSource, view_source};
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
 pub use comment::{ColumnMetadata, CommentError};

@@ -557,6 +557,7 @@ mod tests {
             }],
             table_id: Some([0; 8]),
             view: false,
+            base: None,
             damaged: None,
         }
     }
