@@ -158,6 +158,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
         ],
         table_id: Some([7; 8]),
         view: false,
+        base: None,
         damaged: None,
     }))
 });

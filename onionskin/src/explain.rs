@@ -193,6 +193,7 @@ impl Definitions {
             columns: Vec::new(),
             table_id: None,
             view: false,
+            base: None,
             damaged: None,
         }))
     }

@@ -9,6 +9,7 @@ on_both_servers!(
     what_exists_or_not,
     character_sets_and_show,
     views_of_plain_columns,
+    indexes_over_prefixes,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
@@ -49,6 +50,14 @@ fn character_sets_and_show(kind: Kind) {
 fn views_of_plain_columns(kind: Kind) {
     let Some(mut stage) = stage(kind) else { return };
     views_without_protected_columns(&mut stage);
+    stage.nothing_leaked();
+}
+
+fn indexes_over_prefixes(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    prefixes_are_shown_as_defined(&mut stage);
+    prefixes_change_no_answer(&mut stage);
+    prefixes_that_are_refused(&mut stage);
     stage.nothing_leaked();
 }
 
@@ -277,4 +286,120 @@ fn views_without_protected_columns(stage: &mut Stage) {
         let said = refusal(stage, &format!("CREATE OR REPLACE VIEW {view}"));
         assert!(said.starts_with("OS10"), "{view}\n→ {said}");
     }
+}
+
+const PAGE: &str = "CREATE TABLE page (id INT PRIMARY KEY, title VARCHAR(40) NOT NULL {eq}, body TEXT {eq}, raw BLOB {eq, range}, n INT {eq}, city VARCHAR(20), \
+     code CHAR(8) CHARACTER SET latin1 {range}, KEY (title(10)), KEY (city(3), body(20), title(40)), INDEX (raw(7)) USING BTREE, \
+     UNIQUE whole (code(8), title), KEY beside (city) COMMENT 'of the city')";
+
+/// What clients ask about indexes, without the estimates of how many values there are.
+fn same_indexes(stage: &mut Stage, table: &str) {
+    stage.same_text(&format!("SHOW CREATE TABLE {table}"));
+    stage.same(&format!("DESCRIBE {table}"));
+    stage.same(&format!(
+        "SELECT INDEX_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLUMN_NAME, COLLATION, SUB_PART, PACKED, NULLABLE, INDEX_TYPE, COMMENT, LEFT(INDEX_COMMENT, 99) \
+         FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = '{table}' ORDER BY 1, 3"
+    ));
+    let sql = format!("SHOW INDEX FROM {table}");
+    let rows = |outcome: Outcome| -> Vec<_> {
+        let mut rows = outcome.sets[0].rows.clone();
+        rows.iter_mut()
+            .for_each(|row| row[6] = ::mysql::Value::NULL);
+        rows
+    };
+    let (a, b) = (stage.plain.must(&sql), stage.protected.must(&sql));
+    assert_eq!(rows(a), rows(b), "{sql}");
+    let prepared = |session: &mut Session| session.execute(&sql, ()).expect(&sql);
+    let (a, b) = (prepared(&mut stage.plain), prepared(&mut stage.protected));
+    assert_eq!(rows(a), rows(b), "prepared: {sql}");
+}
+
+fn prefixes_are_shown_as_defined(stage: &mut Stage) {
+    define(stage, PAGE);
+    same_indexes(stage, "page");
+    for sql in [
+        "CREATE INDEX more ON page (body(5), id)",
+        "CREATE INDEX last ON page (n, raw(3) DESC)",
+        "ALTER TABLE page ADD COLUMN word VARCHAR(9) {eq}, ADD KEY (word(2)), ADD INDEX short (title(3), n)",
+        "ALTER TABLE page RENAME COLUMN title TO name",
+        "ALTER TABLE page RENAME COLUMN word TO term",
+        "ALTER TABLE page DROP COLUMN city",
+        "ALTER TABLE page DROP INDEX more, DROP COLUMN n",
+        "DROP INDEX last ON page",
+    ] {
+        define(stage, sql);
+        same_indexes(stage, "page");
+    }
+    stage.both("CREATE TABLE other LIKE page");
+    same_indexes(stage, "other");
+    // what is shown can be taken for a definition
+    let shown = |session: &mut Session| {
+        let outcome = session.must("SHOW CREATE TABLE page");
+        ::mysql::from_value::<String>(outcome.sets[0].rows[0][1].clone())
+    };
+    let sql = shown(&mut stage.plain);
+    assert_eq!(sql, shown(&mut stage.protected));
+    stage.both("DROP TABLE page, other");
+    define(stage, PAGE);
+    same_indexes(stage, "page");
+}
+
+fn prefixes_change_no_answer(stage: &mut Stage) {
+    for (id, title) in (1..).zip([
+        "alphabetical order",
+        "alphabetical Order of words",
+        "ALPHABETICAL ORDER",
+        "alpha",
+        "beta",
+        "",
+    ]) {
+        stage.both(&format!(
+            "INSERT INTO page VALUES ({id}, '{title}', 'of {title}', '{title}{SECRET}', {id}, 'Bern', '{id}')"
+        ));
+    }
+    for sql in [
+        "SELECT id FROM page WHERE title = 'alphabetical order' ORDER BY id",
+        "SELECT id FROM page FORCE INDEX (title) WHERE title IN ('ALPHA', 'x', 'alphabetical order of words') ORDER BY id",
+        "SELECT id, title FROM page WHERE body = 'of beta' AND city = 'Bern'",
+        "SELECT id FROM page WHERE raw = '' OR title = '' ORDER BY id",
+        "SELECT title, COUNT(*) FROM page GROUP BY title HAVING COUNT(*) > 1",
+        "SELECT a.id, b.id FROM page a JOIN page b ON a.title = b.title ORDER BY 1, 2",
+    ] {
+        stage.same(sql);
+    }
+    stage.both("UPDATE page SET n = 9 WHERE title = 'alphabetical order'");
+    stage.both("DELETE FROM page WHERE body = 'of alphabetical order of words'");
+    stage.same("SELECT id, n, title FROM page ORDER BY id");
+    // the same prefix, other texts: that is no duplicate
+    stage.both("INSERT INTO page (id, title, code) VALUES (20, 'alphabetical or not', '1')");
+    assert_eq!(
+        stage.both_fail(
+            "INSERT INTO page (id, title, code) VALUES (21, 'ALPHABETICAL or not', '1')"
+        ),
+        1062
+    );
+}
+
+fn prefixes_that_are_refused(stage: &mut Stage) {
+    for sql in [
+        "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), UNIQUE (a(5)))",
+        "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), PRIMARY KEY (a(5)))",
+        "CREATE TABLE bad (a TEXT ENCRYPTED FOR (eq), UNIQUE (a(5)))",
+        "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (), KEY (a(5)))",
+        "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), KEY (a(0)))",
+        "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), KEY (a(21)))",
+        "CREATE TABLE bad (a INT ENCRYPTED FOR (eq), KEY (a(2)))",
+        "CREATE TABLE bad (a TEXT ENCRYPTED FOR (eq), KEY (a(769)))",
+        "CREATE TABLE bad (a TINYBLOB ENCRYPTED FOR (eq), KEY (a(256)))",
+        "CREATE TABLE bad (a TEXT ENCRYPTED FOR (eq), KEY (a(5)) COMMENT 'mine')",
+        "CREATE TABLE bad (a TEXT ENCRYPTED FOR (eq), FULLTEXT (a(5)))",
+        "CREATE UNIQUE INDEX bad ON page (title(5))",
+        "CREATE FULLTEXT INDEX bad ON page (title)",
+        "CREATE INDEX bad ON page (n(5))",
+        "ALTER TABLE page ADD UNIQUE (body(5))",
+    ] {
+        let message = refusal(stage, sql);
+        assert!(message.starts_with("OS1012"), "{sql}: {message}");
+    }
+    same_indexes(stage, "page");
 }

@@ -113,7 +113,7 @@ table! {
         "Use RESTRICT or NO ACTION, or ON DELETE CASCADE, and change the rows that refer to it in the application.";
     VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
-        "Select columns of one protected table by their names, without groups and without constants for protected columns; of what writes, only DELETE goes through a view.";
+        "Select columns of one protected table by their names, without groups and without constants for protected columns; write to the table itself where a view of it will not do.";
     HANDED_ON = "OS1031", 1235, "42000",
         "A value that is made from a protected column would be stored in a plain one, open to the server.",
         "Protect the column that it is stored in, or select the value and store it in a statement of its own.";

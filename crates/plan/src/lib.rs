@@ -26,7 +26,7 @@ pub mod template;
 mod write;
 
 pub use by_name::{Argument, ByName, StatementText};
-pub use ddl::{AliasMarks, Copied, Ddl, DdlPiece, Reference};
+pub use ddl::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
 pub use errors::Refusal;
 pub use finishing::{
     Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,

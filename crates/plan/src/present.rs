@@ -213,6 +213,11 @@ impl Planner<'_> {
         }
     }
 
+    /// Takes notice of a view's table, of whose columns it is not known which tell the time.
+    pub fn note_hidden_times(&mut self) {
+        self.present.otherwise = true;
+    }
+
     /// How the statement has to be planned again, if it does: what it has shown stands against how it was planned.
     pub fn telling_again(&self, planned: &Planned<Action>) -> Option<Telling> {
         let present = &self.present;

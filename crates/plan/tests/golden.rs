@@ -14,7 +14,7 @@ use onionskin_plan::{
     WrittenColumn, plan,
 };
 use onionskin_schema::{
-    Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
+    Base, Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
     PhysicalNames, Policy, Protection, Table,
 };
 use onionskin_value::{Family, SqlType};
@@ -71,8 +71,34 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
         columns,
         table_id: protected.then_some([name.len() as u8; 8]),
         view: false,
+        base: None,
         damaged: None,
     })
+}
+
+/// A view that computes its last column, over a table with a plain column that changes with its row.
+fn view_of_one_table() -> Arc<Table> {
+    let mut id = column("id", "int(11)", None);
+    id.key = KeyRole::None;
+    let mut view = Table::clone(&table(
+        "folk",
+        vec![
+            id,
+            column("name", "varchar(40)", Some(("eq", 0x21))),
+            column("age", "int(11)", Some(("eq range", 0x23))),
+            column("city", "varchar(20)", None),
+            column("next", "int(11)", None),
+        ],
+    ));
+    view.view = true;
+    view.base = Some(Base {
+        key: vec![0],
+        computed: vec![4],
+        on_update: true,
+        changed: None,
+        missing: None,
+    });
+    Arc::new(view)
 }
 
 struct Fixture(Vec<Arc<Table>>);
@@ -190,6 +216,7 @@ fn fixture() -> Fixture {
             ]
         }),
         Arc::new(broken),
+        view_of_one_table(),
     ])
 }
 

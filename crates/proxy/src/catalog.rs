@@ -17,7 +17,9 @@ use onionskin_crypt::ColumnCipher;
 use onionskin_crypt::ColumnId;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{Action, COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
-use onionskin_schema::{ColumnRow, Table, catalog_query, same_name, tables_from_rows};
+use onionskin_schema::{
+    Base, ColumnRow, Table, catalog_query, same_name, tables_from_rows, view_source,
+};
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
@@ -255,6 +257,9 @@ impl Account {
                         let missing: Vec<&str> = real.iter().copied().filter(missing).collect();
                         these.extend(broken_views(server, &database, &missing)?);
                     }
+                    for view in these.iter_mut().filter(|t| t.view && t.damaged.is_none()) {
+                        view.base = base(server, keys, view, &rows)?;
+                    }
                     found.append(&mut these);
                 }
             }
@@ -314,10 +319,13 @@ impl Account {
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
-        self.tables.write().retain(|(database, table), _| {
-            !names.iter().any(|(d, name)| {
+        self.tables.write().retain(|(database, table), entry| {
+            // what is known of a view may be about one of these tables
+            let is_view = entry.table.as_ref().is_some_and(|table| table.view);
+            let is_meant = names.iter().any(|(d, name)| {
                 (same_name(d, database) && same_name(name, table)) || same_name(name, database)
-            })
+            });
+            !is_view && !is_meant
         });
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -487,15 +495,13 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
 /// Views whose columns the server does not show, because what they select is gone (it warns of that). One over sealed columns is no unprotected table: a
 /// statement that names it must not go through with its constants.
 fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<Vec<Table>> {
-    let hex = |text: &str| -> String { text.bytes().map(|b| format!("{b:02x}")).collect() };
     let each: Vec<String> = names
         .iter()
         .map(|name| {
             format!(
-                "SELECT TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = CONVERT(x'{}' USING utf8mb4) \
-                 AND TABLE_NAME = CONVERT(x'{}' USING utf8mb4)",
-                hex(database),
-                hex(name)
+                "SELECT TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+                literal(database),
+                literal(name)
             )
         })
         .collect();
@@ -521,11 +527,73 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
                 columns: Vec::new(),
                 table_id: None,
                 view: true,
+                base: None,
                 damaged: Some("a view of columns that are gone".into()),
             });
         }
     }
     Ok(found)
+}
+
+/// What writing through a view has to know of the table behind it, if the account may see that. `columns` are the rows that the view was
+/// read from.
+fn base(
+    server: &mut Server,
+    keys: &KeySet,
+    view: &Table,
+    columns: &crate::exchange::Rows,
+) -> Outcome<Option<Base>> {
+    let question = format!(
+        "SELECT CAST(VIEW_DEFINITION AS BINARY) FROM information_schema.VIEWS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} \
+         AND IS_UPDATABLE = 'YES'",
+        literal(&view.database),
+        literal(&view.name)
+    );
+    let rows = server.rows((question + ALL_ROWS).as_bytes())?;
+    let definition = rows.first().and_then(|row| row.first()?.as_deref());
+    let source = definition
+        .and_then(|text| std::str::from_utf8(text).ok())
+        .and_then(view_source);
+    let Some(mut source) = source else {
+        return Ok(None);
+    };
+    // a view that was made with a list of names may have others in its text
+    let mut names = physical_names(columns, view);
+    names.sort_unstable();
+    if names.len() != source.columns.len() {
+        return Ok(None);
+    }
+    for ((name, _), (_, listed)) in source.columns.iter_mut().zip(names) {
+        *name = listed;
+    }
+    let question = catalog_query(&source.database, &[&source.table]) + ALL_ROWS;
+    let found = tables(&server.rows(question.as_bytes())?, keys)?;
+    Ok(match found.as_slice() {
+        [table] => Base::of(view, &source, table),
+        _ => None,
+    })
+}
+
+/// The names of a view's columns on the server, and their places.
+fn physical_names(rows: &crate::exchange::Rows, view: &Table) -> Vec<(u64, String)> {
+    let mut names = Vec::new();
+    for row in rows {
+        let cells: Vec<Option<String>> = row
+            .iter()
+            .map(|cell| Some(String::from_utf8_lossy(cell.as_deref()?).into_owned()))
+            .collect();
+        let row = ColumnRow::of(&cells);
+        if row.table_schema == view.database && row.table_name == view.name {
+            names.push((row.ordinal_position, row.column_name.to_owned()));
+        }
+    }
+    names
+}
+
+/// A text in a query whose meaning no setting of the session changes.
+fn literal(text: &str) -> String {
+    let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
+    format!("CONVERT(x'{hex}' USING utf8mb4)")
 }
 
 /// What to ask for: the names as they stand, and in lower case where that is something else.
@@ -555,10 +623,6 @@ fn spellings<'a>(database: &'a str, names: &[&'a str]) -> Vec<(Cow<'a, str>, Vec
 
 /// The default collation of a database or of a table, as [`COLLATION`] says.
 fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome<Option<Table>> {
-    let literal = |text: &str| {
-        let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
-        format!("CONVERT(x'{hex}' USING utf8mb4)")
-    };
     let table = name.strip_prefix(COLLATION).unwrap_or_default();
     let database_is = literal(database);
     let sql = if table.is_empty() {
@@ -582,6 +646,7 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         columns: Vec::new(),
         table_id: None,
         view: false,
+        base: None,
         damaged: None,
     }))
 }

@@ -2,8 +2,8 @@
 
 use onionskin_keys::{KeySet, MetadataKey, Suite};
 use onionskin_plan::{
-    Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Refusal, Request,
-    Settings, Template, UseScratch, errors,
+    Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Prefixed, Refusal,
+    Request, Settings, Template, UseScratch, errors,
 };
 use onionskin_schema::alter::{self, Position};
 use onionskin_schema::{
@@ -290,6 +290,21 @@ pub(crate) fn definition_text(
                 let column = columns.get(*i).ok_or_else(internal)?;
                 let name = column.index_column_name().map_err(|e| failed(&e))?;
                 sql.extend_from_slice(onionskin_schema::identifier(&name).as_bytes());
+            }
+            DdlPiece::PrefixLengths(lengths) => {
+                let mut named = Vec::new();
+                for (column, length) in lengths {
+                    let name = match column {
+                        Prefixed::Existing(name) => name.clone(),
+                        Prefixed::New(i) => {
+                            let column = columns.get(*i).ok_or_else(internal)?;
+                            column.index_column_name().map_err(|e| failed(&e))?
+                        }
+                    };
+                    named.push((name, *length));
+                }
+                let comment = onionskin_schema::prefix_comment(&named).ok_or_else(internal)?;
+                sql.extend_from_slice(format!("COMMENT '{comment}' ").as_bytes());
             }
             DdlPiece::Drop(i) => {
                 let (table, column) = existing(*i)?;

@@ -133,6 +133,7 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         columns: Vec::with_capacity(rows.len()),
         table_id: None,
         view: false,
+        base: None,
         damaged: None,
     };
     let holds_sealed = rows.iter().any(|row| is_sealed(row));

@@ -131,6 +131,7 @@ mod tests {
             columns: Vec::new(),
             table_id: None,
             view: false,
+            base: None,
             damaged: None,
         }
     }

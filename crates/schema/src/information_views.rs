@@ -6,6 +6,7 @@
 use onionskin_value::Family;
 
 use crate::information_schema::information_schema_columns;
+use crate::prefix::MARK;
 
 /// A view of `information_schema` that names physical columns or shows constraints of ours: its columns on both families, on one of them, and what stands for
 /// some of them; which of its rows are left out.
@@ -130,6 +131,8 @@ pub fn information_schema_view(name: &str, family: Family) -> Option<String> {
         .map(|column| match () {
             () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
             () if view.texts.contains(&column) => format!("{} AS {column}", logical_text(column)),
+            () if column == "SUB_PART" => format!("{} AS {column}", prefix_part()),
+            () if column == "INDEX_COMMENT" => format!("{} AS {column}", index_comment()),
             () => format!("s.{column}"),
         })
         .collect();
@@ -169,6 +172,21 @@ fn logical_name(column: &str) -> String {
         cut("ord_[0-9a-f]{4}", 9),
         cut("gram_[0-9a-f]{4}", 10)
     )
+}
+
+/// The length of a prefix that stands in the index's comment. As bytes, because servers give the two columns different collations.
+fn prefix_part() -> String {
+    let comment = "CAST(s.INDEX_COMMENT AS BINARY)";
+    let digits = "CAST(RIGHT(s.COLUMN_NAME, 4) AS BINARY)";
+    format!(
+        "CASE WHEN s.COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{{4}}$' AND {comment} LIKE CONCAT('{MARK}%', {digits}, ':%') \
+         THEN CAST(SUBSTRING_INDEX(SUBSTRING_INDEX({comment}, CONCAT({digits}, ':'), -1), ',', 1) AS SIGNED) ELSE s.SUB_PART END"
+    )
+}
+
+/// An index's comment, if it is the client's.
+fn index_comment() -> String {
+    format!("CASE WHEN s.INDEX_COMMENT LIKE '{MARK}%' THEN '' ELSE s.INDEX_COMMENT END")
 }
 
 /// The text of a view with logical names, without the companions that it selects.

@@ -29,6 +29,7 @@
 
 mod alias;
 pub mod alter;
+mod base;
 mod catalog;
 mod charset;
 pub mod comment;
@@ -41,6 +42,7 @@ mod information_schema;
 mod information_views;
 mod long_unique;
 mod policy;
+mod prefix;
 mod protection;
 mod quote;
 mod selected;
@@ -50,6 +52,7 @@ mod table;
 mod type_facts;
 
 pub use alias::Alias;
+pub use base::{Base, ViewSource, view_source};
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
 pub use comment::{ColumnMetadata, CommentError};
@@ -64,6 +67,7 @@ pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
 pub use information_views::{LOGICAL_VIEWS, information_schema_view};
 pub use policy::{Policy, PolicyMatch};
+pub use prefix::prefix_comment;
 pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind};
 pub use quote::identifier;
 pub use selected::{SelectedDefinition, selected_definition};

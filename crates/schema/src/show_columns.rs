@@ -7,6 +7,7 @@ use onionskin_value::Family;
 use crate::{
     computed::{extra, time_fraction},
     display::default_cell,
+    prefix::{self, prefix_length},
     show_create::{is_gram, literal_default, logical_name, names_gram},
     table::{Table, same_name},
 };
@@ -78,6 +79,8 @@ pub fn show_columns_row<'a>(
 pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<Cell<'a>>> {
     const KEY_NAME: usize = 2;
     const COLUMN_NAME: usize = 4;
+    const SUB_PART: usize = 7;
+    const INDEX_COMMENT: usize = 12;
     /// MySQL's alone. MariaDB has IGNORED in its place.
     const EXPRESSION: usize = 14;
     let cell = |at: usize| row.get(at).and_then(|cell| cell.as_deref());
@@ -87,6 +90,15 @@ pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<C
     };
     if ours {
         return None;
+    }
+    if let Some(comment) = cell(INDEX_COMMENT)
+        && comment.starts_with(prefix::MARK)
+    {
+        let length = cell(COLUMN_NAME).and_then(|name| prefix_length(comment, name));
+        if let Some(length) = length {
+            row[SUB_PART] = Some(Cow::Owned(length.to_string()));
+        }
+        row[INDEX_COMMENT] = Some(Cow::Borrowed(""));
     }
     for at in [KEY_NAME, COLUMN_NAME] {
         if let Some(cell) = row.get_mut(at) {

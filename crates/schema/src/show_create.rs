@@ -14,6 +14,7 @@ use crate::{
     display::push_default_clause,
     errors::SchemaError,
     long_unique::shown_hash,
+    prefix::with_prefixes,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
     table::{Column, Default, DefaultLiteral, Table, same_name},
@@ -170,7 +171,7 @@ pub(crate) fn logical(
                 Some(_) => {}
             }
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
-            let mut line = with_logical_names(trimmed, table);
+            let mut line = with_logical_names(&with_prefixes(trimmed), table);
             line.push_str(shown_hash(&line, table, family));
             elements.push(format!("{indent}{line}"));
         }
@@ -556,6 +557,7 @@ mod tests {
             }],
             table_id: Some([0; 8]),
             view: false,
+            base: None,
             damaged: None,
         }
     }

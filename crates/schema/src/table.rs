@@ -2,6 +2,7 @@
 
 use onionskin_value::SqlType;
 
+use crate::base::Base;
 use crate::protection::{GramForm, Protection, TokenKind};
 
 /// A table as applications see it.
@@ -17,6 +18,8 @@ pub struct Table {
     pub table_id: Option<[u8; 8]>,
     /// It is a view over a protected table. Its companions are not invisible: `SELECT *` has to be spelled out.
     pub view: bool,
+    /// Of a view, what writing through it has to know of the table behind it; `None` for tables, and for views of which that is not known.
+    pub base: Option<Base>,
     /// Why the table's definition cannot be trusted, if so. Every statement that names it must be refused.
     pub damaged: Option<String>,
 }
@@ -39,6 +42,13 @@ impl Table {
         self.columns
             .iter()
             .filter(|column| column.key == KeyRole::Primary)
+    }
+
+    /// The columns by which a row is found again: the primary key; in a view that of the table behind it, as far as the view shows it.
+    pub fn row_key(&self) -> impl Iterator<Item = &Column> {
+        let behind = self.base.iter().flat_map(|base| &base.key);
+        let behind = behind.filter_map(|index| self.columns.get(*index));
+        self.primary_key().chain(behind)
     }
 
     /// The protected columns.

@@ -121,9 +121,17 @@ impl Members {
             }
             let mut encoded = Vec::new();
             for c in name.chars() {
+                let start = encoded.len();
                 if !charset.encode(u32::from(c), &mut encoded) {
                     return Err(BadMembers::Unsupported(
                         "with characters that the column's character set lacks",
+                    ));
+                }
+                // some sets have one place for two characters that look alike
+                let stored = &encoded[start..];
+                if charset.decode(stored) != Some((u32::from(c), stored.len())) {
+                    return Err(BadMembers::Unsupported(
+                        "with characters that the column's character set stores as others",
                     ));
                 }
             }
@@ -280,6 +288,19 @@ mod tests {
     fn members_are_stored_in_the_columns_charset() {
         let list = Members::parse("'é'", collation("latin1_swedish_ci"), true).expect("a member");
         assert_eq!(list.bytes(1), Some([0xE9].as_slice()));
+        let list = Members::parse("'я','縗'", collation("gbk_chinese_ci"), false);
+        let list = list.expect("members");
+        assert_eq!(list.bytes(1), Some(b"\xA7\xF1".as_slice()));
+        // its second byte is a backslash
+        assert_eq!(list.bytes(2), Some(b"\xBF\x5C".as_slice()));
+        assert_eq!(list.find(b"\xA7\xF1"), Ok(Some(1)));
+        assert_eq!(list.find(b"\xBF\x5C"), Ok(Some(2)));
+        assert_eq!(list.find(b"\xBF"), Err(()));
+        assert_eq!(list.definition(), "'я','縗'");
+        let list = Members::parse("'Жук'", collation("koi8r_general_ci"), true);
+        let list = list.expect("a member");
+        assert_eq!(list.bytes(1), Some(b"\xF6\xD5\xCB".as_slice()));
+        assert_eq!(list.find(b"\xD6\xF5\xEB"), Ok(Some(1)));
     }
 
     #[test]
@@ -303,6 +324,10 @@ mod tests {
         }
         assert!(Members::parse("'a'", collation("utf8mb4_czech_ci"), false).is_err());
         assert!(Members::parse("'€'", collation("ascii_general_ci"), false).is_err());
+        assert!(Members::parse("'Ж'", collation("latin2_general_ci"), false).is_err());
+        // stored as another that looks like it
+        assert!(Members::parse("'晡'", collation("cp932_bin"), false).is_err());
+        assert!(Members::parse("'a'", collation("big5_chinese_ci"), false).is_err());
         let many: Vec<String> = (0..65).map(|n| format!("'m{n}'")).collect();
         assert!(Members::parse(&many.join(","), general, true).is_err());
         assert!(Members::parse(&many.join(","), general, false).is_ok());

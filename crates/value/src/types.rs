@@ -361,7 +361,8 @@ impl SqlType {
         if known.charset() == Charset::Binary {
             return Err(TypeError::Unsupported(format!("{word} of binary strings")));
         }
-        if known.charset().is_measured() {
+        // commas, blanks and digits are looked for as bytes
+        if !known.charset().has_ascii() {
             return Err(TypeError::Unsupported(format!(
                 "{word} in the character set {}",
                 known.charset().name()

@@ -39,7 +39,7 @@ pub enum Type {
 }
 
 /// The members of every ENUM and SET.
-pub const MEMBERS: [&str; 5] = ["red", "Green", "it's", "x y", "7"];
+pub const MEMBERS: [&str; 5] = ["red", "Green", "it's", "é y", "7"];
 
 /// What `ENCRYPTED FOR` is given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -430,6 +430,14 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
             collations.push("utf8mb4_0900_ai_ci");
         }
         column.collation = Some(random.pick(&collations));
+        // members beyond ASCII have to be met in sets of their own; other cases stay what they were
+        if matches!(ty, Type::Enum | Type::Set) {
+            let others = ["cp1250_general_ci", "latin5_turkish_ci", "gbk_bin"];
+            let mut aside = random.aside();
+            if aside.chance(50) {
+                column.collation = Some(aside.pick(&others));
+            }
+        }
     }
     column.nullable = random.chance(65);
     if random.chance(65) | matches!(ty, Type::Enum | Type::Set | Type::Bit(_)) {

@@ -423,7 +423,7 @@ fn risky(random: &mut Random, column: &Column) -> Literal {
         },
         Type::Enum | Type::Set => match random.below(3) {
             0 => Literal::text(
-                random.pick(&["none", "", "red,none", "x y,red", "1", "0", "99", "red "]),
+                random.pick(&["none", "", "red,none", "é y,red", "1", "0", "99", "red "]),
             ),
             _ => number(random),
         },

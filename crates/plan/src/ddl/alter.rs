@@ -144,7 +144,7 @@ pub(crate) fn alter_table<'a>(
                         .position(|c: &NewColumn| same_name(&c.name, name))
                 };
                 let lookup = |name: &str| match added(name) {
-                    Some(new) => Ok(Indexed::New(new)),
+                    Some(new) => Ok(Indexed::New(new, new_columns[new].sql_type)),
                     None => lookup(name),
                 };
                 key_element(&s, s.at..spec.end, &lookup, &mut taken, freed, &mut out)?;

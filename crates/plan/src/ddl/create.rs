@@ -208,7 +208,7 @@ pub(crate) fn create_table<'a>(
                 new_columns[i]
                     .index_column_name()
                     .map_err(|e| schema_refusal(&e))?;
-                Ok(Indexed::New(i))
+                Ok(Indexed::New(i, new_columns[i].sql_type))
             }
         }
     };

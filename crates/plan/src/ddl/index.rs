@@ -1,22 +1,59 @@
-//! Indexes: of a protected column they are built on its order key or equality token.
+//! Indexes: of a protected column they are built on its order key or equality token, as a whole where the definition names a
+//! prefix. An index is a way to rows; a unique one says which rows can be, and there a prefix is another thing than the whole.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
+use onionskin_value::{Kind, SqlType};
 
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, schema_refusal};
+use super::{Ddl, DdlPiece, Decided, Pieces, Prefixed, check_names, define, schema_refusal};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Request, identifier, quoted, refuse};
 
-/// The column that an index names: existing or new.
+/// The longest prefix that InnoDB takes, in bytes.
+const PREFIX_BYTES: u64 = 3072;
+
+/// The column that an index names: existing or new, with its type if it is protected.
 pub(super) enum Indexed {
     Plain,
-    Existing(String),
-    New(usize),
+    Existing(String, SqlType),
+    New(usize, SqlType),
+}
+
+/// Reads `(10)` behind the name of a protected column: how long the prefix is. `None` without one, or where it is the
+/// whole column.
+fn prefix(r: &mut Reader, name: &str, ty: &SqlType, unique: bool) -> Planned<Option<u32>> {
+    if !r.token().is_some_and(|t| t.is(b'(')) {
+        return Ok(None);
+    }
+    let refused = |about: &str| refuse(&errors::INDEX, format!("a prefix of column {name}{about}"));
+    let inside = r.parenthesized().unwrap_or_default();
+    let digits = std::str::from_utf8(r.text(inside)).unwrap_or_default();
+    let Ok(length) = digits.parse::<u32>() else {
+        return refused("");
+    };
+    if !(ty.is_character() || ty.is_binary()) || ty.kind == Kind::Json {
+        return refused(", which is no string");
+    }
+    let whole = match ty.kind {
+        Kind::Char { chars } | Kind::VarChar { chars } => Some(chars),
+        Kind::Binary { len } | Kind::VarBinary { len } => Some(len),
+        _ => None,
+    };
+    let bytes = u64::from(length) * u64::from(ty.charset().max_bytes());
+    match whole {
+        _ if length == 0 => refused(" without characters"),
+        Some(whole) if length == whole => Ok(None),
+        _ if unique => refused(" that is to be unique"),
+        Some(whole) if length > whole => refused(", which is shorter"),
+        None if bytes > ty.payload_max() => refused(", which is shorter"),
+        _ if bytes > PREFIX_BYTES => refused(" of more than 3072 bytes"),
+        _ => Ok(Some(length)),
+    }
 }
 
 /// What an element of a `CREATE TABLE` list or an `ADD` specification is.
@@ -105,6 +142,7 @@ pub(super) fn key_element(
     let parts = reader.split(list);
     let mut first_protected = None;
     let mut texts = Vec::new();
+    let mut prefixes = Vec::new();
     for (i, part) in parts.iter().enumerate() {
         let mut p = Reader::over(reader.request, reader.tokens, part.clone());
         let name = p.name();
@@ -118,10 +156,9 @@ pub(super) fn key_element(
                     return refuse(&errors::INDEX, format!("an expression over column {name}"));
                 }
             }
-            (_, Some(name)) => {
-                if p.token().is_some_and(|t| t.is(b'(')) {
-                    return refuse(&errors::INDEX, format!("a prefix of column {name}"));
-                }
+            (Indexed::Existing(_, ty) | Indexed::New(_, ty), Some(name)) => {
+                let length = prefix(&mut p, &name, ty, unique || primary)?;
+                prefixes.extend(length.and_then(|length| prefixed(&column, length)));
                 if i == 0 {
                     first_protected = Some(name);
                 }
@@ -159,12 +196,12 @@ pub(super) fn key_element(
         }
         match column {
             Indexed::Plain => out.sql(reader.text(part)),
-            Indexed::Existing(name) => {
+            Indexed::Existing(name, _) => {
                 out.sql(quoted(&name).as_bytes());
                 out.sql(b" ");
                 out.sql(reader.text(after..part.end));
             }
-            Indexed::New(n) => {
+            Indexed::New(n, _) => {
                 out.0.push(DdlPiece::IndexColumn(n));
                 out.sql(b" ");
                 out.sql(reader.text(after..part.end));
@@ -172,7 +209,37 @@ pub(super) fn key_element(
         }
     }
     out.sql(b") ");
+    prefix_lengths(&r, r.at..range.end, prefixes, out)?;
     out.sql(reader.text(r.at..range.end));
+    Ok(())
+}
+
+/// The column of a prefix and its length.
+fn prefixed(column: &Indexed, length: u32) -> Option<(Prefixed, u32)> {
+    match column {
+        Indexed::Plain => None,
+        Indexed::Existing(name, _) => Some((Prefixed::Existing(name.clone()), length)),
+        Indexed::New(n, _) => Some((Prefixed::New(*n), length)),
+    }
+}
+
+/// Notes the lengths of prefixes in the index's comment. `options` stand behind its columns.
+fn prefix_lengths(
+    r: &Reader,
+    options: Range<usize>,
+    prefixes: Vec<(Prefixed, u32)>,
+    out: &mut Pieces,
+) -> Planned<()> {
+    if prefixes.is_empty() {
+        return Ok(());
+    }
+    let sql = r.sql();
+    let mut options = r.tokens[options].iter();
+    if options.any(|t| t.is_word(sql, "comment")) {
+        let about = "a prefix of a protected column in an index with a COMMENT";
+        return refuse(&errors::INDEX, about);
+    }
+    out.0.push(DdlPiece::PrefixLengths(prefixes));
     Ok(())
 }
 
@@ -200,7 +267,7 @@ pub(crate) fn index<'a>(
         r.at += 1;
     }
     let special = r.at > 1 && !tokens[r.at - 1].is_word(sql, "create");
-    r.eat("unique");
+    let unique = r.eat("unique");
     if !r.eat("index") {
         return refuse(
             &errors::STATEMENT,
@@ -227,6 +294,7 @@ pub(crate) fn index<'a>(
     };
     check_names(sql, &tokens)?;
     let lookup = existing_lookup(&table);
+    let mut prefixes = Vec::new();
     let mut out = Pieces::default();
     out.sql(r.text(0..open));
     out.sql(b" (");
@@ -235,16 +303,20 @@ pub(crate) fn index<'a>(
             out.sql(b",");
         }
         let mut p = Reader::over(request, &tokens, part.clone());
-        let column = match p.name() {
-            Some(name) => lookup(&name)?,
+        let named = p.name();
+        let column = match &named {
+            Some(name) => lookup(name)?,
             None => Indexed::Plain,
         };
-        match column {
-            Indexed::Existing(name) => {
-                if special || p.token().is_some_and(|t| t.is(b'(')) {
-                    return refuse(&errors::INDEX, "a prefix, FULLTEXT or SPATIAL index");
+        match (&column, named) {
+            (Indexed::Existing(physical, ty), Some(name)) => {
+                if special {
+                    let about = format!("FULLTEXT or SPATIAL over column {name}");
+                    return refuse(&errors::INDEX, about);
                 }
-                out.sql(quoted(&name).as_bytes());
+                let length = prefix(&mut p, &name, ty, unique)?;
+                prefixes.extend(length.and_then(|length| prefixed(&column, length)));
+                out.sql(quoted(physical).as_bytes());
                 out.sql(b" ");
                 out.sql(r.text(p.at..part.end));
             }
@@ -261,6 +333,7 @@ pub(crate) fn index<'a>(
         }
     }
     out.sql(b") ");
+    prefix_lengths(&r, r.at..end, prefixes, &mut out)?;
     out.sql(r.text(r.at..end));
     define(Ddl {
         pieces: out.0,
@@ -278,6 +351,9 @@ pub(super) fn existing_lookup(table: &Arc<Table>) -> impl Fn(&str) -> Planned<In
             return Ok(Indexed::Plain);
         };
         let name = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
-        Ok(Indexed::Existing(name.to_string()))
+        let Some(ty) = column.sql_type else {
+            return refuse(&errors::INTERNAL, &column.name);
+        };
+        Ok(Indexed::Existing(name.to_string(), ty))
     }
 }

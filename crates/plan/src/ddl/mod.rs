@@ -88,6 +88,8 @@ pub enum DdlPiece {
     },
     /// The column that an index on a new column is built on.
     IndexColumn(usize),
+    /// The comment of an index over prefixes of protected columns: which columns it is built on, and how long the prefixes are.
+    PrefixLengths(Vec<(Prefixed, u32)>),
     /// The specifications that drop a protected column, by its index in [`Ddl::table`].
     Drop(usize),
     /// The specifications that rename a protected column.
@@ -107,6 +109,15 @@ pub enum DdlPiece {
     Present(String),
     /// The columns of a view that say how the table calls one of its columns.
     AliasMarks(AliasMarks),
+}
+
+/// What an index over a protected column's prefix is built on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prefixed {
+    /// A column of the server's table.
+    Existing(String),
+    /// One of the new columns.
+    New(usize),
 }
 
 /// A view's own name for a protected column.

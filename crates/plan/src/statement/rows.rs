@@ -70,9 +70,6 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
         return refuse(&errors::NOT_UNDERSTOOD, about);
     }
     let by_view = planner.near.iter().any(|t| t.view);
-    if by_view && !matches!(statement, Statement::Query(_) | Statement::Delete(_)) {
-        return refuse(&errors::VIEW, "writing beside one");
-    }
     match statement {
         Statement::Query(query) => {
             let given = match planner.query(&query, None, Mode::Top) {
@@ -162,7 +159,7 @@ fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
     blank_stars(planner);
     let statement = parse(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
-        return refuse(&errors::VIEW, "writing beside one");
+        return Ok(None);
     }
     match statement {
         Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),

@@ -6,8 +6,8 @@
 //! tables, and what tiers 1 to 3 do with a table they do with the view. No value stands in its text: a constant that a
 //! protected column is compared with would be a token there, which nothing could bring up to date when keys change.
 //!
-//! What a view can be is what the server does alone, and with protected columns in its result, without groups; it is read only. A view that shows plain
-//! columns and counts only is the server's own.
+//! What a view can be is what the server does alone, and with protected columns in its result, without groups. What is written through it is looked at in
+//! `write/view.rs`. A view that shows plain columns and counts only is the server's own.
 
 use std::ops::Range;
 use std::sync::Arc;

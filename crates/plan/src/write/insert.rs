@@ -10,6 +10,7 @@ use sqlparser::ast::{
     OnInsert, Query, SetExpr, TableObject, Visit, Visitor,
 };
 
+use super::view::check_omitted;
 use super::{Target, default_text, in_parentheses, is_default, physical};
 use crate::errors::{self, Refusal};
 use crate::plan::{Action, ColumnUse, Piece, Purpose, Source, Text, Upsert};
@@ -95,6 +96,9 @@ impl Planner<'_> {
             exports: None,
         });
         let Some(table) = table.filter(|t| t.is_protected()) else {
+            if self.near.iter().any(|table| table.view) {
+                return refuse(&errors::VIEW, "writing beside one");
+            }
             // the target is plain; protected tables may be read from, but not handed on
             let Some(query) = source else {
                 return refuse(
@@ -117,6 +121,10 @@ impl Planner<'_> {
                 result: None,
             });
         };
+        self.inserted_view(&table, !reads_nothing(insert))?;
+        if table.view && (on.is_some() || *replace_into || returning.is_some()) {
+            return refuse(&errors::VIEW, "writing through one in this form");
+        }
         if let Some(alias) = insert_alias {
             if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
                 return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
@@ -286,6 +294,7 @@ impl Planner<'_> {
             let end = self.tokens[name_token].end;
             end..end
         };
+        check_omitted(table, &targets)?;
         let omitted = self.omitted(&targets, table, ignore);
         let times = self.omitted_times(&targets, table);
         let mut list = String::from(" (");
@@ -524,6 +533,7 @@ impl Planner<'_> {
             }
             targets.push(target);
         }
+        check_omitted(table, &targets)?;
         let omitted = self.omitted(&targets, table, ignore);
         let end = parts.last().map_or(0, |p| self.bytes_of(p).end);
         let mut text = Vec::new();

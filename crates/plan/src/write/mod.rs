@@ -13,6 +13,7 @@ mod duplicate;
 mod insert;
 mod row_update;
 mod update;
+mod view;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -263,7 +264,7 @@ impl Planner<'_> {
     /// The physical columns of the primary key, by which rows are found again.
     pub(crate) fn key_columns(&self, table: &Table) -> Planned<Vec<String>> {
         let mut key = Vec::new();
-        for column in table.primary_key() {
+        for column in table.row_key() {
             key.push(match &column.protection {
                 None => quoted(&column.name),
                 Some(_) => {

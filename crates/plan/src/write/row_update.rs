@@ -72,11 +72,7 @@ impl Planner<'_> {
         filter: Option<(RowFilter, Vec<Text>)>,
     ) -> Planned<Action> {
         let key = self.key_columns(table)?;
-        let is_key = |name: &str| {
-            table
-                .primary_key()
-                .any(|c| c.name.eq_ignore_ascii_case(name))
-        };
+        let is_key = |name: &str| table.row_key().any(|c| c.name.eq_ignore_ascii_case(name));
         for (column, ..) in &protected {
             if is_key(&column.column().name) {
                 return refuse(&errors::NEEDS_KEY, column.path());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr, Update};
 
-use super::is_default;
+use super::{is_default, view};
 use crate::errors;
 use crate::plan::{Action, ColumnUse, NewValue, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
@@ -35,6 +35,7 @@ impl Planner<'_> {
             self.factor(&join.relation, &mut scope, None)?;
         }
         self.joins(table, &scope)?;
+        self.updated_views(&scope)?;
         let ordered = !order_by.is_empty() || limit.is_some();
         let filter = self.row_condition(selection.as_ref(), &scope, ordered)?;
         for key in order_by {
@@ -87,6 +88,7 @@ impl Planner<'_> {
                 }
             }
         }
+        view::check_assigned(&scope, &plain_names)?;
         if let [source] = scope.sources.as_slice()
             && let Some(table) = &source.table
             && plain.is_empty()
@@ -146,9 +148,10 @@ impl Planner<'_> {
             matches!(value, NewValue::Constant(_)) && (found_rows || exact)
         });
         // an ON UPDATE column must not notice an assignment that changes nothing
-        let watched = protected
-            .iter()
-            .any(|(c, ..)| c.table.columns.iter().any(|c| c.on_update));
+        let watched = protected.iter().any(|(c, ..)| {
+            let behind = c.table.base.as_ref().is_some_and(|base| base.on_update);
+            behind || c.table.columns.iter().any(|c| c.on_update)
+        });
         let all_exact = protected.iter().all(|(column, ..)| {
             column
                 .column()

@@ -89,6 +89,7 @@ fn table(name: &str, collation: &str, protected: bool) -> Table {
         ],
         table_id: protected.then(|| table_id(name)),
         view: false,
+        base: None,
         damaged: None,
     }
 }

@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 
 use super::{Comparand, Outcome, integer, number, unsupported};
+use crate::collation::{Collation, Weights};
 use crate::context::{CompareError, Input};
 use crate::format::all_bits;
 use crate::members::Members;
-use crate::store::number_text;
+use crate::store::{hides_number, number_text};
 use crate::types::{Family, Kind, SqlType};
+use crate::weight;
 
 const INDEX: SqlType = SqlType {
     unsigned: true,
@@ -130,9 +132,13 @@ pub(super) fn of_enum(
             out.extend_from_slice(&number.to_be_bytes());
             Ok(Comparand::Exact)
         }
-        None if !is_plain(&text) => unsupported("a string of rare characters compared with ENUM"),
+        None if !is_plain(ty, &text) => {
+            unsupported("a string of rare characters compared with ENUM")
+        }
         // In an index MySQL looks such a text up as it would store it: '2' finds the second member.
-        None if family == Family::MySql && number_text(&text).is_some() => {
+        None if family == Family::MySql
+            && (number_text(&text).is_some() || hides_number(ty.charset(), &text)) =>
+        {
             unsupported("a string that is a number and no member, compared with ENUM")
         }
         None => Ok(Comparand::AboveAll),
@@ -150,7 +156,7 @@ pub(super) fn of_set(
     }
     let text = text_of(ty, input)?;
     // Other characters may weigh what the comma does, or nothing.
-    if !is_plain(&text) {
+    if !is_plain(ty, &text) {
         return unsupported("a string of rare characters compared with SET");
     }
     let (mut chosen, mut last) = (0u64, 0);
@@ -171,13 +177,51 @@ pub(super) fn of_set(
     Ok(Comparand::Exact)
 }
 
-/// Whether every character has a weight that is not nothing in every collation, and none weighs what several do:
-/// printable ASCII, Latin letters with accents.
-fn is_plain(text: &[u8]) -> bool {
-    text.iter().all(|byte| *byte >= b' ' && *byte != 0x7F)
-        && match std::str::from_utf8(text) {
-            Ok(text) => text.chars().all(|c| c < '\u{250}' && c != '\u{ad}'),
-            // latin1
-            Err(_) => !text.contains(&0xAD),
+/// Whether every character has a weight that is not nothing, and none but the space and the comma weighs what these do, or what
+/// several do.
+fn is_plain(ty: &SqlType, text: &[u8]) -> bool {
+    let charset = ty.charset();
+    let by_characters = ty
+        .collation
+        .filter(|collation| weighs_characters(*collation));
+    let mut at = 0;
+    while at < text.len() {
+        let Some((code, length)) = charset.decode(&text[at..]) else {
+            return false;
+        };
+        let is_apart = match (code, by_characters) {
+            (0x20 | 0x2C, _) => true,
+            (_, Some(collation)) => is_apart(collation, &text[at..at + length]),
+            // printable ASCII, Latin letters with accents
+            (0x20..=0x7E | 0xA1..=0xAC | 0xAE..=0x24F, None) => true,
+            _ => false,
+        };
+        if !is_apart {
+            return false;
         }
+        at += length;
+    }
+    true
+}
+
+/// Whether each character has one weight, whatever stands beside it.
+fn weighs_characters(collation: Collation) -> bool {
+    match collation.weights() {
+        Weights::Bytes
+        | Weights::CodePoints
+        | Weights::Single(_)
+        | Weights::Pairs(_)
+        | Weights::GeneralCi => true,
+        Weights::UnicodeCi | Weights::Uca0900AiCi | Weights::Uca1400AiCi | Weights::Unknown => {
+            false
+        }
+    }
+}
+
+/// Whether the character is another to the collation than the space and the comma.
+fn is_apart(collation: Collation, character: &[u8]) -> bool {
+    [b" ", b","].iter().all(|other| {
+        let order = weight::compare_unpadded(collation, character, *other);
+        order.is_ok_and(std::cmp::Ordering::is_ne)
+    })
 }

@@ -21,6 +21,8 @@ const SET_DIGITS: usize = 22;
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 const NO_WEIGHT: StoreError = StoreError::Unsupported("a text without weights, for ENUM or SET");
+const HIDDEN_NUMBER: StoreError =
+    StoreError::Unsupported("a number behind a blank beyond ASCII, for ENUM or SET");
 
 /// A value as the servers hand it to the column.
 enum Given<'v> {
@@ -133,6 +135,15 @@ pub(crate) fn number_text(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Whether a number stands behind bytes beyond ASCII that may be blanks to a server: in most sets of one byte for a character
+/// the no-break space is one.
+pub(crate) fn hides_number(charset: Charset, text: &[u8]) -> bool {
+    let is_blank = |byte: &u8| !byte.is_ascii() || *byte == b' ' || (9..=13).contains(byte);
+    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+    let (blanks, rest) = text.split_at(blanks);
+    charset.max_bytes() == 1 && !blanks.is_ascii() && number_text(rest).is_some()
+}
+
 pub(super) fn store_enum(
     members: Members,
     charset: Charset,
@@ -151,6 +162,7 @@ pub(super) fn store_enum(
             let text = trimmed(&text);
             match members.find(text).map_err(|()| NO_WEIGHT)? {
                 Some(number) => u64::from(number),
+                None if hides_number(charset, text) => return Err(HIDDEN_NUMBER),
                 None => {
                     let number = Some(text)
                         .filter(|text| text.len() < ENUM_DIGITS)
@@ -199,6 +211,9 @@ pub(super) fn store_set(
                 }
             }
             if chosen == 0 && !text.is_empty() && text.len() < SET_DIGITS {
+                if hides_number(charset, &text) {
+                    return Err(HIDDEN_NUMBER);
+                }
                 match number_text(&text) {
                     Some(number) if number & !most == 0 => chosen = number,
                     given => {

@@ -12,7 +12,7 @@ use crate::charset::Charset;
 use crate::context::{Context, Input, Level, Report, StoreError, Stored, Warning};
 use crate::types::{Family, Kind, SqlType};
 
-pub(crate) use enumerated::number_text;
+pub(crate) use enumerated::{hides_number, number_text};
 pub(crate) use number::{RealPrefix, real_prefix};
 
 /// Whether a text that is no string's has to be read, for a number or a date, in a character set whose rules for that are not
@@ -21,7 +21,11 @@ pub(crate) fn is_foreign(ty: &SqlType, input: Input<'_>) -> bool {
     let Input::Text { bytes, charset } = input else {
         return false;
     };
-    if !charset.is_measured() || (charset.has_ascii() && bytes.is_ascii()) {
+    if !charset.is_measured() {
+        return false;
+    }
+    // members are looked for in the column's character set
+    if charset.has_ascii() && (bytes.is_ascii() || ty.is_enumerated()) {
         return false;
     }
     let is_string = (ty.is_character() || ty.is_binary()) && ty.kind != Kind::Json;
