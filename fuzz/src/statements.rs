@@ -198,6 +198,7 @@ fn plan_one(flags: u8, sql: &[u8]) {
         high_not: flags & 128 != 0,
         found_rows: flags & 32 != 0,
         default_collation: "utf8mb4_general_ci".into(),
+        charset_collations: String::new(),
         scratch: match flags & 64 {
             0 => UseScratch::Never,
             _ => UseScratch::IfNeeded,

@@ -24,6 +24,9 @@ on_both_servers!(
     cursors_and_long_data,
     statements_in_texts,
     conversions_are_the_servers,
+    announced_collations,
+    character_sets_that_stand_for_other_collations,
+    signed_zeros,
 );
 
 /// Runs a statement that writes, through the proxy first. One that it refuses is spared the plain server; otherwise both
@@ -1072,4 +1075,124 @@ fn conversions_are_the_servers(kind: Kind) {
         );
         assert_eq!(session.text(&sql), Ok(hex(&ours)), "{}", charset.name());
     }
+}
+
+/// String columns are announced with the collation that the server would announce, however the session came to it.
+fn announced_collations(kind: Kind) {
+    let Some(mut twins) = twins(
+        kind,
+        "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9) {eq}, b TEXT {}, e ENUM('x','y') {}, l CHAR(5) CHARACTER SET latin1 {range})",
+    ) else {
+        return;
+    };
+    twins.both("INSERT INTO t VALUES (1, 'a', 'bb', 'x', 'l'), (2, 'A', NULL, 'y', 'L')");
+    for setting in [
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "SET NAMES utf8mb4",
+        "SET character_set_results = utf8mb4",
+        "SET CHARACTER SET utf8mb4",
+        "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+        "SET character_set_results = NULL",
+        "SET NAMES latin1 COLLATE latin1_german1_ci",
+        "SET NAMES utf8mb3",
+        "SET NAMES DEFAULT",
+    ] {
+        twins.both_text(setting);
+        twins.compare("SELECT * FROM t ORDER BY id", &[]);
+        twins.compare("SELECT a, l, e FROM t ORDER BY l DESC, a, id", &[]);
+        twins.compare("SELECT UPPER(a), CONCAT(b, e) FROM t ORDER BY id", &[]);
+    }
+    // the question behind such a statement leaves no trace
+    let setting = "SET character_set_results = utf8mb4, sort_buffer_size = 1";
+    for question in ["SHOW WARNINGS", "SELECT ROW_COUNT()", "SELECT FOUND_ROWS()"] {
+        twins.both_text("SELECT id FROM t ORDER BY id");
+        twins.both_text(setting);
+        twins.compare_text(question);
+    }
+    twins.conclude(0);
+}
+
+/// A character set in a definition means its collation in the session: MariaDB 11.8 has others than 10.11, and lets sessions
+/// choose.
+fn character_sets_that_stand_for_other_collations(kind: Kind) {
+    let Some(mut twins) = twins(
+        kind,
+        "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8mb4 {eq}, b VARCHAR(9) CHARACTER SET latin1 {eq}); \
+         CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(9) {eq}) CHARACTER SET utf8mb3",
+    ) else {
+        return;
+    };
+    let chosen = "SET character_set_collations = 'latin1=latin1_bin,utf8mb4=utf8mb4_bin'";
+    if twins.plain.run(chosen).is_ok() {
+        twins.protected.must(chosen);
+        let create = "CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8mb4, b VARCHAR(9) CHARACTER SET latin1)";
+        twins.plain.must(create);
+        let words = create.replace("utf8mb4", "utf8mb4 ENCRYPTED FOR (eq)");
+        twins
+            .protected
+            .must(&words.replace("latin1", "latin1 ENCRYPTED FOR (eq)"));
+    } else {
+        twins.both("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))");
+    }
+    for table in ["t", "u", "v"] {
+        let columns = if table == "u" { "id, a" } else { "id, a, b" };
+        for (id, text) in ["ss", "\u{df}", "s", "S", "SS "].iter().enumerate() {
+            let more = if table == "u" {
+                String::new()
+            } else {
+                format!(", '{text}'")
+            };
+            twins.both(&format!(
+                "INSERT INTO {table} ({columns}) VALUES ({id}, '{text}'{more})"
+            ));
+        }
+        let show = format!("SHOW CREATE TABLE {table}");
+        let (a, b) = (twins.plain.must(&show), twins.protected.must(&show));
+        assert_eq!(a.text(), b.text(), "{show}");
+        for column in columns.split(", ").skip(1) {
+            for text in ["ss", "\u{df}", "s"] {
+                twins.compare_text(&format!(
+                    "SELECT id FROM {table} WHERE {column} = '{text}' ORDER BY id"
+                ));
+            }
+        }
+    }
+    twins.conclude(0);
+}
+
+/// Whether a zero keeps its sign depends on the version of MariaDB.
+fn signed_zeros(kind: Kind) {
+    let Some(mut twins) = twins(
+        kind,
+        "CREATE TABLE t (id INT PRIMARY KEY, f FLOAT {range}, d DOUBLE {range}, v VARCHAR(20) {eq}, g DOUBLE {})",
+    ) else {
+        return;
+    };
+    let mut refused = Vec::new();
+    for (id, zero) in ["-0e0", "'-0'", "-0", "-0.0", "'-0e5'", "0e0"]
+        .iter()
+        .enumerate()
+    {
+        let insert = format!("INSERT INTO t VALUES ({id}, {zero}, {zero}, {zero}, {zero})");
+        write(&mut twins, &mut refused, "t", &insert, &[]);
+    }
+    let parameter = Value::from(-0.0);
+    let values = std::array::from_fn::<_, 4, _>(|_| parameter.clone());
+    write(
+        &mut twins,
+        &mut refused,
+        "t",
+        "INSERT INTO t VALUES (9, ?, ?, ?, ?)",
+        &values,
+    );
+    for column in ["f", "d"] {
+        for condition in ["= 0", "= -0e0", "< 0", ">= 0"] {
+            twins.compare(
+                &format!("SELECT id FROM t WHERE {column} {condition} ORDER BY id"),
+                &[],
+            );
+        }
+    }
+    at_most(&refused, 0);
+    twins.conclude(0);
 }

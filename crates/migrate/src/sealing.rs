@@ -285,6 +285,8 @@ fn plain_payload(
         time_zone: &TimeZone::UTC,
         family,
         latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
+        // one that stands in a column was kept
+        signed_zero: true,
         ignore: false,
         row: 1,
         column: name,

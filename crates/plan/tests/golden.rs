@@ -627,6 +627,7 @@ fn plans_are_as_written_down() {
         high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
+        charset_collations: String::new(),
         scratch: UseScratch::Never,
     };
     let mut columns = BTreeMap::new();

@@ -353,6 +353,7 @@ pub fn physical_create_table(
         high_not: false,
         found_rows: false,
         default_collation: default_collation.to_owned(),
+        charset_collations: String::new(),
         scratch: UseScratch::Never,
     };
     let request = Request {

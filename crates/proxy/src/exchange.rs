@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 
-use onionskin_wire::messages::{Command, EofPacket, ErrPacket, OkPacket};
+use onionskin_wire::messages::{
+    ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
+};
 use onionskin_wire::rows::TextRow;
-use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step};
+use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step, WireError};
 
 use crate::error::{Failure, Outcome};
 
@@ -250,6 +252,35 @@ impl Server {
         }
         let eof = EofPacket::decode(payload).map_err(Failure::Backend)?;
         Ok(eof.warnings)
+    }
+
+    /// The collation that string columns of results are announced with. A statement is prepared for that and not run: warnings,
+    /// `ROW_COUNT()` and `FOUND_ROWS()` stay what they are.
+    pub fn announced_collation(&mut self) -> Outcome<u16> {
+        let mut command = vec![Command::StmtPrepare.to_byte()];
+        command.extend_from_slice(b"SELECT 'a'");
+        self.put_command(&command)?;
+        self.flush()?;
+        self.begin(Command::StmtPrepare)?;
+        let (mut statement, mut collation) = (None, None);
+        while !self.tracker.is_complete() {
+            match self.step()? {
+                Step::Err => return Err(self.error()),
+                Step::PrepareOk(ok) => statement = Some(ok.statement_id),
+                Step::ColumnDef => {
+                    let definition = ColumnDefinition::decode(self.payload());
+                    collation = Some(definition.map_err(Failure::Backend)?.charset);
+                }
+                _ => {}
+            }
+        }
+        if let Some(id) = statement {
+            let mut close = Vec::new();
+            encode_statement_command(&mut close, Command::StmtClose, id);
+            self.put_silent(&close)?;
+        }
+        let none = WireError::Malformed("a preparation without columns");
+        collation.ok_or(Failure::Backend(none))
     }
 
     /// Whether a transaction is open, or would be by the next statement.

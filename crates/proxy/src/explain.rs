@@ -48,6 +48,7 @@ pub fn explain(
         high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
+        charset_collations: String::new(),
         scratch: match config.scratch {
             Some(_) => UseScratch::IfNeeded,
             None => UseScratch::Never,

@@ -9,13 +9,18 @@ use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_value::{
     Charset, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
 };
-use onionskin_wire::messages::{SessionChange, SessionChanges};
+use onionskin_wire::WireError;
+use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::scratch::one_row;
 
 /// The variables that the server is asked to track.
 const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,session_track_system_variables,session_track_schema,system_time_zone";
+
+/// Behind them, in a comment that servers without that variable do not read.
+const TRACKED_IF_KNOWN: &str = "/*M!110201 ',character_set_collations'*/";
 
 /// A value of `sql_select_limit`, unless it is the one without a limit.
 fn limiting(value: &str) -> Option<String> {
@@ -38,6 +43,10 @@ pub(crate) struct State {
     pub results_charset: Option<Charset>,
     /// The collation id that string columns of results have; 0: each its own.
     pub results_collation: u16,
+    /// `character_set_results` was set, and which collation that means has to be asked: MariaDB tells the name of
+    /// the character set alone, and announces another collation after SET NAMES, after SET NAMES … COLLATE and after SET
+    /// character_set_results.
+    pub asks_collation: bool,
     pub sql_mode: SqlMode,
     /// What of `sql_mode` decides how a text is read.
     lex_mode: LexMode,
@@ -45,11 +54,15 @@ pub(crate) struct State {
     pub system_time_zone: String,
     /// The last second of a TIMESTAMP.
     pub latest_timestamp: u64,
+    /// The server keeps the sign of a zero.
+    pub signed_zero: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
     /// `user@host` as the server authenticated it.
     pub account: String,
     pub default_collation: String,
+    /// `character_set_collations`, if the server has it.
+    pub charset_collations: String,
     pub found_rows: bool,
     /// The server tracks changes; without that the settings are not known.
     pub tracked: bool,
@@ -68,14 +81,15 @@ impl State {
     pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
         let track = TRACKED.replace(",system_time_zone", "");
         let track = format!(
-            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}'"
+            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}' {TRACKED_IF_KNOWN}"
         );
         server.put_query(track.as_bytes())?;
         server.put_query(
             b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
               @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit, \
-              CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00'",
+              CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
+              -0e0 /*M!110201 , @@character_set_collations*/",
         )?;
         server.flush()?;
         let tracked = match server.read_ok() {
@@ -86,9 +100,8 @@ impl State {
             }
             Err(other) => return Err(other),
         };
-        let rows = server.read_rows()?;
-        let row = rows.first();
-        let cell = |i: usize| text(row.and_then(|r| r.get(i)));
+        let (definitions, row) = one_row(server)?;
+        let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
         let mut state = State {
             family,
@@ -96,6 +109,7 @@ impl State {
             connection_charset: None,
             results_charset: None,
             results_collation: 0,
+            asks_collation: false,
             sql_mode: SqlMode::parse(""),
             lex_mode: LexMode::default(),
             time_zone: TimeZone::parse("", &system_time_zone),
@@ -105,10 +119,12 @@ impl State {
                 (Family::MariaDb, Some("0")) => LATEST_TIMESTAMP_UNSIGNED,
                 _ => LATEST_TIMESTAMP,
             },
+            signed_zero: cell(12).is_some_and(|zero| zero.starts_with('-')),
             database: cell(6),
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
             default_collation: cell(9).unwrap_or_default(),
+            charset_collations: cell(13).unwrap_or_default(),
             found_rows,
             tracked,
             changed: true,
@@ -118,6 +134,11 @@ impl State {
         state.set("character_set_connection", &cell(2).unwrap_or_default());
         state.set("character_set_results", &cell(3).unwrap_or_default());
         state.set("time_zone", &cell(4).unwrap_or_default());
+        if state.asks_collation {
+            let definition = definitions.first().ok_or(WireError::Malformed("no column"));
+            let definition = definition.and_then(|d| ColumnDefinition::decode(d));
+            state.learn_collation(definition.map_err(Failure::Backend)?.charset);
+        }
         server.changes.clear();
         server.select_limit = limiting(&cell(10).unwrap_or_default());
         Ok(state)
@@ -149,8 +170,10 @@ impl State {
                     "" => 0,
                     _ => charset.map_or(0, |c| c.default_collation_id(self.family)),
                 };
+                self.asks_collation = self.family == Family::MariaDb && self.results_collation != 0;
             }
             "time_zone" => self.time_zone = TimeZone::parse(value, &self.system_time_zone),
+            "character_set_collations" => self.charset_collations = value.to_owned(),
             "div_precision_increment" => {
                 self.div_precision_increment = value.parse().unwrap_or(4);
                 return;
@@ -199,6 +222,14 @@ impl State {
         }
     }
 
+    /// What the server announces string columns with.
+    pub fn learn_collation(&mut self, id: u16) {
+        self.asks_collation = false;
+        if Charset::from_collation_id(id) == self.results_charset {
+            self.results_collation = id;
+        }
+    }
+
     /// The collation that the client named at login. MySQL announces string columns with it until
     /// the next SET NAMES.
     pub fn announce(&mut self, collation: u16) {
@@ -241,6 +272,7 @@ impl State {
             high_not: self.sql_mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
+            charset_collations: self.charset_collations.clone(),
             scratch,
         }
     }
@@ -257,6 +289,8 @@ impl State {
             self.client_charset.map_or(255, Charset::number),
         ];
         let mut key = flags.to_vec();
+        key.extend_from_slice(s.charset_collations.as_bytes());
+        key.push(0);
         key.extend_from_slice(s.database.unwrap_or_default().as_bytes());
         key
     }

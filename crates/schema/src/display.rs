@@ -197,6 +197,7 @@ mod tests {
             time_zone: &TimeZone::UTC,
             family: Family::MariaDb,
             latest_timestamp: onionskin_value::LATEST_TIMESTAMP,
+            signed_zero: false,
             ignore: false,
             row: 1,
             column: "c",

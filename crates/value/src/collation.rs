@@ -170,6 +170,19 @@ impl Collation {
         self.0.id
     }
 
+    /// The number that a server announces a column of the collation with, where it does not convert results. For those of UCA 14.0.0
+    /// MariaDB gives the number of the same language's older one, which all clients know.
+    pub fn announced_id(self) -> u16 {
+        let Some((charset, rest)) = self.name().split_once("_uca1400_") else {
+            return self.id();
+        };
+        let language = rest
+            .split('_')
+            .find(|word| !["nopad", "ai", "as", "ci", "cs"].contains(word));
+        let older = format!("{charset}_{}_ci", language.unwrap_or("unicode"));
+        Collation::from_name(&older).map_or(self.id(), Collation::id)
+    }
+
     /// The charset of the column's stored text.
     pub fn charset(self) -> Charset {
         self.0.charset
@@ -235,6 +248,17 @@ mod tests {
                 (id, charset, pad, searchable),
                 "{name}"
             );
+        }
+        // as MariaDB 10.11 and 11.8 announce columns after SET character_set_results = NULL
+        for (name, announced) in [
+            ("utf8mb4_uca1400_ai_ci", 224),
+            ("utf8mb4_uca1400_german2_as_cs", 244),
+            ("utf8mb3_uca1400_swedish_as_cs", 200),
+            ("ucs2_uca1400_nopad_ai_ci", 128),
+            ("utf8mb4_general_ci", 45),
+        ] {
+            let collation = Collation::from_name(name).expect(name);
+            assert_eq!(collation.announced_id(), announced, "{name}");
         }
         let is_of = |name, family| Collation::from_name(name).expect(name).is_of(family);
         assert!(!is_of("gb18030_bin", Family::MariaDb));

@@ -21,6 +21,9 @@ pub struct Context<'a> {
     pub family: Family,
     /// The last second that a TIMESTAMP of the back end holds: [`LATEST_TIMESTAMP`], or [`LATEST_TIMESTAMP_UNSIGNED`] in MariaDB from 11.5.
     pub latest_timestamp: u64,
+    /// Whether the back end keeps the sign of a zero that a string, a literal with an exponent or a DOUBLE parameter gives. MySQL
+    /// does, whatever is said here, and MariaDB 11.8; not 10.11.
+    pub signed_zero: bool,
     /// INSERT IGNORE and the like: errors become warnings and values are clipped as without strict mode.
     pub ignore: bool,
     /// The row of the statement, from 1, for "at row N".
@@ -31,6 +34,16 @@ pub struct Context<'a> {
     pub database: &'a str,
     /// The table's name, for texts.
     pub table: &'a str,
+}
+
+impl Context<'_> {
+    /// A number as the back end reads it: one of them knows no negative zero.
+    pub(crate) fn zero(&self, value: f64) -> f64 {
+        match self.signed_zero || self.family == Family::MySql {
+            true => value,
+            false => value + 0.0,
+        }
+    }
 }
 
 /// A value as a statement gives it.

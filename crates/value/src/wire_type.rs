@@ -161,7 +161,7 @@ impl SqlType {
         // Lengths are told for the charset that the cells are in, even for types that count bytes.
         let (charset, most) = match (collation, results_charset) {
             (None, _) | (Some(_), BINARY_CHARSET) => (BINARY_CHARSET, 1),
-            (Some(collation), 0) => (collation.id(), collation.charset().max_bytes()),
+            (Some(collation), 0) => (collation.announced_id(), collation.charset().max_bytes()),
             (Some(collation), results) => {
                 let charset = Charset::from_collation_id(results).unwrap_or(collation.charset());
                 (results, charset.max_bytes())

@@ -111,6 +111,7 @@ fn nothing_panics() {
                 time_zone: &zone,
                 family,
                 latest_timestamp: [LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED][noise.below(2)],
+                signed_zero: noise.below(2) == 0,
                 ignore: noise.below(4) == 0,
                 row: 1,
                 column: "c",

@@ -57,6 +57,7 @@ impl Table<'_> {
             time_zone: &ZONE,
             family: self.family,
             latest_timestamp: LATEST_TIMESTAMP,
+            signed_zero: false,
             ignore: false,
             row: 1,
             column: "c",

@@ -42,6 +42,7 @@ fn replay(family: Family, text: &str, least: u32) {
             time_zone: &zone,
             family,
             latest_timestamp: LATEST_TIMESTAMP,
+            signed_zero: false,
             ignore,
             row: 1,
             column: "c",

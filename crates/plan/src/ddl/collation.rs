@@ -2,17 +2,27 @@
 
 use std::ops::Range;
 
-use onionskin_value::{Charset, Collation, Family};
+use onionskin_value::{Charset, Collation};
 
 use super::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
-use crate::planner::{Known, Planned, Request};
+use crate::planner::{Known, Planned, Request, Settings};
 use crate::statement::COLLATION;
 
-pub(super) fn default_collation(charset: &str, family: Family) -> Option<&'static str> {
+/// The collation that a character set stands for in the session. `None`: not one that is known.
+pub(super) fn default_collation(charset: &str, settings: &Settings) -> Option<&'static str> {
     let charset = Charset::from_name(charset)?;
-    Collation::default_of(charset, family).map(Collation::name)
+    let mut pairs = settings.charset_collations.split(',');
+    let given = pairs.find_map(|pair| {
+        let (name, collation) = pair.split_once('=')?;
+        (Charset::from_name(name.trim()) == Some(charset)).then(|| collation.trim())
+    });
+    match given {
+        Some(name) => Collation::from_name(name).filter(|c| c.charset() == charset),
+        None => Collation::default_of(charset, settings.family),
+    }
+    .map(Collation::name)
 }
 
 /// The collation that a table's options name.
@@ -43,7 +53,7 @@ pub(super) fn table_collation(
     Ok(match (collation, charset) {
         (Some(collation), _) => Some(collation.to_ascii_lowercase()),
         (None, Some(charset)) => Some(
-            default_collation(&charset, request.settings.family)
+            default_collation(&charset, request.settings)
                 .ok_or_else(|| {
                     Refusal::new(&errors::DEFINITION, format!("CHARACTER SET {charset}"))
                 })?

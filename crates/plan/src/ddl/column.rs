@@ -175,7 +175,7 @@ pub(super) fn column_definition(
     let explicit = charset.is_some() || collation.is_some() || binary_text;
     let effective = match (&collation, &charset) {
         (Some(collation), _) => collation.to_ascii_lowercase(),
-        (None, Some(charset)) => default_collation(charset, family)
+        (None, Some(charset)) => default_collation(charset, reader.request.settings)
             .ok_or_else(|| attribute("CHARACTER SET"))?
             .to_string(),
         (None, None) => table_collation.to_string(),
@@ -453,6 +453,7 @@ pub(super) fn canonical(
         family: request.settings.family,
         // A default that the server does not take, it refuses itself.
         latest_timestamp: onionskin_value::LATEST_TIMESTAMP_UNSIGNED,
+        signed_zero: false,
         ignore: false,
         row: 1,
         column,

@@ -265,6 +265,7 @@ impl<'a> Binder<'a> {
             time_zone: &self.state.time_zone,
             family: self.state.family,
             latest_timestamp: self.state.latest_timestamp,
+            signed_zero: self.state.signed_zero,
             ignore: self.ignore,
             row,
             column: &used.column().name,

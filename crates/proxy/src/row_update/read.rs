@@ -261,6 +261,7 @@ impl Session {
             time_zone: &self.state.time_zone,
             family: self.state.family,
             latest_timestamp: self.state.latest_timestamp,
+            signed_zero: self.state.signed_zero,
             ignore: false,
             row,
             column: &used.column().name,

@@ -215,6 +215,7 @@ fn is_kept(document: &[u8]) -> bool {
         time_zone: &TimeZone::UTC,
         family: Family::MySql,
         latest_timestamp: LATEST_TIMESTAMP,
+        signed_zero: false,
         ignore: false,
         row: 1,
         column: "",

@@ -231,7 +231,25 @@ impl Session {
         }
         self.flush()?;
         self.after_command();
+        self.learn_collation()?;
         Ok(true)
+    }
+
+    /// Asks the server what it announces strings with, if that may have changed. The client has its answer already.
+    pub fn learn_collation(&mut self) -> Outcome<()> {
+        if !self.state.asks_collation {
+            return Ok(());
+        }
+        match self.server.announced_collation() {
+            Ok(id) => self.state.learn_collation(id),
+            // as many statements are prepared as the server allows: the set's default is announced
+            Err(Failure::Server { code, .. }) => {
+                self.state.asks_collation = false;
+                tracing::debug!(code, "the collation of results is not known");
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
     }
 
     /// Takes over what the server reported during a command.

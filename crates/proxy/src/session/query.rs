@@ -198,6 +198,7 @@ impl Session {
                 break;
             }
             self.after_command();
+            self.learn_collation()?;
         }
         Ok(())
     }

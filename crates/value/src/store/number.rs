@@ -432,13 +432,7 @@ pub(super) fn store_real(
                 ));
             }
         },
-        // MariaDB reads the literal -0e0 as 0; what a parameter does there is not known.
-        Input::Double(value)
-            if value == 0.0 && value.is_sign_negative() && report.ctx.family == Family::MariaDb =>
-        {
-            return Err(StoreError::Unsupported("negative zero"));
-        }
-        Input::Double(value) => value,
+        Input::Double(value) => report.ctx.zero(value),
         Input::Text { bytes, .. } => real_text(ty, bytes, report)?,
         Input::Bytes(_) | Input::Temporal(_) | Input::Null | Input::Bool(_) => {
             return Err(OTHER_INPUT);
@@ -471,12 +465,7 @@ fn real_text(ty: &SqlType, text: &[u8], report: &mut Report<'_, '_>) -> Result<f
                 Condition::Truncated
             };
             check_tail(&text[end..], complaint, report)?;
-            // MariaDB keeps no negative zero of a string.
-            Ok(if report.ctx.family == Family::MariaDb {
-                value + 0.0
-            } else {
-                value
-            })
+            Ok(report.ctx.zero(value))
         }
         None => {
             report.warn(incorrect)?;

@@ -45,10 +45,7 @@ pub(super) fn store_string(
             }
         },
         Input::Double(value) => {
-            if value == 0.0 && value.is_sign_negative() && report.ctx.family == Family::MariaDb {
-                return Err(StoreError::Unsupported("negative zero"));
-            }
-            write_double(value, &mut number);
+            write_double(report.ctx.zero(value), &mut number);
             // Where it does not fit, or is long without an exponent, the server prints other digits.
             if number.len() > DOUBLE_PLAIN || limit(ty).is_some_and(|limit| number.len() > limit) {
                 return Err(StoreError::Unsupported(

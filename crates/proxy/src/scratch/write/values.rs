@@ -76,6 +76,8 @@ fn stored(
         time_zone,
         family,
         latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
+        // the engine has stored it
+        signed_zero: true,
         ignore: false,
         row: 1,
         column: &used.column().name,
