@@ -669,6 +669,7 @@ mod tests {
             table_id: None,
             view: false,
             damaged: None,
+            base: None,
         };
         account.know("app", "t", Some(table.clone()));
         for n in 0..NAMES - 2 {
