@@ -11,6 +11,7 @@ on_both_servers!(
     a_row_that_is_updated_again_is_not_read_again,
     what_is_remembered_is_never_trusted,
     many_sessions_count_in_one_row,
+    rows_are_written_in_the_order_that_is_asked_for,
 );
 
 const PROTECT: &str = r#"
@@ -278,4 +279,45 @@ fn many_sessions_count_in_one_row(kind: Kind) {
         session.text("SELECT k FROM counter WHERE id = 1").unwrap(),
         (SESSIONS * EACH).to_string()
     );
+}
+
+/// Rows that take each other's values of a unique index: in one order that works, in the other it is a duplicate.
+fn rows_are_written_in_the_order_that_is_asked_for(kind: Kind) {
+    let Some(Stage { first, .. }) = stage(kind) else {
+        return;
+    };
+    let mut session = first.connect_to("app");
+    session.must("CREATE TABLE places (id INT PRIMARY KEY, k SMALLINT NOT NULL, UNIQUE (k))");
+    // More than one statement of the proxy's writes, against the order of the primary key.
+    let rows: Vec<String> = (1..=150)
+        .map(|id| format!("({id}, {})", 200 - id))
+        .collect();
+    session.must(&format!("INSERT INTO places VALUES {}", rows.join(", ")));
+    let contents = |session: &mut Session| {
+        session
+            .text("SELECT MIN(k), MAX(k), COUNT(DISTINCT k) FROM places")
+            .unwrap()
+    };
+    assert_eq!(contents(&mut session), "50\t199\t150");
+    for (sql, code) in [
+        ("UPDATE places SET k = k + 1 ORDER BY id", None),
+        ("UPDATE places SET k = k + 1 ORDER BY id DESC", Some(1062)),
+        ("UPDATE places SET k = k - 1 ORDER BY id DESC", None),
+        ("UPDATE places SET k = k - 1 ORDER BY id", Some(1062)),
+        (
+            "UPDATE places SET k = k + 1 WHERE k > 100 ORDER BY k DESC LIMIT 80",
+            None,
+        ),
+    ] {
+        match code {
+            None => drop(session.must(sql)),
+            Some(code) => assert_eq!(session.must_fail(sql), code, "{sql}"),
+        }
+    }
+    assert_eq!(contents(&mut session), "50\t200\t150");
+    // Inside of the client's transaction, too.
+    session.must("START TRANSACTION");
+    session.must("UPDATE places SET k = k + 1 ORDER BY id");
+    session.must("ROLLBACK");
+    assert_eq!(contents(&mut session), "50\t200\t150");
 }

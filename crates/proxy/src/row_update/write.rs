@@ -46,13 +46,15 @@ impl Session {
         Ok(write)
     }
 
-    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked.
+    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked; if `ordered`, one after the other as they
+    /// stand here, since a row may take the value in a unique index that another one has just given up.
     pub(super) fn locked_write(
         &mut self,
         prepared: &Prepared,
         update: &RowUpdate,
         values: Values,
         rows: &[Row],
+        ordered: bool,
     ) -> Outcome<Write> {
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         let mut write = assignments(&mut binder, update, rows)?;
@@ -65,6 +67,15 @@ impl Session {
             sql.push(b'(');
             sql.extend_from_slice(&row.condition);
             sql.push(b')');
+        }
+        if ordered && rows.len() > 1 {
+            sql.extend_from_slice(b" ORDER BY CASE");
+            for (place, row) in rows.iter().enumerate() {
+                sql.extend_from_slice(b" WHEN ");
+                sql.extend_from_slice(&row.condition);
+                sql.extend_from_slice(format!(" THEN {place}").as_bytes());
+            }
+            sql.extend_from_slice(b" END");
         }
         Ok(write)
     }
