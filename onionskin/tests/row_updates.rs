@@ -283,10 +283,8 @@ fn many_sessions_count_in_one_row(kind: Kind) {
 
 /// Rows that take each other's values of a unique index: in one order that works, in the other it is a duplicate.
 fn rows_are_written_in_the_order_that_is_asked_for(kind: Kind) {
-    let Some(Stage { first, .. }) = stage(kind) else {
-        return;
-    };
-    let mut session = first.connect_to("app");
+    let Some(stage) = stage(kind) else { return };
+    let mut session = stage.first.connect_to("app");
     session.must("CREATE TABLE places (id INT PRIMARY KEY, k SMALLINT NOT NULL, UNIQUE (k))");
     // More than one statement of the proxy's writes, against the order of the primary key.
     let rows: Vec<String> = (1..=150)
