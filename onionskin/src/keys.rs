@@ -3,13 +3,13 @@
 //! A new key is added first and used later, because every proxy must know it before anybody writes under it: added, the file is
 //! given to all of them; then it is made the active one, and given to them again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::DateTime;
 use clap::{Args, Subcommand};
 use onionskin_keys::{KeyChange, KeyEntry, KeySet};
 
-use crate::{config_file::ConfigFile, error::CommandError, home};
+use crate::{error::CommandError, home, stream_keys::KeyArguments};
 
 /// The variable of a passphrase that is going to be.
 const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
@@ -20,24 +20,9 @@ const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 #[derive(Args)]
 pub struct Keys {
     #[command(flatten)]
-    file: FileArguments,
+    file: KeyArguments,
     #[command(subcommand)]
     action: Action,
-}
-
-#[derive(Args)]
-struct FileArguments {
-    /// The configuration that names the keys [default: onionskin.toml]
-    #[arg(
-        short = 'c',
-        value_name = "FILE",
-        global = true,
-        conflicts_with = "keys"
-    )]
-    config: Option<PathBuf>,
-    /// A key file, without a configuration
-    #[arg(long, value_name = "FILE", global = true)]
-    keys: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -57,18 +42,6 @@ enum Action {
         #[arg(long)]
         remove: bool,
     },
-}
-
-impl FileArguments {
-    /// Locator, and the folder that a relative one starts from.
-    fn locate(&self) -> Result<(String, PathBuf), CommandError> {
-        if let Some(keys) = &self.keys {
-            return Ok((format!("file:{}", keys.display()), PathBuf::new()));
-        }
-        let config = self.config.clone().unwrap_or_else(home::default_config);
-        let file = ConfigFile::read(&config)?;
-        Ok((file.keys.clone(), file.folder().to_owned()))
-    }
 }
 
 impl Keys {

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::Args;
@@ -39,12 +39,21 @@ impl KeyArguments {
         Ok(ConfigFile::read(&config)?)
     }
 
+    /// The locator of the key file, and the folder that a relative one starts from.
+    pub fn locate(&self) -> Result<(String, PathBuf), CommandError> {
+        if let Some(keys) = &self.keys {
+            return Ok((format!("file:{}", keys.display()), PathBuf::new()));
+        }
+        let file = self.config_file()?;
+        Ok((file.keys.clone(), file.folder().to_owned()))
+    }
+
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, CommandError> {
         let passphrase = home::passphrase();
-        if let Some(keys) = &self.keys {
-            let locator = format!("file:{}", keys.display());
-            let keys = KeySet::load(&locator, Path::new(""), passphrase.as_deref())?;
+        if self.keys.is_some() {
+            let (locator, base) = self.locate()?;
+            let keys = KeySet::load(&locator, &base, passphrase.as_deref())?;
             return Ok(Loaded {
                 keys,
                 suite: Suite::Aes,

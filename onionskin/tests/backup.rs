@@ -326,20 +326,7 @@ fn backups_follow_backend_tls() {
     {
         let config = scenery.over_tcp(&format!("home{number}"), host, &settings);
         for source in ["mariadb-backup", "dump"] {
-            let backup = [
-                "backup", "-c", &config, "--source", source, "--to", "sealed",
-            ];
-            match works {
-                true => {
-                    scenery.must(&backup);
-                    // It was asked, too: with TLS as well.
-                    let said = scenery.must(&["verify", "-c", &config, "sealed"]);
-                    assert!(said.contains("server    mariadb 1"), "{said}");
-                    fs::remove_file(scenery.home.path().join("sealed")).expect("removed");
-                }
-                false => scenery.fails(&backup, 4, "onionskin: "),
-            }
-            assert!(!scenery.files().contains(&"sealed".to_owned()));
+            scenery.backs_up(&config, source, works.then_some("mariadb 1"));
         }
     }
 

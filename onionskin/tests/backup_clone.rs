@@ -360,19 +360,7 @@ fn clones_and_dumps_of_mysql_follow_backend_tls() {
     {
         let config = scenery.over_tcp(&format!("home{number}"), "127.0.0.1", &settings);
         for source in ["clone", "dump"] {
-            let backup = [
-                "backup", "-c", &config, "--source", source, "--to", "sealed",
-            ];
-            match works {
-                true => {
-                    scenery.must(&backup);
-                    let said = scenery.must(&["verify", "-c", &config, "sealed"]);
-                    assert!(said.contains("server    mysql 9."), "{said}");
-                    fs::remove_file(scenery.home.path().join("sealed")).expect("removed");
-                }
-                false => scenery.fails(&backup, 4, "onionskin: "),
-            }
-            assert!(!scenery.files().contains(&"sealed".to_owned()));
+            scenery.backs_up(&config, source, works.then_some("mysql 9."));
         }
     }
 }

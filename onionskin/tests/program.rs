@@ -170,8 +170,9 @@ fn everything_is_there_after_a_restart(kind: Kind) {
 /// `onionskin keys …` for a proxy's key file; what it printed, if it succeeded.
 fn keys(proxy: &Proxy, arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
-    command.arg("keys").args(arguments);
-    command.args(["-c", "onionskin.toml"]);
+    command
+        .args(["keys", "-c", "onionskin.toml"])
+        .args(arguments);
     command
         .current_dir(proxy.folder())
         .envs(environment.iter().copied());

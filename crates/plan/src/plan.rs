@@ -283,6 +283,8 @@ pub struct RowUpdate {
     pub target: String,
     /// `SELECT key…, sealed cells… FROM …`, without `FOR UPDATE`.
     pub select: Text,
+    /// The rows are written in the order in which they are read: the statement has ORDER BY.
+    pub ordered: bool,
     /// The statement's condition names the primary key by equality, so that at most one row
     /// matches: the condition's text, to be checked again with the write.
     pub single_row: Option<Text>,

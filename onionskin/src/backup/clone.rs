@@ -21,7 +21,7 @@ use onionskin_backup::{
     manifest::{BinlogPosition, Server},
 };
 use onionskin_proxy::Backend;
-use onionskin_rowstream::client::{Client, ClientError};
+use onionskin_rowstream::client::Client;
 use tempfile::TempDir;
 
 use crate::{
@@ -121,11 +121,11 @@ impl Clone<'_> {
     }
 
     fn connect(&self) -> Result<Client, CommandError> {
-        let mut client = self.server.connect().map_err(not_asked)?;
+        let mut client = self.server.connect().map_err(failed)?;
         // Our texts are written for this.
         order(&mut client, "SET SESSION sql_mode = ''")?;
         // A copy takes as long as it takes.
-        client.set_read_timeout(None).map_err(not_asked)?;
+        client.set_read_timeout(None).map_err(failed)?;
         Ok(client)
     }
 
@@ -152,7 +152,7 @@ impl Clone<'_> {
             AND engine NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'PERFORMANCE_SCHEMA') \
             AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
             ORDER BY 1 LIMIT 5";
-        let rows = client.query(OTHERS).map_err(not_asked)?;
+        let rows = client.query(OTHERS).map_err(failed)?;
         let cells = rows.into_iter().flatten().flatten();
         let others: Vec<String> = cells
             .map(|cell| String::from_utf8_lossy(&cell).into_owned())
@@ -296,11 +296,11 @@ fn quoted(text: &str) -> String {
 
 /// A question to the server itself; the first cell of the answer.
 fn ask(client: &mut Client, question: &str) -> Result<Option<String>, CommandError> {
-    client.query_text(question).map_err(not_asked)
+    client.query_text(question).map_err(failed)
 }
 
 fn order(client: &mut Client, statement: &str) -> Result<(), CommandError> {
-    client.run(statement).map(|_| ()).map_err(not_asked)
+    client.run(statement).map(|_| ()).map_err(failed)
 }
 
 fn run(conn: &mut Conn, statement: &str) -> Result<(), CommandError> {
@@ -308,11 +308,7 @@ fn run(conn: &mut Conn, statement: &str) -> Result<(), CommandError> {
 }
 
 // No statement is shown: it may hold a password.
-fn failed(error: mysql::Error) -> CommandError {
-    CommandError::Clone(format!("the backup by clone failed: {error}"))
-}
-
-fn not_asked(error: ClientError) -> CommandError {
+fn failed(error: impl std::fmt::Display) -> CommandError {
     CommandError::Clone(format!("the backup by clone failed: {error}"))
 }
 

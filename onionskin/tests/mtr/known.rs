@@ -35,11 +35,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "GROUP_CONCAT(c ORDER BY ",
         "an unknown position is found where rows are grouped; of a table of the scratch engine's the optimizer knows that it is empty",
     ),
-    (
-        "func_in",
-        "EXECUTE stmt",
-        "the server's plan: the statement that was prepared is an EXPLAIN",
-    ),
+    ("func_in", "EXECUTE stmt", PLAN),
     (
         "func_math",
         "UUID_SHORT()",
@@ -244,16 +240,8 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ),
     ("view", "SHOW CREATE TABLE t2", MADE_OF_MAX),
     ("func_group", "SHOW CREATE TABLE t2", MADE_OF_MAX),
-    (
-        "ctype_utf8",
-        "EXECUTE stmt USING @arg",
-        "the server's plan: the statement that was prepared is an EXPLAIN",
-    ),
-    (
-        "type_decimal",
-        "EXPLAIN EXTENDED",
-        "the server's plan: the statement that was prepared is an EXPLAIN",
-    ),
+    ("ctype_utf8", "EXECUTE stmt USING @arg", PLAN),
+    ("type_decimal", "EXPLAIN EXTENDED", PLAN),
     (
         "type_blob",
         "WHERE indexed_col=not_indexed_col",
@@ -261,6 +249,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const PLAN: &str = "the server's plan: the statement that was prepared is an EXPLAIN";
 const MADE_OF_MAX: &str = "a column made from MAX() has no default at the plain server, and the default NULL where it was made from the engine's definition";
 
 const UNSEEN: &str = "a column that the account may not read does not exist for the proxy, which sees the schema with the account's eyes";

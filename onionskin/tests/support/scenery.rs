@@ -105,6 +105,21 @@ impl Scenery {
         name
     }
 
+    /// Makes a backup under a configuration, which tells that it is of `server`, and removes it; or, without one, the backup must fail and leave nothing.
+    pub fn backs_up(&self, config: &str, source: &str, server: Option<&str>) {
+        let backup = ["backup", "-c", config, "--source", source, "--to", "sealed"];
+        match server {
+            Some(server) => {
+                self.must(&backup);
+                let said = self.must(&["verify", "-c", config, "sealed"]);
+                assert!(said.contains(&format!("server    {server}")), "{said}");
+                fs::remove_file(self.home.path().join("sealed")).expect("removed");
+            }
+            None => self.fails(&backup, 4, "onionskin: "),
+        }
+        assert!(!self.files().contains(&"sealed".to_owned()));
+    }
+
     /// A PATH that begins with a folder of MySQL's own reader of binlogs and client.
     pub fn path_of_mysql(&self) -> String {
         let folder = self.home.path().join("programs");

@@ -146,6 +146,8 @@ impl Planner<'_> {
             }
             single_row = single.then_some(condition);
         }
+        let behind = self.tokens.get(tail..end).unwrap_or_default();
+        let ordered = behind.iter().any(|t| t.is_word(sql, "order"));
 
         let mut plain_text = TextBuilder::default();
         for (n, i) in plain.iter().enumerate() {
@@ -160,6 +162,7 @@ impl Planner<'_> {
         Ok(Action::Update(Box::new(RowUpdate {
             target,
             select: select.finish(),
+            ordered,
             single_row,
             key,
             assign,

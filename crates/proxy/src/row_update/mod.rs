@@ -106,9 +106,8 @@ impl Session {
                 return self.write_done(&done);
             }
         }
-        let ordered = is_ordered(&select);
         self.lock_rows(select, own)?;
-        let done = self.read_and_write(prepared, update, values, (own, ordered), memory_key);
+        let done = self.read_and_write(prepared, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
@@ -187,7 +186,7 @@ impl Session {
         prepared: &Prepared,
         update: &RowUpdate,
         values: Values,
-        (own, ordered): (bool, bool),
+        own: bool,
         memory_key: Option<u64>,
     ) -> Outcome<Done> {
         let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
@@ -214,7 +213,7 @@ impl Session {
             }
             let last = chunks.len() - 1;
             for chunk in chunks {
-                let write = self.locked_write(prepared, update, values, chunk, ordered)?;
+                let write = self.locked_write(prepared, update, values, chunk)?;
                 self.server.put_query(&write.sql)?;
                 // what earlier chunks did must not be committed with a last one that fails; and
                 // what the server has to say about other columns is lost behind a COMMIT
@@ -374,13 +373,6 @@ impl Session {
         self.diagnostics.keep(&rows, count);
         Ok(())
     }
-}
-
-/// Whether a query says in which order its rows come. One with the word elsewhere is written in order for nothing.
-fn is_ordered(select: &[u8]) -> bool {
-    select
-        .windows(5)
-        .any(|word| word.eq_ignore_ascii_case(b"order"))
 }
 
 /// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself, `a = ?`. MySQL gives

@@ -46,15 +46,14 @@ impl Session {
         Ok(write)
     }
 
-    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked; if `ordered`, one after the other as they
-    /// stand here, since a row may take the value in a unique index that another one has just given up.
+    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked; where the statement has ORDER BY, one
+    /// after the other as they stand here, since a row may take the value in a unique index that another one has just given up.
     pub(super) fn locked_write(
         &mut self,
         prepared: &Prepared,
         update: &RowUpdate,
         values: Values,
         rows: &[Row],
-        ordered: bool,
     ) -> Outcome<Write> {
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         let mut write = assignments(&mut binder, update, rows)?;
@@ -68,7 +67,7 @@ impl Session {
             sql.extend_from_slice(&row.condition);
             sql.push(b')');
         }
-        if ordered && rows.len() > 1 {
+        if update.ordered && rows.len() > 1 {
             sql.extend_from_slice(b" ORDER BY CASE");
             for (place, row) in rows.iter().enumerate() {
                 sql.extend_from_slice(b" WHEN ");
