@@ -18,6 +18,7 @@ on_both_servers!(
     settings_of_the_session_count,
     a_failure_leaves_nothing_behind,
     what_would_be_in_the_clear_is_refused,
+    what_only_the_server_decides_is_refused,
     rows_are_locked_until_the_end,
     many_rows_in_batches,
     files_of_the_client,
@@ -287,6 +288,42 @@ fn what_would_be_in_the_clear_is_refused(kind: Kind) {
     twins.protected.must("UPDATE user SET name = UUID()");
     let names = "SELECT COUNT(DISTINCT name), MIN(CHAR_LENGTH(name)) FROM user";
     assert_eq!(twins.protected.text(names).expect("names"), "5\t36");
+}
+
+/// Which rows keep their keys under IGNORE, and the value of an ENUM that is no member; beside these, what is counted.
+fn what_only_the_server_decides_is_refused(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    for (name, columns) in [
+        ("twosome", "x DOUBLE {}, a INT, b INT, UNIQUE KEY (a, b)"),
+        ("colour", "e ENUM('red', 'green') NULL {}"),
+        ("required", "v TEXT NOT NULL {}"),
+    ] {
+        let create = format!("CREATE TABLE {name} (id INT PRIMARY KEY, {columns})");
+        twins.plain.must(&create.replace(" {}", ""));
+        let protected = create.replace("{}", "ENCRYPTED FOR ()");
+        twins.protected.must(&protected);
+    }
+    twins.both("INSERT INTO twosome VALUES (1, 1, 7, 1), (2, 2, 7, 2)");
+    let update = "UPDATE IGNORE twosome SET x = x + 1, b = 1 ORDER BY id DESC";
+    let failure = twins.protected.run(update).expect_err(update);
+    assert!(
+        failure.message.starts_with("OS1001 UPDATE IGNORE"),
+        "{failure}"
+    );
+    twins.both("UPDATE IGNORE twosome SET x = x + 1, b = b + 1 ORDER BY id DESC");
+    twins.both("SELECT * FROM twosome ORDER BY id");
+
+    twins.both("INSERT IGNORE INTO colour VALUES (1, 'blue'), (2, 'green')");
+    twins.both("INSERT INTO colour SELECT id + 10, e FROM colour WHERE id = 2");
+    let copy = "INSERT INTO colour SELECT id + 20, e FROM colour";
+    let failure = twins.protected.run(copy).expect_err(copy);
+    assert!(failure.message.starts_with("OS1026"), "{failure}");
+    twins.both("SELECT * FROM colour ORDER BY id");
+
+    twins.both("INSERT IGNORE INTO required VALUES (1, DEFAULT), (2, DEFAULT)");
+    twins.both("INSERT IGNORE INTO required (id) VALUES (3), (4)");
+    twins.both("SELECT * FROM required ORDER BY id");
+    findings().conclude(&mut twins, 0);
 }
 
 fn rows_are_locked_until_the_end(kind: Kind) {

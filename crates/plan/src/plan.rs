@@ -67,8 +67,16 @@ pub enum Source {
     Null,
     /// `TRUE` or `FALSE`.
     Bool(bool),
-    /// The column's default.
+    /// The column's default, by the word `DEFAULT`.
     Default,
+    /// The column's default, because a new row leaves the column out.
+    Omitted {
+        /// The row's number among those that the text has, from 1.
+        row: usize,
+    },
+    /// What the column's type has in the place of a default, without a word: MariaDB stores it where a new row leaves out
+    /// a column that ON DUPLICATE KEY UPDATE assigns.
+    Implicit,
     /// The time that the server has told for this statement, with so many digits of a second. `asked`: the statement calls for it, as by
     /// `NOW()`, else it is the column's default.
     Present {

@@ -335,7 +335,10 @@ impl<'a> Planner<'a> {
     }
 
     pub fn slot(&mut self, column: &ColumnUse, purpose: Purpose, source: Source) -> Piece {
-        let source = self.settled(column, source);
+        let source = match purpose.stores() {
+            true => self.settled(column, source),
+            false => source,
+        };
         let column = self.column_index(column);
         Piece::Slot(Slot {
             column,

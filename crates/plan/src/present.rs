@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{Column, Default as ColumnDefault, Table, time_fraction};
-use onionskin_value::Kind;
+use onionskin_value::{Family, Kind};
 
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::{Action, ColumnUse, Piece, PlainTime, Source};
@@ -69,11 +69,17 @@ impl Planner<'_> {
     /// The same source; in the place of a default that is the present time, the time. Takes notice of other defaults that have to
     /// be computed.
     pub fn settled(&mut self, column: &ColumnUse, source: Source) -> Source {
-        let default = column.column().computed_default();
-        let Some(text) = default.filter(|_| source == Source::Default) else {
-            return source;
+        let digits = match source {
+            Source::Default | Source::Omitted { .. } => match column.column().computed_default() {
+                Some(text) => digits_of_default(column.column(), text),
+                None => return source,
+            },
+            Source::Null if self.null_is_time(column.column()) => {
+                column.column().sql_type.as_ref().and_then(time_fraction)
+            }
+            _ => return source,
         };
-        match digits_of_default(column.column(), text) {
+        match digits {
             Some(digits) if self.present.telling != Telling::Nothing => {
                 self.present.used = true;
                 Source::Present {
@@ -86,6 +92,14 @@ impl Planner<'_> {
                 source
             }
         }
+    }
+
+    /// To MariaDB, NULL for a TIMESTAMP that cannot be NULL is the present time.
+    fn null_is_time(&self, column: &Column) -> bool {
+        let ty = column.sql_type.as_ref();
+        self.request.settings.family == Family::MariaDb
+            && !column.nullable
+            && ty.is_some_and(|t| matches!(t.kind, Kind::Timestamp { .. }))
     }
 
     /// A call that is the present time, as the value of a protected column that holds it without a change.

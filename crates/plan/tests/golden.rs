@@ -228,6 +228,8 @@ fn source(s: Source) -> String {
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),
+        Source::Omitted { row } => format!("default of row {row}"),
+        Source::Implicit => "implicit default".into(),
         Source::Present { digits, asked } => {
             let asked = if asked { " by a call" } else { "" };
             format!("now({digits}){asked}")

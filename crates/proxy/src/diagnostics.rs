@@ -20,6 +20,13 @@ use crate::session::Session;
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
 const KEPT: usize = 1024;
 
+/// Words that will go.
+const DEPRECATED: u16 = 1287;
+/// MySQL's words about `VALUES()`.
+const VALUES_CALL: &str = "'VALUES function' is deprecated and will be removed in a future release. Please use an alias \
+                           (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE \
+                           clause with alias.col instead";
+
 /// What the server does not know of the last statement.
 #[derive(Default)]
 pub(crate) struct Diagnostics {
@@ -33,6 +40,8 @@ pub(crate) struct Diagnostics {
     pub hides_servers: bool,
     /// Which warnings stand beside an error is not known.
     pub unclear: bool,
+    /// The warnings are of several rows, and do not say of which.
+    pub of_several: bool,
     /// Every row that the server finds raises the warnings: those of an `UPDATE`.
     pub each_row: bool,
     /// Warnings of an `INSERT`'s new values for a row that it meets, if it meets one.
@@ -87,6 +96,7 @@ impl Diagnostics {
         self.warnings.clear();
         self.more = 0;
         self.surplus = 0;
+        self.of_several = false;
         self.each_row = false;
         self.hides_servers = false;
         self.unclear = false;
@@ -112,10 +122,8 @@ impl Diagnostics {
     /// The server has refused a statement of whose values some raised warnings: those of rows behind the one that it
     /// refused did not come to that.
     pub fn failed_at_server(&mut self) {
-        self.unclear |= self
-            .warnings
-            .iter()
-            .any(|w| !w.message.ends_with(" at row 1"));
+        let of_another = |w: &Warning| self.of_several || !w.message.ends_with(" at row 1");
+        self.unclear |= self.warnings.iter().any(of_another);
     }
 
     /// How many warnings the proxy has raised.
@@ -298,6 +306,23 @@ pub(crate) fn calls_values(key: &[u8]) -> bool {
         .is_some_and(|(_, behind)| behind.contains("values"))
 }
 
+/// What MySQL says of each call of `VALUES()` in a statement of this shape, where the server is sent a text without them.
+pub(crate) fn deprecated_calls(key: &[u8], family: Family) -> Vec<Warning> {
+    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
+    let (Family::MySql, Some((_, clause))) = (family, text.split_once(" on duplicate ")) else {
+        return Vec::new();
+    };
+    let calls = clause.split("values").skip(1);
+    calls
+        .filter(|behind| behind.trim_start().starts_with('('))
+        .map(|_| Warning {
+            level: Level::Warning,
+            code: DEPRECATED,
+            message: VALUES_CALL.into(),
+        })
+        .collect()
+}
+
 /// Whether a statement of this shape asks about the one before.
 pub(crate) fn asks(key: &[u8]) -> bool {
     !matches!(question(key), Question::None | Question::Keeps)
@@ -308,6 +333,8 @@ impl Session {
     /// `Ok(false)`: it is none; what is kept is cleared.
     pub fn ask(&mut self, sql: &[u8]) -> Outcome<bool> {
         if !self.diagnostics.any() {
+            // what only says how to count was for the last statement, too
+            self.diagnostics.clear();
             return Ok(false);
         }
         if self.asks_by_name(sql) {

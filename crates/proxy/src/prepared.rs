@@ -222,6 +222,7 @@ impl Session {
             .unwrap_or_default()
             .to_vec();
         self.statements.last = None;
+        self.statements.interfered = false;
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
             return Err(Failure::refused(
@@ -254,6 +255,8 @@ impl Session {
                     let changed =
                         self.look_up(&names)? || self.account.generation() != prepared.generation;
                     if !changed {
+                        // the server has answered another statement since
+                        self.statements.interfered = true;
                         return done;
                     }
                     prepared = self.make_plan(&sql, true)?;
@@ -818,13 +821,16 @@ impl Session {
                         None => Err(refusal.into()),
                     }
                 }
-                Failure::Value(error) => self.not_looked_at(&prepared, values, 1, flags, error),
+                Failure::Value(error) => {
+                    self.not_looked_at(&prepared, values, 1, flags, Vec::new(), error)
+                }
                 other => Err(other),
             };
         }
         out.extend_from_slice(&body);
         self.diagnostics.warnings = binder.warnings;
         self.diagnostics.each_row = prepared.plan.probe.is_some();
+        (_, self.diagnostics.of_several) = flags;
         if let Err(failure) = self.warnings_of_rows(&prepared, values, 1, flags) {
             self.server.connection.cancel_payload();
             return Err(failure);

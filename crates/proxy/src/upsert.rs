@@ -109,7 +109,7 @@ impl Session {
                 Failure::Value(_)
                 | Failure::Refused(_)
                 | Failure::Server {
-                    code: 1046 | 1049 | 1054 | 1146,
+                    code: 1046 | 1049 | 1054 | 1146 | 1292 | 1366 | 1525,
                     ..
                 },
             ) => self.server.drain()?,
@@ -340,7 +340,17 @@ impl Session {
 
 /// Whether a piece of a row may be evaluated once more: other expressions can have effects.
 fn is_constant(piece: &Piece) -> bool {
-    const WORDS: [&[u8]; 6] = [b"", b"-", b"+", b"null", b"true", b"false"];
+    const WORDS: [&[u8]; 9] = [
+        b"",
+        b"-",
+        b"+",
+        b"null",
+        b"true",
+        b"false",
+        b"date",
+        b"time",
+        b"timestamp",
+    ];
     match piece {
         Piece::Sql(sql) => {
             let word = sql.trim_ascii().to_ascii_lowercase();
@@ -482,8 +492,9 @@ fn place(upsert: &Upsert, slot: &Slot, row: &NewRow, rows: usize) -> Option<(usi
             .filter(|other| other.source == slot.source)
             .count()
     };
-    let certain =
-        matches!(source, Source::Literal { .. }) || upsert.folded.is_some() || sharing() <= rows;
+    let certain = matches!(source, Source::Literal { .. } | Source::Omitted { .. })
+        || upsert.folded.is_some()
+        || sharing() <= rows;
     certain.then_some((slot.column, source, row.number))
 }
 

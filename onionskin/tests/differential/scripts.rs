@@ -109,6 +109,68 @@ const SCRIPTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a column that is left out and assigned where a row is met",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL ENCRYPTED FOR (eq), v VARCHAR(8) NOT NULL ENCRYPTED FOR (), \
+             e ENUM('x', 'y') COLLATE utf8mb4_general_ci NOT NULL ENCRYPTED FOR (), d DATETIME NOT NULL ENCRYPTED FOR (range), \
+             ts TIMESTAMP(3) NOT NULL ENCRYPTED FOR (), n INT)",
+            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 5, v = 'v', e = 'y', d = '2000-01-01', ts = '2000-01-01'",
+            "SELECT * FROM t",
+            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 5, v = 'v', e = 'y', d = '2000-01-01', ts = '2000-01-01'",
+            "INSERT INTO t SET id = 2 ON DUPLICATE KEY UPDATE a = 6, v = 'w', e = 'y', d = '2000-01-01', ts = '2000-01-01'",
+            "INSERT INTO t (id) VALUES (3) ON DUPLICATE KEY UPDATE a = 5, e = 'y', d = '2000-01-01', ts = '2000-01-01'",
+            "INSERT INTO t () VALUES () ON DUPLICATE KEY UPDATE id = 1, a = 5, v = 'v', e = 'y', d = '2000-01-01', ts = '2000-01-01'",
+            "SELECT * FROM t ORDER BY id",
+            "SET sql_mode = ''",
+            "INSERT INTO t (id, ts) VALUES (4, '2001-01-01') ON DUPLICATE KEY UPDATE a = 5, v = 'v'",
+            "SELECT @@warning_count, @@error_count",
+        ],
+    ),
+    (
+        "NULL for a TIMESTAMP that takes none",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP(3) NOT NULL ENCRYPTED FOR (), k TIMESTAMP NOT NULL \
+             ENCRYPTED FOR (eq), n INT)",
+            "INSERT INTO t VALUES (1, NULL, NULL, 1)",
+            "INSERT INTO t VALUES (2, NULL, '2001-01-01', 1), (3, '2001-01-01', NULL, 1)",
+            "INSERT INTO t VALUES (1, '2002-01-01', '2002-01-01', 1)",
+            "UPDATE t SET ts = NULL, k = NULL",
+            "INSERT INTO t VALUES (1, '2002-01-01', '2002-01-01', 1) ON DUPLICATE KEY UPDATE ts = NULL",
+            "REPLACE INTO t VALUES (5, NULL, NULL, 1)",
+            "SELECT * FROM t WHERE k IS NOT NULL OR k = NULL ORDER BY id",
+        ],
+    ),
+    (
+        "defaults of rows that are met, and keys that are no dates",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v DECIMAL(9,2) NOT NULL DEFAULT 1.5 ENCRYPTED FOR (), d DATE UNIQUE, n INT)",
+            "INSERT INTO t (id, d) VALUES (1, '2024-12-25'), (2, '2024-12-26')",
+            "INSERT INTO t (id, n) VALUES (1, {NULL}), (3, {NULL}) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+            "INSERT INTO t (id, n) VALUES (1, {NULL}), (2, {NULL}) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+            "INSERT INTO t (id, d) VALUES (7, DATE'2024-12-25') ON DUPLICATE KEY UPDATE v = VALUES(v)",
+            "REPLACE INTO t (id, d) VALUES (8, '1e2')",
+            "SELECT * FROM t ORDER BY id",
+        ],
+    ),
+    (
+        "what the server says, after a statement of which the proxy knows more",
+        &[
+            TABLE,
+            "CREATE UNIQUE INDEX u ON t (n)",
+            ROWS,
+            "UPDATE t SET a = a + 1, n = 'x' WHERE id = 99",
+            "SHOW WARNINGS",
+            "UPDATE IGNORE t SET n = '8x' WHERE a = 10 ORDER BY id LIMIT 1",
+            "SHOW WARNINGS",
+            "INSERT IGNORE INTO t (id, n) VALUES (1, 1), (2, 1), (9, 9)",
+            "SHOW WARNINGS",
+            "INSERT INTO t (id, s) VALUES (31, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s), b = 'much too long'",
+            "SHOW WARNINGS",
+            "INSERT INTO none (id) VALUES ({NULL})",
+            "SHOW WARNINGS",
+        ],
+    ),
+    (
         "groups sorted by an aggregate",
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, c SET('red', 'Green', '7') COLLATE utf8mb4_general_ci NOT NULL ENCRYPTED \

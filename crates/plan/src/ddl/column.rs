@@ -439,6 +439,20 @@ pub(super) fn canonical(
             format!("column {column}: TIMESTAMP with a DEFAULT"),
         );
     }
+    let blob = matches!(
+        sql_type.kind,
+        Kind::TinyBlob | Kind::Blob | Kind::MediumBlob | Kind::LongBlob
+    );
+    if blob
+        && request.settings.family == Family::MariaDb
+        && matches!(default, DefaultLiteral::Value(text) if !text.is_ascii())
+    {
+        // MariaDB converts it to the character set of the table, of all things
+        return refuse(
+            &errors::DEFINITION,
+            format!("column {column}: BLOB with a DEFAULT that is not ASCII"),
+        );
+    }
     let year = matches!(sql_type.kind, onionskin_value::Kind::Year);
     if year && matches!(default, DefaultLiteral::Value(text) if text.len() != 4) {
         // the number 0 is the year 0, the text '0' is 2000

@@ -104,10 +104,13 @@ pub struct Written {
     pub read: usize,
     /// The columns that are assigned.
     pub columns: Vec<WrittenColumn>,
-    /// One of them is in a key: rows are written one after the other, in the statement's order.
+    /// One of them is a key or the first column of one.
     pub moves: bool,
-    /// The tokens of ORDER BY with what it sorts by, where that is the order.
+    /// The tokens of ORDER BY with what it sorts by: rows are written in that order, strictly so if one of the columns is known to
+    /// be in a key.
     pub order: Option<(usize, usize)>,
+    /// `UPDATE IGNORE`: a row that would get another's key stays as it is.
+    pub ignores: bool,
 }
 
 /// A column that gets values out of a temporary table.
@@ -227,7 +230,8 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
             read: place,
             columns,
             moves,
-            order: order.filter(|_| moves),
+            order,
+            ignores,
         });
     }
     let targets: Vec<usize> = written.iter().map(|w| w.read).collect();
@@ -284,6 +288,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
         columns: Vec::new(),
         moves: false,
         order: None,
+        ignores: false,
     });
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,

@@ -18,6 +18,23 @@ use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
 
+/// Which missing values the server puts up with.
+struct Lenience {
+    ignore: bool,
+    /// By their places in the table: see [`Planner::assigned_on_duplicate`].
+    assigned: Vec<usize>,
+}
+
+impl Lenience {
+    /// What a row gets that leaves a column out.
+    fn left_out(&self, column: &ColumnUse, row: usize) -> Source {
+        match self.assigned.contains(&column.index) {
+            true => Source::Implicit,
+            false => Source::Omitted { row },
+        }
+    }
+}
+
 /// What the rows of an `INSERT` have in common.
 struct NewRow<'t> {
     table: &'t Table,
@@ -27,7 +44,7 @@ struct NewRow<'t> {
     omitted: &'t [ColumnUse],
     /// Plain columns that it leaves out, with the statement's time.
     times: &'t [(String, Piece)],
-    ignore: bool,
+    lenience: &'t Lenience,
 }
 
 impl Planner<'_> {
@@ -139,8 +156,12 @@ impl Planner<'_> {
             columns: Vec::new(),
             constants: Vec::new(),
         };
+        let lenience = Lenience {
+            ignore: *ignore,
+            assigned: self.assigned_on_duplicate(on.as_ref(), &table)?,
+        };
         if !assignments.is_empty() {
-            self.insert_set(assignments, &table, *ignore, &mut upsert)?;
+            self.insert_set(assignments, &table, &lenience, &mut upsert)?;
         } else {
             let Some(query) = source else {
                 return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
@@ -159,7 +180,7 @@ impl Planner<'_> {
                 return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
             }
             let count = values.rows.len();
-            self.insert_rows(name, columns, count, &table, *ignore, &mut upsert)?;
+            self.insert_rows(name, columns, count, &table, &lenience, &mut upsert)?;
             // plain expressions in rows must not read protected columns
             let shown: Vec<&str> = match columns.is_empty() {
                 true => {
@@ -222,11 +243,35 @@ impl Planner<'_> {
         })
     }
 
+    /// The protected columns without a default that the statement's own ON DUPLICATE KEY UPDATE assigns. To MariaDB they
+    /// are given then, whatever the new row has; MySQL asks for a value all the same.
+    fn assigned_on_duplicate(
+        &mut self,
+        on: Option<&OnInsert>,
+        table: &Arc<Table>,
+    ) -> Planned<Vec<usize>> {
+        let Some(OnInsert::DuplicateKeyUpdate(list)) = on else {
+            return Ok(Vec::new());
+        };
+        let mut assigned = Vec::new();
+        if self.request.settings.family == Family::MariaDb {
+            for assignment in list {
+                let name = self.assigned_name(assignment)?;
+                if let Target::Protected(column) = self.target(&name, table)?
+                    && is_required(column.column())
+                {
+                    assigned.push(column.index);
+                }
+            }
+        }
+        Ok(assigned)
+    }
+
     /// Protected columns that the statement leaves out and that have a default to fill in.
-    fn omitted(&self, named: &[Target], table: &Arc<Table>, ignore: bool) -> Vec<ColumnUse> {
+    fn omitted(&self, named: &[Target], table: &Arc<Table>, lenience: &Lenience) -> Vec<ColumnUse> {
         // MySQL finds a missing default after wrong values, and by itself
         let settings = self.request.settings;
-        let ours = settings.family == Family::MariaDb || !settings.strict || ignore;
+        let ours = settings.family == Family::MariaDb || !settings.strict || lenience.ignore;
         let given = |index: usize| {
             named
                 .iter()
@@ -238,7 +283,7 @@ impl Planner<'_> {
                 // NOT NULL without a default: an error, or the type's own default, which only
                 // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                c.default.is_some() || (!c.nullable && (ours || has_first_member(c)))
+                c.default.is_some() || (is_required(c) && (ours || has_first_member(c)))
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),
@@ -268,7 +313,7 @@ impl Planner<'_> {
         columns: &[ObjectName],
         ast_rows: usize,
         table: &Arc<Table>,
-        ignore: bool,
+        lenience: &Lenience,
         upsert: &mut Upsert,
     ) -> Planned<()> {
         let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
@@ -295,7 +340,7 @@ impl Planner<'_> {
             end..end
         };
         check_omitted(table, &targets)?;
-        let omitted = self.omitted(&targets, table, ignore);
+        let omitted = self.omitted(&targets, table, lenience);
         let times = self.omitted_times(&targets, table);
         let mut list = String::from(" (");
         let all = targets.iter().chain([]);
@@ -338,7 +383,7 @@ impl Planner<'_> {
             targets: &targets,
             omitted: &omitted,
             times: &times,
-            ignore,
+            lenience,
         };
         let folded = self
             .request
@@ -381,7 +426,7 @@ impl Planner<'_> {
         number: usize,
     ) -> Planned<Vec<(String, Text)>> {
         let NewRow {
-            targets, ignore, ..
+            targets, lenience, ..
         } = *new;
         let close = self.closing(open)?;
         let mut cells = self.split_commas(open + 1..close);
@@ -397,7 +442,9 @@ impl Planner<'_> {
                         let text = self.default_or_time(new.table, name);
                         row.push((name.clone(), text));
                     }
-                    Target::Protected(column) => self.cells_of(column, Source::Default, &mut row),
+                    Target::Protected(column) => {
+                        self.cells_of(column, lenience.left_out(column, number), &mut row);
+                    }
                 }
             }
         } else if cells.len() != targets.len() {
@@ -431,8 +478,8 @@ impl Planner<'_> {
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
                     let c = column.column();
-                    let required = c.default.is_none() && !c.nullable && !has_first_member(c);
-                    let lenient = ignore || !settings.strict;
+                    let required = is_required(c) && !has_first_member(c);
+                    let lenient = lenience.ignore || !settings.strict;
                     if source == Source::Default
                         && required
                         && lenient
@@ -446,7 +493,7 @@ impl Planner<'_> {
             }
         }
         for column in new.omitted {
-            self.cells_of(column, Source::Default, &mut row);
+            self.cells_of(column, lenience.left_out(column, number), &mut row);
         }
         for (name, piece) in new.times {
             row.push((name.clone(), vec![piece.clone()]));
@@ -491,7 +538,7 @@ impl Planner<'_> {
         &mut self,
         assignments: &[Assignment],
         table: &Arc<Table>,
-        ignore: bool,
+        lenience: &Lenience,
         upsert: &mut Upsert,
     ) -> Planned<()> {
         let parts = self.assignment_tokens(assignments.len())?;
@@ -534,13 +581,14 @@ impl Planner<'_> {
             targets.push(target);
         }
         check_omitted(table, &targets)?;
-        let omitted = self.omitted(&targets, table, ignore);
+        let omitted = self.omitted(&targets, table, lenience);
         let end = parts.last().map_or(0, |p| self.bytes_of(p).end);
         let mut text = Vec::new();
         for column in &omitted {
+            let source = lenience.left_out(column, 1);
             text.push(Piece::Sql(b", ".to_vec()));
-            text.extend(self.assign_text(column, Source::Default, false));
-            self.cells_of(column, Source::Default, &mut row);
+            text.extend(self.assign_text(column, source, false));
+            self.cells_of(column, source, &mut row);
         }
         for (name, piece) in self.omitted_times(&targets, table) {
             let assign = format!(", {} = ", quoted(&name));
@@ -576,6 +624,11 @@ fn is_own_default(e: &Expr, column: &str, table: &Table) -> bool {
 }
 
 /// Whether the column takes its first member where a row names no value.
+/// Whether a new row must have a value for it.
+pub(super) fn is_required(column: &Column) -> bool {
+    column.default.is_none() && !column.nullable
+}
+
 fn has_first_member(column: &Column) -> bool {
     let is_enum = |ty: &SqlType| matches!(ty.kind, Kind::Enum(_));
     !column.nullable && column.sql_type.as_ref().is_some_and(is_enum)

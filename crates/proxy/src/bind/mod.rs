@@ -25,7 +25,7 @@ use onionskin_value::{
 pub(crate) use self::rules::{ILL_FORMED, is_early};
 use self::rules::{
     NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, cannot_be_null, check_conversion, implicit_default,
-    no_default, no_default_warning, null_warning,
+    implicit_value, no_default, no_default_warning, null_warning,
 };
 pub(crate) use self::text::{check_pieces, prepared_text, put_filled, put_hex, unhex};
 pub(crate) use self::values::Values;
@@ -296,18 +296,16 @@ impl<'a> Binder<'a> {
         let result = (|| {
             let default;
             let mut implicit = false;
+            let mut unasked = false;
             let mut is_parameter = false;
             let input = match source {
-                Source::Default => match &used.column().default {
+                Source::Default | Source::Omitted { .. } => match &used.column().default {
                     // which takes its first member, and says nothing
                     None if !used.column().nullable
                         && matches!(ty.kind, Kind::Enum(_))
                         && !(self.updates() && self.state.family == Family::MariaDb) =>
                     {
-                        Input::Integer {
-                            negative: false,
-                            magnitude: 1,
-                        }
+                        implicit_value(ty)
                     }
                     None if !used.column().nullable => {
                         if self.updates() && self.state.family == Family::MariaDb {
@@ -349,6 +347,14 @@ impl<'a> Binder<'a> {
                     }
                     _ => implicit_default(ty),
                 },
+                Source::Implicit if matches!(ty.kind, Kind::Json) => {
+                    // an empty text, which the column's own condition does not take
+                    return Err(Failure::refused(&errors::VALUE, used.path()));
+                }
+                Source::Implicit => {
+                    unasked = true;
+                    implicit_value(ty)
+                }
                 Source::Present { digits, asked } => {
                     let Some(time) = self.scratch.present else {
                         return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
@@ -386,7 +392,7 @@ impl<'a> Binder<'a> {
                 // depending on its settings, the server takes the present time
                 return Err(Failure::refused(&errors::VALUE, used.path()));
             }
-            if implicit {
+            if implicit || unasked {
                 ctx.sql_mode = SqlMode::empty();
             }
             if matches!(source, Source::Present { .. }) && matches!(ty.kind, Kind::Timestamp { .. })
@@ -423,9 +429,8 @@ impl<'a> Binder<'a> {
                 Stored::Null if !used.column().nullable => {
                     if self.state.family == Family::MariaDb
                         && matches!(ty.kind, Kind::Timestamp { .. })
-                        && used.column().computed_default().is_some()
                     {
-                        // MariaDB takes the present time
+                        // MariaDB takes the present time, which is known only where the plan asks for it
                         return Err(Failure::refused(&errors::VALUE, used.path()));
                     }
                     // several rows, or IGNORE: NULL becomes the type's own default
@@ -466,8 +471,10 @@ impl<'a> Binder<'a> {
         self.scratch.payload = payload;
         self.scratch.literal = literal;
         for warning in warnings {
-            // a missing default is reported once for a statement, and so are MySQL's NULLs in an INSERT
-            let once = warning.code == NO_DEFAULT
+            // the missing default of a column that is left out is reported once for a statement, on MySQL also that of one that
+            // is asked for by the word, and so are MySQL's NULLs in an INSERT
+            let once = (warning.code == NO_DEFAULT
+                && (self.state.family == Family::MySql || source != Source::Default))
                 || (warning.code == NOT_NULL
                     && self.state.family == Family::MySql
                     && !self.updates());
@@ -554,7 +561,12 @@ impl<'a> Binder<'a> {
                 self.values
                     .input(index, negative, self.state, &mut buffer, &path)?
             }
-            Source::Default | Source::Present { .. } => return Err(unclear("LIKE")),
+            Source::Default
+            | Source::Omitted { .. }
+            | Source::Implicit
+            | Source::Present { .. } => {
+                return Err(unclear("LIKE"));
+            }
         };
         // the server converts a text to the connection's character set, and then compares its bytes
         if let Input::Text { bytes, .. } = input

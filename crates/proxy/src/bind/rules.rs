@@ -29,6 +29,17 @@ pub(super) fn implicit_default(ty: &SqlType) -> Input<'static> {
     }
 }
 
+/// What such a column gets without being asked: of an ENUM, the first member.
+pub(super) fn implicit_value(ty: &SqlType) -> Input<'static> {
+    match ty.kind {
+        Kind::Enum(_) => Input::Integer {
+            negative: false,
+            magnitude: 1,
+        },
+        _ => implicit_default(ty),
+    }
+}
+
 /// MySQL converts a parameter to the character set of the column that it is for before anything
 /// else, and does not where that would lose characters.
 pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {

@@ -23,7 +23,7 @@ impl Binder<'_> {
                 Piece::Rows { row, .. } => self.check_defaults(row)?,
                 Piece::Slot(Slot {
                     column,
-                    source: Source::Default,
+                    source: Source::Default | Source::Omitted { .. },
                     ..
                 }) => {
                     let column = self.prepared.plan.columns[*column].column();

@@ -242,7 +242,12 @@ impl Binding<'_> {
                 self.values
                     .input(index, negative, self.state, &mut scratch, "HAVING")?
             }
-            Source::Default | Source::Present { .. } => return Err(unclear("HAVING")),
+            Source::Default
+            | Source::Omitted { .. }
+            | Source::Implicit
+            | Source::Present { .. } => {
+                return Err(unclear("HAVING"));
+            }
         };
         let number = match input {
             Input::Null => return Ok(Decision::Never),

@@ -247,7 +247,10 @@ impl Session {
             }
             Source::Null => return Ok(None),
             Source::Bool(b) => onionskin_value::Input::Bool(b),
-            Source::Default | Source::Present { .. } => {
+            Source::Default
+            | Source::Omitted { .. }
+            | Source::Implicit
+            | Source::Present { .. } => {
                 return Err(Failure::refused(&errors::NOT_CONSTANT, used.path()));
             }
         };

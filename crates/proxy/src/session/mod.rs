@@ -333,12 +333,13 @@ impl Session {
             // another statement since
             let interfered = std::mem::take(&mut self.statements.interfered);
             let ours = interfered || !matches!(failure, Failure::Server { .. });
-            let surplus = self.diagnostics.surplus;
+            let (surplus, of_several) = (self.diagnostics.surplus, self.diagnostics.of_several);
             let warnings = std::mem::take(&mut self.diagnostics.warnings);
             self.diagnostics.clear();
             if !ours {
                 // what the server shows stands among them
                 self.diagnostics.surplus = surplus;
+                self.diagnostics.of_several = of_several;
                 self.diagnostics.warnings = warnings;
                 self.diagnostics.failed_at_server();
             } else {

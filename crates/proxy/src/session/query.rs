@@ -36,6 +36,8 @@ impl Session {
                 false => self.statement(&sql, true),
             };
         }
+        // nothing is kept, but how to count what the server says may still be that of the last statement
+        self.diagnostics.clear();
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = self.space.get(&self.template.key)
             && found.generation == self.account.generation()
@@ -330,7 +332,10 @@ impl Session {
                     Err(Failure::Value(error)) => {
                         let rows = planned.template.rows.map_or(1, |r| r.count);
                         let flags = (planned.is_ignore(), planned.is_lenient());
-                        return self.not_looked_at(prepared, planned.values(), rows, flags, error);
+                        let of_text =
+                            diagnostics::deprecated_calls(&planned.template.key, self.state.family);
+                        let values = planned.values();
+                        return self.not_looked_at(prepared, values, rows, flags, of_text, error);
                     }
                     sent => sent?,
                 }

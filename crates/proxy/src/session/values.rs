@@ -1,7 +1,7 @@
 //! Binding a text's values, and what follows where one of them is wrong.
 
 use onionskin_plan::errors;
-use onionskin_value::Family;
+use onionskin_value::{Family, Warning};
 use onionskin_wire::messages::Command;
 
 use super::{Planned, Session};
@@ -52,13 +52,14 @@ impl Session {
 
     /// A value is wrong. That is no error where the server never looks at it: the new values of
     /// an `UPDATE` that finds no row, and of an `INSERT` that meets none. `flags` are whether
-    /// errors are ignored, and whether NULLs are taken leniently.
+    /// errors are ignored, and whether NULLs are taken leniently; `of_text` is what the server says of the words of a text.
     pub fn not_looked_at(
         &mut self,
         prepared: &Prepared,
         values: Values,
         rows: usize,
         flags: (bool, bool),
+        of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
         if is_early(&error, self.state.family) {
@@ -86,7 +87,8 @@ impl Session {
         }
         self.server.put_query(&sql)?;
         self.server.flush()?;
-        self.diagnostics.warnings = warnings;
+        self.diagnostics.warnings = of_text;
+        self.diagnostics.warnings.extend(warnings);
         match self.relay_answer(Command::Query, &[]) {
             // a duplicate: the server would look at the value now
             Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),

@@ -11,7 +11,7 @@ use onionskin_wire::rows::TextRow;
 use super::super::engine::{Engine, ours};
 use super::super::tables::{CHANGED, ROW, full_name, quoted};
 use super::values::{payload, put_plain};
-use super::{Change, put_name_of};
+use super::{Change, DUPLICATE, put_name_of};
 use crate::bind::{Binder, Filled, Values, put_filled};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
@@ -102,10 +102,20 @@ impl Session {
         engine.settle()?;
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
         let written = self.write_rows(engine, prepared, read, target, keys, ranks);
-        if written.is_err() {
-            engine.server.drain().map_err(ours)?;
+        match written {
+            Ok(written) => return Ok(written),
+            Err(_) => engine.server.drain().map_err(ours)?,
         }
-        written
+        match written {
+            // which rows stay as they are is not computed here
+            Err(Failure::Server {
+                code: DUPLICATE, ..
+            }) if target.ignores => {
+                let about = "UPDATE IGNORE where a row would get another's key";
+                Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+            }
+            failed => failed,
+        }
     }
 
     fn write_rows(
@@ -152,8 +162,13 @@ impl Session {
             match ranks {
                 Some(ranks) => {
                     size += sql.len() + 64;
-                    if size > BOUND {
+                    if size > BOUND && target.moves {
                         return Err(Failure::refused(&errors::MEMORY, ""));
+                    }
+                    if size > BOUND {
+                        // should one of them still need another's key, the server says so
+                        self.send_in_order(&mut waiting, sent)?;
+                        size = 0;
                     }
                     waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
                 }
@@ -168,11 +183,20 @@ impl Session {
                 None => self.send_row(&sql, sent)?,
             }
         }
-        waiting.sort_by_key(|(rank, _)| *rank);
-        for (_, sql) in &waiting {
-            self.send_row(sql, sent)?;
-        }
+        self.send_in_order(&mut waiting, sent)?;
         Ok(written)
+    }
+
+    /// Sends the statements of rows in the order of their ranks.
+    fn send_in_order(
+        &mut self,
+        waiting: &mut Vec<(usize, Vec<u8>)>,
+        sent: &mut usize,
+    ) -> Outcome<()> {
+        waiting.sort_by_key(|(rank, _)| *rank);
+        waiting
+            .drain(..)
+            .try_for_each(|(_, sql)| self.send_row(&sql, sent))
     }
 
     /// `UPDATE t SET c$enc = x'…', … WHERE key`, and the row's number.

@@ -36,6 +36,8 @@ use crate::exchange::Done;
 use crate::row_update::changed_rows;
 use crate::session::Session;
 
+/// A key that is there already.
+const DUPLICATE: u16 = 1062;
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
 const NO_SAVEPOINT: u16 = 1305;

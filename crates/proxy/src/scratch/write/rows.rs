@@ -18,7 +18,7 @@ use onionskin_wire::rows::TextRow;
 use super::super::engine::{Engine, ours};
 use super::super::tables::{column_type, default, quoted};
 use super::super::{Bound, renamed_part};
-use super::values::put_literal;
+use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
@@ -232,6 +232,7 @@ impl Session {
         let counter = |c: &WrittenColumn| new.table.columns[c.index].auto_increment;
         let counted = new.table.columns.iter().any(|c| c.auto_increment);
         let left_out = counted && !new.columns.iter().any(counter);
+        let is_of_query = new.values.is_none() && new.load.is_none();
         engine.server.begin(Command::Query).map_err(ours)?;
         loop {
             let ended = engine.server.tracker.is_complete();
@@ -267,6 +268,9 @@ impl Session {
                 match cell {
                     None => sql.extend_from_slice(b"NULL"),
                     Some(cell) => {
+                        if is_of_query && used.column().protection.is_some() {
+                            check_member(&used, cell)?;
+                        }
                         put_literal(&used, column.carried, cell, &self.state, &mut sql)?;
                     }
                 }

@@ -116,6 +116,14 @@ pub(super) fn put_literal(
     }
 }
 
+/// Refuses ENUM's value that stands for errors, which only a column of the same type can hand on.
+pub(super) fn check_member(used: &ColumnUse, cell: &[u8]) -> Outcome<()> {
+    match type_of(used)?.kind {
+        Kind::Enum(members) if cell.is_empty() && !members.has(b"") => Err(unfit(used)),
+        _ => Ok(()),
+    }
+}
+
 /// Appends a plain column's value for the server. A TIMESTAMP passes through the session's time zone.
 pub(super) fn put_plain(
     used: &ColumnUse,

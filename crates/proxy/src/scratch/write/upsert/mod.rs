@@ -22,7 +22,7 @@ use super::rows::{
     Inserted, begin_new, drop_new, given_names, is_about_values, names, table_of_new,
 };
 use super::values::put_literal;
-use super::{Change, Finished, names_of, put_name_of, run_there};
+use super::{Change, DUPLICATE, Finished, names_of, put_name_of, run_there};
 use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::diagnostics::Diagnostics;
@@ -40,8 +40,6 @@ use onionskin_plan::{
 use onionskin_value::SqlMode;
 use std::sync::Arc;
 
-/// A key that is there already.
-const DUPLICATE: u16 = 1062;
 /// A column without a value and without a default, of which the server warns as well.
 const NO_DEFAULT: u16 = 1364;
 /// Words that will go: `VALUES()` on MySQL.
