@@ -3,12 +3,12 @@
 use super::answers::{self, Answer};
 use super::comparison::{self, Difference};
 use super::plans;
-use super::schema::{Table, Type};
+use super::schema::Table;
 use super::script::{Case, Piece, Statement, Step};
 use super::values::Literal;
 use crate::support::direct_mode;
 use mysql::prelude::Queryable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the plain server and the proxy listen.
@@ -107,12 +107,13 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
     }
     // What is said about the last statement is not comparable after a refusal, or after another error.
     let mut incomparable = false;
+    let mut numbers = Numbers::new();
     for (number, step) in case.steps.iter().enumerate() {
         let statements = step.statements();
         if statements[0].check.follows && incomparable {
             continue;
         }
-        for text in statements.iter().filter_map(|s| sticks(case, s)) {
+        for text in statements.iter().filter_map(|s| sticks(s, &mut numbers)) {
             answers::forget(plain, &text);
             answers::forget(proxy, &text);
         }
@@ -179,25 +180,30 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
     }
 }
 
-/// The text of a prepared statement that gives an ENUM or a SET a text that reads as a number. MySQL takes such a text for
-/// that number, the position of a member, if an earlier execution of the same statement bound an integer there, and for
-/// the member of that name otherwise, as the proxy always does (README).
-fn sticks(case: &Case, statement: &Statement) -> Option<String> {
-    let reads_as_number = |value: &mysql::Value| match value {
-        mysql::Value::Bytes(text) => {
-            std::str::from_utf8(text).is_ok_and(|text| text.trim().parse::<f64>().is_ok())
-        }
-        _ => false,
-    };
-    let found = statement.pieces.iter().any(|piece| match piece {
-        Piece::Constant(literal, (table, column)) => {
-            let column = case.tables.get(*table).and_then(|t| t.columns.get(*column));
-            column.is_some_and(|c| matches!(c.ty, Type::Enum | Type::Set))
-                && reads_as_number(&literal.parameter)
-        }
-        Piece::Sql(_) => false,
-    });
-    (statement.prepared && found).then(|| statement.parameters().0)
+/// By text of a prepared statement: which parameters were bound to a number once.
+type Numbers = HashMap<String, Vec<bool>>;
+
+/// The text of a prepared statement that binds a text where an earlier execution bound a number. MySQL takes the text for a number
+/// then: the position of a member in an ENUM or SET, 0 in a comparison with a text; the proxy takes it for what it is (README).
+fn sticks(statement: &Statement, earlier: &mut Numbers) -> Option<String> {
+    if !statement.prepared {
+        return None;
+    }
+    let (text, values) = statement.parameters();
+    let is_text = |value: &mysql::Value| matches!(value, mysql::Value::Bytes(_));
+    let is_number = |value: &mysql::Value| !is_text(value) && *value != mysql::Value::NULL;
+    let bound = earlier
+        .entry(text.clone())
+        .or_insert_with(|| vec![false; values.len()]);
+    let mut pairs = bound.iter().zip(&values);
+    let sticks = pairs.any(|(number, value)| *number && is_text(value));
+    if sticks {
+        bound.fill(false);
+    }
+    for (number, value) in bound.iter_mut().zip(&values) {
+        *number |= is_number(value);
+    }
+    sticks.then_some(text)
 }
 
 /// Whether an INSERT … ON DUPLICATE KEY UPDATE may put NULL where NULL is, in a column whose default is another value.
