@@ -170,7 +170,12 @@ fn out_of_temporary(
                 definition.org_name = definition.name.clone();
             }
         }
-        Described::AsSent | Described::Column { .. } => {}
+        Described::AsSent | Described::Column { .. } => {
+            let is_bit = definition.column_type == ColumnType::BIT;
+            if is_bit && family == Family::MySql {
+                definition.flags.remove(ColumnFlags::NO_DEFAULT_VALUE);
+            }
+        }
     }
     let mut out = Vec::new();
     definition.encode(&mut out);

@@ -173,7 +173,7 @@ fn plain_definition<'a>(
     }
     match &item.described {
         Described::AsSent => {}
-        Described::Column { column, outer } => {
+        Described::Column { column, outer, .. } => {
             let column = column.column();
             if let Some(ty) = &column.sql_type {
                 let wire = ty.wire(state.family, state.results_collation);
@@ -277,6 +277,11 @@ pub(crate) fn logical_definition(
         kept |= ColumnFlags::NUM;
         flags |= server.flags & kept;
         flags |= column_flags(column, ty, state.family);
+        let sorted = matches!(item.described, Described::Column { sorted: true, .. });
+        if sorted && ty.is_bit() && state.family == Family::MySql {
+            // the temporary table has a number in its place
+            flags.remove(ColumnFlags::NO_DEFAULT_VALUE);
+        }
     }
     shown.flags = flags;
     let mut out = Vec::new();

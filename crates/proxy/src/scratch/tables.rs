@@ -42,14 +42,20 @@ fn engine(read: &ScratchRead, family: Family) -> &'static str {
         Family::MySql => INNODB,
         // Aria does not keep what stands below a NULL, and takes one NULL for a change of another
         Family::MariaDb if !read.key.is_empty() => MYISAM,
-        // the upper bits of a BIT that Aria reads from an index can be another row's
-        Family::MariaDb if columns.any(is_bit_in_key) => INNODB,
+        Family::MariaDb if columns.any(depends_on_engine) => INNODB,
         Family::MariaDb => ARIA,
     }
 }
 
-fn is_bit_in_key(column: &Column) -> bool {
-    column.key != KeyRole::None && column.sql_type.is_some_and(|ty| ty.is_bit())
+/// Whether what MariaDB answers of a column depends on the table's storage engine.
+fn depends_on_engine(column: &Column) -> bool {
+    column.sql_type.is_some_and(|ty| match ty.kind {
+        // the upper bits of one that Aria reads from an index can be another row's
+        Kind::Bit { .. } => column.key != KeyRole::None,
+        // an average with more than 65 digits is cut where the plan stores it
+        Kind::Decimal { precision, .. } => precision > 50,
+        _ => false,
+    })
 }
 
 /// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
