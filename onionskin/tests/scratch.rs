@@ -24,6 +24,9 @@ on_both_servers!(
     what_stands_before_a_table,
     the_engine_is_quiet_and_bounded,
     a_hundred_rows_take_milliseconds,
+    tables_of_few_rows,
+    sums_of_many_digits,
+    padded_texts,
 );
 
 /// `{words}` stands for the protection of a column.
@@ -696,6 +699,106 @@ fn the_engine_is_quiet_and_bounded(kind: Kind) {
         let failure = other.run(short).unwrap_err();
         assert!(failure.message.starts_with("OS1208"), "{failure}");
         root.must("SET GLOBAL slow_query_log = 0");
+    }
+    twins.conclude(0);
+}
+
+/// Of a table that it knows to be empty, or to have one row, a server needs no temporary table, which shows in definitions.
+fn tables_of_few_rows(kind: Kind) {
+    let columns = "id INT PRIMARY KEY AUTO_INCREMENT, d DATETIME(1) NOT NULL, e ENUM('a', 'b'), s SET('x', 'y') {eq}, t TEXT COLLATE utf8mb4_bin, y YEAR, \
+         b BLOB NOT NULL, n TINYINT {eq}, f BIT(9) NOT NULL {range}, w VARCHAR(9) {eq, range}, at TIMESTAMP(3) NULL {range}, hours TIME(2) NOT NULL {eq}";
+    let bits =
+        "CREATE TABLE bits (id INT PRIMARY KEY, b BIT(15) NOT NULL {eq, range}, UNIQUE KEY (b))";
+    let tables = format!("CREATE TABLE none ({columns}); CREATE TABLE one ({columns}); {bits}");
+    let Some(twins) = twins(kind, &tables) else {
+        return;
+    };
+    let mut twins = twins.filled(&[
+        "INSERT INTO one VALUES (7, '2024-02-29 01:02:03.4', 'b', 'x,y', 'text', 1999, 'bytes', 5, b'101000001', 'word', \
+         '2024-02-29 01:02:03.456', '-01:02:03.45')",
+        "INSERT INTO bits VALUES (1, 0), (2, 23873), (3, 255)",
+    ]);
+    for table in ["none", "one"] {
+        for sql in [
+            "SELECT d, COUNT(*), MIN(s), MAX(e) FROM t0 GROUP BY d ORDER BY COUNT(*), d LIMIT 1",
+            "SELECT t, COUNT(*), MIN(t), SUM(n) FROM t0 GROUP BY t ORDER BY COUNT(*) DESC, t",
+            "SELECT y, SUM(n), MIN(y), MIN(b), MAX(e) FROM t0 GROUP BY y ORDER BY SUM(n), y",
+            "SELECT d, AVG(id), MIN(w), MIN(t) FROM t0 GROUP BY d ORDER BY AVG(id) DESC, d",
+            "SELECT f, SUM(id) FROM t0 GROUP BY f ORDER BY SUM(id) DESC, f",
+            "SELECT id, f, SUM(n), AVG(n) FROM t0 GROUP BY id, f ORDER BY SUM(n) DESC, id, f",
+            "SELECT w, SUM(id), MAX(w), COUNT(DISTINCT w) FROM t0 GROUP BY w ORDER BY SUM(id) DESC, w",
+            "SELECT y, SUM(id), MIN(w), MAX(f) FROM t0 GROUP BY y ORDER BY SUM(id) DESC, y LIMIT 0",
+            // moments as numbers
+            "SELECT SUM(at), AVG(at), SUM(hours), AVG(hours) FROM t0",
+            "SELECT at, SUM(at), AVG(hours), COUNT(*) FROM t0 WHERE id = 9 GROUP BY at ORDER BY at",
+        ] {
+            twins.compare(&sql.replace("t0", table), &[]);
+        }
+    }
+    twins.compare(
+        "SELECT b, MIN(b), COUNT(*) FROM bits GROUP BY b ORDER BY b LIMIT 2",
+        &[],
+    );
+    twins.compare(
+        "SELECT LPAD(b, 9, 'x'), b FROM bits GROUP BY b ORDER BY b",
+        &[],
+    );
+    twins.conclude(0);
+}
+
+/// Temporary tables of the server's keep 65 digits, its sums and averages have up to 81.
+fn sums_of_many_digits(kind: Kind) {
+    let tables = "CREATE TABLE big (id INT PRIMARY KEY, g INT, a DECIMAL(65,12) {eq}, p DECIMAL(65,25), w VARCHAR(9) {eq, range}, c DECIMAL(65,3) {eq, range})";
+    let Some(twins) = twins(kind, tables) else {
+        return;
+    };
+    let mut twins = twins.filled(&[
+        "INSERT INTO big VALUES (1, 1, 787714.961113, 0, 'a', 5), (2, 1, 99999999999999999999999999999999999999999999999999999.999999999999, \
+         9999999999999999999999999999999999999999.9999999999999999999999999, 'b', 99999999999999999999999999999999999999999999999999999999999999.999), \
+         (3, 2, -99999999999999999999999999999999999999999999999999999.999999999999, 1, 'c', 1), (4, 2, -0.5, 2, 'd', NULL), (5, 3, 1.5, 3, 'e', -7)",
+    ]);
+    for sql in [
+        "SELECT g, AVG(a) FROM big GROUP BY g ORDER BY g",
+        "SELECT g, SUM(a) FROM big GROUP BY g ORDER BY g",
+        "SELECT SUM(a), AVG(a) FROM big WHERE g = 1",
+        "SELECT SUM(a), AVG(a), SUM(c) FROM big",
+        "SELECT MAX(w), AVG(p) FROM big WHERE id = 2",
+        "SELECT id, AVG(c), MIN(c) FROM big GROUP BY id ORDER BY AVG(c) DESC, id",
+        "SELECT id, g, SUM(a), AVG(p) FROM big GROUP BY id, g ORDER BY SUM(a), id, g",
+        "SELECT g, SUM(c), AVG(a) FROM big WHERE g = 3 GROUP BY g",
+    ] {
+        twins.compare(sql, &[]);
+    }
+    // prepared without parameters: the proxy finishes them, or refuses
+    twins.conclude(if kind == Kind::MySql { 6 } else { 7 });
+}
+
+/// `PAD_CHAR_TO_FULL_LENGTH` counts where a collation does.
+fn padded_texts(kind: Kind) {
+    let collation = match kind {
+        Kind::MariaDb => "utf8mb4_general_nopad_ci",
+        Kind::MySql => "utf8mb4_0900_ai_ci",
+    };
+    let tables = format!(
+        "CREATE TABLE pads (id INT PRIMARY KEY, a CHAR(4) COLLATE {collation} {{eq, range}}, b CHAR(4) COLLATE utf8mb4_general_ci {{eq, range}}, \
+         c CHAR(20) COLLATE {collation} {{range}})"
+    );
+    let Some(twins) = twins(kind, &tables) else {
+        return;
+    };
+    let mut twins = twins.filled(&["INSERT INTO pads VALUES (1, 'x', 'x', 'x'), (2, 'xxxx', 'y', 'abcdefghijklmnopqrst'), (3, '', '', '')"]);
+    for mode in ["PAD_CHAR_TO_FULL_LENGTH", ""] {
+        twins.both(&format!("SET sql_mode = '{mode}'"));
+        for sql in [
+            "SELECT id FROM pads WHERE a = 'x' ORDER BY id",
+            "SELECT id FROM pads WHERE a = 'x   ' ORDER BY id",
+            "SELECT id FROM pads WHERE a IN ('x', 'xxxx', '') ORDER BY id",
+            "SELECT id FROM pads WHERE a > 'x' ORDER BY id",
+            "SELECT id FROM pads WHERE b = 'x' ORDER BY id",
+            "SELECT id FROM pads WHERE c = 'x' OR c BETWEEN 'abcdefghijklmnopqrs' AND 'abcdefghijklmnopqrst' ORDER BY id",
+        ] {
+            twins.compare(sql, &[]);
+        }
     }
     twins.conclude(0);
 }

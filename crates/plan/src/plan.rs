@@ -236,6 +236,8 @@ pub enum Described {
         column: ColumnUse,
         /// Beside an outer join, so that only the server knows whether it may be NULL.
         outer: bool,
+        /// Of groups that are sorted by an aggregate, in a temporary table.
+        sorted: bool,
     },
     /// An aggregate, which the server has computed as a window function.
     Aggregate {

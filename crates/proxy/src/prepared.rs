@@ -353,12 +353,14 @@ impl Session {
                 ..
             } => {
                 // servers prepare without a temporary table
-                let natural = |item: &ResultItem| match item.computed {
-                    true => ResultItem {
-                        described: Described::AsSent,
-                        ..item.clone()
-                    },
-                    false => item.clone(),
+                let natural = |item: &ResultItem| {
+                    let mut item = item.clone();
+                    match &mut item.described {
+                        described if item.computed => *described = Described::AsSent,
+                        Described::Column { sorted, .. } => *sorted = false,
+                        _ => {}
+                    }
+                    item
                 };
                 let items: Vec<ResultItem> = items.iter().map(natural).collect();
                 self.checked_definitions(id, prepared, &items, &definitions)?

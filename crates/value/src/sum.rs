@@ -17,7 +17,7 @@ pub enum SumError {
     /// The bytes are no payload of the type.
     #[error("a stored value does not belong to the column's type")]
     Malformed,
-    /// The sum has more digits than are handled.
+    /// The sum, or the average, has more digits than are handled.
     #[error("the sum has too many digits")]
     Overflow,
 }
@@ -99,6 +99,8 @@ impl Sum {
                 *total = total
                     .add(value.ok_or(SumError::Malformed)?)
                     .ok_or(SumError::Overflow)?;
+                // A server that gathers groups in a temporary table keeps 65 digits of each sum on its way.
+                within_decimal(total)?;
             }
         }
         self.count += 1;
@@ -141,9 +143,11 @@ impl Sum {
             Total::Real(_) | Total::Whole(_) => return Err(SumError::Overflow),
             Total::Exact(total) => {
                 let scale = average_scale(&self.ty, family, increment);
-                average(&total, self.count, scale, increment)
-                    .ok_or(SumError::Overflow)?
-                    .write(out);
+                let average =
+                    average(&total, self.count, scale, increment).ok_or(SumError::Overflow)?;
+                // With more digits, it depends on the server's plan whether it is the average.
+                within_decimal(&average)?;
+                average.write(out);
             }
         }
         Ok(true)

@@ -307,8 +307,8 @@ fn rows(statement: &Statement, plain: &Set, proxied: &Set) -> Option<(String, St
     let (mut p, mut q) = (p, q);
     let in_order = check.order == Order::Total;
     if !in_order {
-        p.sort_by_key(|row| row_key(row));
-        q.sort_by_key(|row| row_key(row));
+        p.sort_by_key(|row| row_key(row, check));
+        q.sort_by_key(|row| row_key(row, check));
     }
     let columns = |p: &[Vec<Value>], q: &[Vec<Value>]| -> Vec<usize> {
         (0..plain.columns.len())
@@ -324,8 +324,8 @@ fn rows(statement: &Statement, plain: &Set, proxied: &Set) -> Option<(String, St
         return None;
     }
     let (mut ps, mut qs) = (p.clone(), q.clone());
-    ps.sort_by_key(|row| row_key(row));
-    qs.sort_by_key(|row| row_key(row));
+    ps.sort_by_key(|row| row_key(row, check));
+    qs.sort_by_key(|row| row_key(row, check));
     if in_order && columns(&ps, &qs).is_empty() {
         return Some(("order of rows".into(), first_rows(&p, &q)));
     }
@@ -339,9 +339,14 @@ fn rows(statement: &Statement, plain: &Set, proxied: &Set) -> Option<(String, St
     ))
 }
 
-/// What rows are sorted by. (The client's Debug form of a value shows its first bytes only.)
-fn row_key(row: &[Value]) -> String {
-    row.iter().map(|value| value.as_sql(true) + "\n").collect()
+/// What rows are sorted by: what is certain before what is nearly so. (The client's Debug form of a value shows its first bytes only.)
+fn row_key(row: &[Value], check: &Check) -> String {
+    let is_near = |column: &usize| check.approximate.contains(column);
+    let (near, certain): (Vec<usize>, Vec<usize>) = (0..row.len()).partition(is_near);
+    let columns = certain.into_iter().chain(near);
+    columns
+        .map(|column| row[column].as_sql(true) + "\n")
+        .collect()
 }
 
 fn same_cell(check: &Check, column: usize, plain: &Value, proxied: &Value) -> bool {

@@ -10,17 +10,29 @@ use super::answers::{self, Answer};
 use super::comparison::{self, Difference};
 use super::script::{Piece, Statement};
 
-/// What is put behind which word. The last two hide from the optimizer that no row can meet a condition.
-const VARIANTS: [(&str, &str); 9] = [
-    ("SELECT ", "SQL_BIG_RESULT "),
-    ("SELECT ", "SQL_SMALL_RESULT "),
-    ("SELECT ", "SQL_BUFFER_RESULT "),
-    ("SELECT ", "STRAIGHT_JOIN "),
-    ("SELECT ", "STRAIGHT_JOIN SQL_BIG_RESULT "),
-    (" FROM t0", " USE INDEX ()"),
-    (" FROM t1", " USE INDEX ()"),
-    (" FROM t2", " USE INDEX ()"),
-    (" WHERE ", "RAND() > 2 OR "),
+/// What is put behind which words. The last hides from the optimizer that no row can meet a condition.
+const VARIANTS: [&[(&str, &str)]; 12] = [
+    &[("SELECT ", "SQL_BIG_RESULT ")],
+    &[("SELECT ", "SQL_SMALL_RESULT ")],
+    &[("SELECT ", "SQL_BUFFER_RESULT ")],
+    &[("SELECT ", "STRAIGHT_JOIN ")],
+    &[("SELECT ", "STRAIGHT_JOIN SQL_BIG_RESULT ")],
+    &[(" FROM t0", " USE INDEX ()")],
+    &[(" FROM t1", " USE INDEX ()")],
+    &[(" FROM t2", " USE INDEX ()")],
+    &[
+        ("SELECT ", "SQL_BIG_RESULT "),
+        (" FROM t0", " USE INDEX ()"),
+    ],
+    &[
+        ("SELECT ", "SQL_BIG_RESULT "),
+        (" FROM t1", " USE INDEX ()"),
+    ],
+    &[
+        ("SELECT ", "SQL_BIG_RESULT "),
+        (" FROM t2", " USE INDEX ()"),
+    ],
+    &[(" WHERE ", "RAND() > 2 OR ")],
 ];
 
 /// Drops the differences that are none under another plan. `plain` is left as after the statements, if they end in
@@ -70,9 +82,10 @@ pub fn drop_plan_dependent(
 }
 
 fn depends_on_plan(difference: &Difference) -> bool {
-    // a BIT is a LONGLONG there
+    // a BIT is a LONG or a LONGLONG there
     let kinds = [
         "values of MYSQL_TYPE_YEAR",
+        "values of MYSQL_TYPE_LONG",
         "values of MYSQL_TYPE_LONGLONG",
         "values of MYSQL_TYPE_BIT",
     ];
@@ -92,18 +105,17 @@ fn is_select(statement: &Statement) -> bool {
     matches!(statement.pieces.first(), Some(Piece::Sql(sql)) if sql.starts_with("SELECT "))
 }
 
-fn with(statement: &Statement, (word, addition): (&str, &str)) -> Option<Statement> {
+fn with(statement: &Statement, edits: &[(&str, &str)]) -> Option<Statement> {
     if !is_select(statement) {
         return None;
     }
     let mut other = statement.clone();
-    for piece in &mut other.pieces {
-        if let Piece::Sql(sql) = piece
-            && let Some(at) = sql.find(word)
-        {
-            sql.insert_str(at + word.len(), addition);
-            return Some(other);
-        }
+    for (word, addition) in edits {
+        let (sql, at) = other.pieces.iter_mut().find_map(|piece| match piece {
+            Piece::Sql(sql) => sql.find(word).map(|at| (sql, at)),
+            Piece::Constant(..) => None,
+        })?;
+        sql.insert_str(at + word.len(), addition);
     }
-    None
+    Some(other)
 }

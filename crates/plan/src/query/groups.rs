@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use onionskin_value::{Family, Kind};
+use onionskin_value::{Family, Kind, Sum};
 use sqlparser::ast::Expr;
 
 use super::Given;
@@ -256,8 +256,11 @@ impl Planner<'_> {
             Some(argument) => match self.column_of(argument, f.scope)? {
                 Some((range, column)) => {
                     let ty = column.column().sql_type;
+                    // servers sum moments as numbers, each type by a rule of its own
+                    let adds = matches!(function, Aggregate::Sum | Aggregate::Avg);
                     let refused = match function {
                         Aggregate::Count => distinct && ty.is_some_and(|ty| !ty.is_comparable()),
+                        _ if adds && ty.is_some_and(|ty| Sum::new(ty).is_err()) => true,
                         _ => goes_by_name(&column) || ty.is_some_and(|ty| ty.is_json_value()),
                     };
                     if refused {

@@ -33,7 +33,11 @@ impl Shape {
     pub fn describes(self, column: ColumnUse) -> Described {
         match self {
             Shape::Rows => Described::AsSent,
-            Shape::Gathered { outer, .. } => Described::Column { column, outer },
+            Shape::Gathered { outer, sorted } => Described::Column {
+                column,
+                outer,
+                sorted,
+            },
         }
     }
 

@@ -11,6 +11,7 @@ use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::open::column_flags;
 use crate::session::Session;
+use crate::state::State;
 
 impl Session {
     /// The column definitions of the finished result; `temporary`: as they come out of a temporary table.
@@ -30,7 +31,7 @@ impl Session {
                     let (packet, item) = cell
                         .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column"))?;
                     match temporary {
-                        true => out_of_temporary(packet, item, finish, self.state.family),
+                        true => out_of_temporary(packet, item, finish, &self.state),
                         false => Ok(packet.clone()),
                     }
                 }
@@ -133,8 +134,9 @@ fn out_of_temporary(
     packet: &[u8],
     item: &ResultItem,
     finish: &Finish,
-    family: Family,
+    state: &State,
 ) -> Outcome<Vec<u8>> {
+    let family = state.family;
     let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
     definition
         .flags
@@ -155,17 +157,25 @@ fn out_of_temporary(
                 && let Some(column) = column.as_ref().map(|used| used.column())
                 && let Some(ty) = &column.sql_type
             {
+                // a copy of the column's own
+                let wire = ty.wire(family, state.results_collation);
+                definition.column_type = ColumnType(wire.column_type);
+                definition.length = wire.length;
+                definition.decimals = wire.decimals;
+                definition.flags |= ColumnFlags::from_bits_retain(wire.flags);
                 definition.flags |=
                     column_flags(column, ty, family) & ColumnFlags::NO_DEFAULT_VALUE;
-                if ty.is_character() || ty.is_binary() {
-                    definition.decimals = 0;
-                }
             }
             if family == Family::MySql && finish.counts_differing() {
                 definition.org_name = definition.name.clone();
             }
         }
-        Described::AsSent | Described::Column { .. } => {}
+        Described::AsSent | Described::Column { .. } => {
+            let is_bit = definition.column_type == ColumnType::BIT;
+            if is_bit && family == Family::MySql {
+                definition.flags.remove(ColumnFlags::NO_DEFAULT_VALUE);
+            }
+        }
     }
     let mut out = Vec::new();
     definition.encode(&mut out);

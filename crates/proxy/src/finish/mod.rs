@@ -12,7 +12,7 @@ mod definitions;
 mod groups;
 mod sorting;
 
-use onionskin_plan::{Action, Finish, Groups, Limit, Output, Source, errors};
+use onionskin_plan::{Action, Described, Finish, Groups, Limit, Output, Source, errors};
 use onionskin_value::{Family, SqlType};
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::{BinaryRowWriter, begin_text_cell, end_text_cell, put_text_cell};
@@ -403,6 +403,7 @@ impl Session {
             }
         };
         grouping.end()?;
+        check_windows(work.finish, &arena, grouping.groups.len())?;
         let (family, increment) = (self.state.family, self.state.div_precision_increment);
         let mut order = Vec::new();
         let mut computed = Vec::new();
@@ -526,6 +527,25 @@ fn write_number(
         Computed::Real(real, _) => out.extend_from_slice(&real.to_le_bytes()),
         Computed::Exact(text) | Computed::Value(text) => out.put_lenenc_bytes(text),
         Computed::Null => {}
+    }
+    Ok(())
+}
+
+/// A window function has its value from a temporary table, which keeps 65 digits of a DECIMAL, of a greater one as many nines. The
+/// aggregate itself has more of them under some plans.
+fn check_windows(finish: &Finish, arena: &Arena, groups: usize) -> Outcome<()> {
+    let saturated = |cell: &[u8]| {
+        let mut digits = cell.iter().filter(|b| b.is_ascii_digit());
+        let count = digits.clone().count();
+        count >= 65 && digits.all(|b| *b == b'9')
+    };
+    for (at, item) in finish.fetch.iter().enumerate() {
+        let is_aggregate = matches!(item.described, Described::Aggregate { .. });
+        let mut rows = 0..groups;
+        if is_aggregate && rows.any(|row| arena.cell(row, at).is_some_and(saturated)) {
+            let about = "an aggregate of more than 65 digits";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
     }
     Ok(())
 }

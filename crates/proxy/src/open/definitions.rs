@@ -173,7 +173,7 @@ fn plain_definition<'a>(
     }
     match &item.described {
         Described::AsSent => {}
-        Described::Column { column, outer } => {
+        Described::Column { column, outer, .. } => {
             let column = column.column();
             if let Some(ty) = &column.sql_type {
                 let wire = ty.wire(state.family, state.results_collation);
@@ -247,8 +247,10 @@ pub(crate) fn logical_definition(
     if let Some(name) = &item.name {
         shown.name = state.shown_name(name);
     }
-    // a temporary table of groups has a copy of the column
-    let copied = item.computed && matches!(item.described, Described::Column { .. });
+    // a temporary table of groups has a copy of the column; there is none where LIMIT is 0
+    let through_temporary = ![31, 39].contains(&server.decimals);
+    let copied =
+        item.computed && matches!(item.described, Described::Column { .. }) && through_temporary;
     let wire = match item.computed && !copied {
         true => ty.wire_of_extremum(state.family, state.results_collation),
         false => ty.wire(state.family, state.results_collation),
@@ -264,13 +266,22 @@ pub(crate) fn logical_definition(
         if copied {
             flags |= column_flags(column, ty, state.family) & ColumnFlags::NO_DEFAULT_VALUE;
         }
-        shown.org_name = b"".as_slice().into();
+        // MySQL gathers different values in sorted rows and names the columns that it puts them into
+        shown.org_name = match server.org_name.is_empty() {
+            true => b"".as_slice().into(),
+            false => shown.name.clone(),
+        };
     } else {
         shown.org_name = state.shown_name(&column.name);
         let mut kept = ColumnFlags::NOT_NULL;
         kept |= ColumnFlags::NUM;
         flags |= server.flags & kept;
         flags |= column_flags(column, ty, state.family);
+        let sorted = matches!(item.described, Described::Column { sorted: true, .. });
+        if sorted && ty.is_bit() && state.family == Family::MySql {
+            // the temporary table has a number in its place
+            flags.remove(ColumnFlags::NO_DEFAULT_VALUE);
+        }
     }
     shown.flags = flags;
     let mut out = Vec::new();

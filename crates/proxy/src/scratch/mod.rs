@@ -361,7 +361,8 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 unread -= 1;
-                let keys = self.read_table(engine, prepared, read, 0, &mut brought)?;
+                let keys = self.read_table(engine, prepared, read, 0, &mut brought);
+                let keys = keys.map_err(|failure| as_a_parameter_fails(failure, values))?;
                 if let Some(change) = &mut change {
                     change.keys.push(keys);
                 }
@@ -449,6 +450,7 @@ impl Session {
         let mut definitions = Vec::new();
         let mut opener = None;
         let mut loader = Loader::new(read, self.state.family);
+        let before = brought.rows;
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
                 Step::Err => return Err(self.server.error()),
@@ -526,6 +528,9 @@ impl Session {
         if !loader.sql.is_empty() {
             engine.put(&loader.sql)?;
         }
+        if let Some(sql) = tables::uncounted(read, self.state.family, brought.rows - before) {
+            engine.put(sql.as_bytes())?;
+        }
         Ok(keys)
     }
 
@@ -537,6 +542,17 @@ impl Session {
     ) -> Outcome<open::Opener> {
         open::definitions_of(prepared, &read.fetch, definitions, &self.state, false, true)
             .map(|(_, opener)| opener)
+    }
+}
+
+/// MySQL refuses a literal that is no moment beside a column of moments, before it looks at a row; a parameter it may never look at.
+fn as_a_parameter_fails(failure: Failure, values: Values) -> Failure {
+    const WRONG_MOMENT: u16 = 1525;
+    match failure {
+        Failure::Server { code, .. } if code == WRONG_MOMENT && !values.params.is_empty() => {
+            Failure::refused(&errors::VALUE, "a parameter that is no moment")
+        }
+        other => other,
     }
 }
 

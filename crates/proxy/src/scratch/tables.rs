@@ -31,19 +31,41 @@ pub(super) const ROW: &str = "`onionskin$key`";
 /// The column of such a table that is no longer NULL when a statement has changed the row.
 pub(super) const CHANGED: &str = "`onionskin$changed`";
 
+const MYISAM: &str = "ENGINE=MyISAM";
+const ARIA: &str = "ENGINE=Aria TRANSACTIONAL=0";
+const INNODB: &str = "ENGINE=InnoDB";
+
+/// The storage engine of a table that is read.
+fn engine(read: &ScratchRead, family: Family) -> &'static str {
+    let mut columns = read.columns.iter().map(|c| &read.table.columns[c.index]);
+    match family {
+        Family::MySql => INNODB,
+        // Aria does not keep what stands below a NULL, and takes one NULL for a change of another
+        Family::MariaDb if !read.key.is_empty() => MYISAM,
+        Family::MariaDb if columns.any(depends_on_engine) => INNODB,
+        Family::MariaDb => ARIA,
+    }
+}
+
+/// Whether what MariaDB answers of a column depends on the table's storage engine.
+fn depends_on_engine(column: &Column) -> bool {
+    column.sql_type.is_some_and(|ty| match ty.kind {
+        // the upper bits of one that Aria reads from an index can be another row's
+        Kind::Bit { .. } => column.key != KeyRole::None,
+        // an average with more than 65 digits is cut where the plan stores it
+        Kind::Decimal { precision, .. } => precision > 50,
+        _ => false,
+    })
+}
+
 /// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
 pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
     let mut parts = Vec::new();
     let written = !read.key.is_empty();
-    let engine = match (family, written) {
-        // Aria does not keep what stands below a NULL, and takes one NULL for a change of another
-        (Family::MariaDb, true) => "ENGINE=MyISAM",
-        (Family::MariaDb, false) => "ENGINE=Aria TRANSACTIONAL=0",
-        (Family::MySql, _) => "ENGINE=InnoDB",
-    };
+    let engine = engine(read, family);
     let longest = match engine {
-        "ENGINE=MyISAM" => SHORT_KEY,
+        MYISAM => SHORT_KEY,
         _ => KEY,
     };
     let fits_key = |columns: &[&Column]| fits_key(columns, longest);
@@ -119,6 +141,19 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         full_name(read),
         parts.join(", ")
     )
+}
+
+/// The statement that lets a table of this many rows be as little known to the optimizer as the server's, if there is need for one.
+///
+/// Aria counts its rows exactly. MariaDB then reads a table of no rows or of one before it plans the statement, so that no temporary
+/// table of its own is in the way, which shows: in the types and flags of results, in a BIT that is a number or bytes.
+pub(super) fn uncounted(read: &ScratchRead, family: Family, rows: u64) -> Option<String> {
+    let counts = engine(read, family) == ARIA;
+    (counts && rows <= 1).then(|| {
+        // that a row may be too long is an error in the strict mode, even where none is
+        let table = full_name(read);
+        format!("SET STATEMENT innodb_strict_mode = 0 FOR ALTER TABLE {table} {INNODB}")
+    })
 }
 
 /// A unique key of a table: its name, and its columns as their places among the table's.

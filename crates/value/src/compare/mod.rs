@@ -6,6 +6,7 @@ mod temporal;
 use crate::charset::Charset;
 use crate::context::{CompareError, Context, Input};
 use crate::decimal::{self, Decimal, Wide};
+use crate::mode::SqlMode;
 use crate::payload;
 use crate::store::{RealPrefix, is_foreign, real_prefix};
 use crate::types::{Kind, SqlType};
@@ -69,6 +70,13 @@ pub fn compare(ty: &SqlType, input: Input<'_>, ctx: &Context<'_>, out: &mut Vec<
         Kind::Enum(members) => enumerated::of_enum(members, ty, input, ctx.family, out),
         Kind::Set(members) => enumerated::of_set(members, ty, input, out),
         Kind::Json if ty.is_json_value() => unsupported("a constant compared with JSON"),
+        // what is compared has all the spaces
+        Kind::Char { .. }
+            if ctx.sql_mode.contains(SqlMode::PAD_CHAR_TO_FULL_LENGTH)
+                && ty.collation.is_some_and(|c| !c.pad_space()) =>
+        {
+            unsupported("a collation that counts spaces, under PAD_CHAR_TO_FULL_LENGTH")
+        }
         _ => string(ty, input, out),
     };
     if outcome.is_err() {
