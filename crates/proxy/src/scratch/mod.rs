@@ -361,8 +361,13 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 unread -= 1;
+                let before = brought.rows;
                 let keys = self.read_table(engine, prepared, read, 0, &mut brought);
                 let keys = keys.map_err(|failure| as_a_parameter_fails(failure, values))?;
+                let rows = brought.rows - before;
+                if let Some(sql) = tables::uncounted(read, self.state.family, rows, values.sql) {
+                    engine.put(sql.as_bytes())?;
+                }
                 if let Some(change) = &mut change {
                     change.keys.push(keys);
                 }
@@ -450,7 +455,6 @@ impl Session {
         let mut definitions = Vec::new();
         let mut opener = None;
         let mut loader = Loader::new(read, self.state.family);
-        let before = brought.rows;
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
                 Step::Err => return Err(self.server.error()),
@@ -527,9 +531,6 @@ impl Session {
         }
         if !loader.sql.is_empty() {
             engine.put(&loader.sql)?;
-        }
-        if let Some(sql) = tables::uncounted(read, self.state.family, brought.rows - before) {
-            engine.put(sql.as_bytes())?;
         }
         Ok(keys)
     }

@@ -146,10 +146,21 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
 /// The statement that lets a table of this many rows be as little known to the optimizer as the server's, if there is need for one.
 ///
 /// Aria counts its rows exactly. MariaDB then reads a table of no rows or of one before it plans the statement, so that no temporary
-/// table of its own is in the way, which shows: in the types and flags of results, in a BIT that is a number or bytes.
-pub(super) fn uncounted(read: &ScratchRead, family: Family, rows: u64) -> Option<String> {
-    let counts = engine(read, family) == ARIA;
-    (counts && rows <= 1).then(|| {
+/// table of its own is in the way, which shows: in the types and flags of results, in a BIT that is a number or bytes. Statements that have
+/// no use for one, such as those that look up a row, are spared the time.
+pub(super) fn uncounted(
+    read: &ScratchRead,
+    family: Family,
+    rows: u64,
+    sql: &[u8],
+) -> Option<String> {
+    const GATHERING: [&[u8]; 5] = [b"group", b"distinct", b"union", b"over", b"order"];
+    let mentions = |word: &&[u8]| {
+        let mut parts = sql.windows(word.len());
+        parts.any(|part| part.eq_ignore_ascii_case(word))
+    };
+    let counts = rows <= 1 && engine(read, family) == ARIA;
+    (counts && GATHERING.iter().any(mentions)).then(|| {
         // that a row may be too long is an error in the strict mode, even where none is
         let table = full_name(read);
         format!("SET STATEMENT innodb_strict_mode = 0 FOR ALTER TABLE {table} {INNODB}")
