@@ -137,7 +137,8 @@ const SCRIPTS: &[(&str, &[&str])] = &[
             "UPDATE t SET ts = NULL, k = NULL",
             "INSERT INTO t VALUES (1, '2002-01-01', '2002-01-01', 1) ON DUPLICATE KEY UPDATE ts = NULL",
             "REPLACE INTO t VALUES (5, NULL, NULL, 1)",
-            "SELECT * FROM t WHERE k IS NOT NULL OR k = NULL ORDER BY id",
+            "SELECT * FROM t ORDER BY id",
+            "SELECT * FROM t WHERE k = NULL",
         ],
     ),
     (
