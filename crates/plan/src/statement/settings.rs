@@ -99,7 +99,10 @@ pub(super) fn places(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
     tokens.iter().enumerate().filter_map(bare).collect()
 }
 
-/// Whether a text that only the server reads may assign `@@x`.
+/// What mariadb-dump (11.8) sets in a comment. The server is asked for it when it matters.
+const UNTRACKED: &[u8] = b"max_statement_time";
+
+/// Whether a text that only the server reads may assign `@@x`, and that is something to know.
 fn sets_in_text(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = memchr::memmem::find(rest, b"@@") {
@@ -109,7 +112,8 @@ fn sets_in_text(text: &[u8]) -> bool {
             .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'`'))
             .count();
         let behind = rest[name..].trim_ascii_start();
-        if behind.starts_with(b"=") || behind.starts_with(b":=") {
+        let sets = behind.starts_with(b"=") || behind.starts_with(b":=");
+        if sets && !rest[..name].eq_ignore_ascii_case(UNTRACKED) {
             return true;
         }
     }
@@ -140,6 +144,11 @@ mod tests {
         assert!(sent("BEGIN NOT ATOMIC /*! SET @@a = 1; */ END").is_err());
         assert!(sent("SET @@a = 'x").is_err());
         assert!(sets_in_text(b"/*!40101 SET @@sql_mode = 'x' */"));
+        let dump = b"/*M!100100 SET @@MAX_STATEMENT_TIME=0.000000 */";
+        assert!(!sets_in_text(dump));
+        assert!(sets_in_text(
+            b"/*M!100100 SET @@MAX_STATEMENT_TIME=0, @@sql_mode='' */"
+        ));
         assert!(!sets_in_text(
             b"/*!40101 SET @a=@@sql_mode, sql_mode='x' */"
         ));
