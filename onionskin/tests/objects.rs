@@ -887,7 +887,7 @@ fn what_names_nothing_protected_passes(kind: Kind) {
         format!("THIS IS NOT SQL ABOUT `User` '{SECRET}'"),
         format!("HANDLER app.user READ FIRST WHERE name = '{SECRET}'"),
         format!("SELECT 1 /*!99999 FROM user WHERE name = '{SECRET}' */"),
-        format!("EXPLAIN ANALYZE SELECT id FROM user WHERE name = '{SECRET}'"),
+        format!("EXPLAIN ANALYZE DELETE FROM user WHERE name = '{SECRET}'"),
         format!("SELECT * FROM open INTO OUTFILE '/tmp/x' FIELDS TERMINATED BY '{SECRET}' user"),
         format!("BEGIN NOT ATOMIC INSERT INTO user (name) VALUES ('{SECRET}'); END"),
     ] {

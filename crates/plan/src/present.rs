@@ -22,6 +22,9 @@ use crate::planner::{Planned, Planner};
 use crate::scratch::CLOCK;
 use crate::write::set_by_change;
 
+/// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a statement's shape.
+pub(crate) const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
+
 /// Which values of a statement may be the time that the proxy has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Telling {
@@ -104,7 +107,7 @@ impl Planner<'_> {
 
     /// A call that is the present time, as the value of a protected column that holds it without a change.
     pub fn present_call(&mut self, tokens: &Range<usize>, column: &ColumnUse) -> Option<Source> {
-        let digits = self.time_call(tokens, column.column(), true)?;
+        let digits = self.time_call(tokens, column.column())?;
         self.present.used = true;
         Some(Source::Present {
             digits,
@@ -115,15 +118,14 @@ impl Planner<'_> {
     /// The same as the value of a plain column, if the proxy tells it.
     pub fn plain_call(&mut self, tokens: &Range<usize>, column: &Column) -> Option<Piece> {
         let is_told = self.present.telling == Telling::All;
-        let digits = self.time_call(tokens, column, is_told)?;
+        let digits = self.time_call(tokens, column)?;
         let time = PlainTime::of(column, digits)?;
         self.present.left = true;
         is_told.then_some(Piece::Present(time))
     }
 
-    /// Digits of the fraction of such a call. With `replaces`, it is replaced.
-    fn time_call(&mut self, tokens: &Range<usize>, column: &Column, replaces: bool) -> Option<u8> {
-        const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
+    /// Digits of the fraction of such a call.
+    fn time_call(&mut self, tokens: &Range<usize>, column: &Column) -> Option<u8> {
         const DAYS: [&str; 2] = ["curdate", "current_date"];
         if self.present.telling == Telling::Nothing {
             return None;
@@ -138,20 +140,16 @@ impl Planner<'_> {
         }
         // with a blank between, the server may look for a function of the client's
         let opens = |open: &Token| open.is(b'(') && open.start == first.end;
-        let mut pinned = None;
         let digits = match behind {
             [] if first.is_word(sql, "now") || first.is_word(sql, "curdate") => return None,
             [] => 0,
             [open, close] if opens(open) && close.is(b')') => 0,
-            // of rows that look alike, only the first one's digits are seen here
             [open, digits, close]
                 if opens(open)
                     && close.is(b')')
                     && digits.kind == TokenKind::Literal(LiteralKind::Integer)
-                    && !is_day
-                    && self.request.template.rows.is_none() =>
+                    && !is_day =>
             {
-                pinned = Some(self.literal_index(digits.start)?);
                 number(std::str::from_utf8(digits.text(sql)).ok()?)?
             }
             _ => return None,
@@ -159,9 +157,6 @@ impl Planner<'_> {
         if !is_day && time_fraction(sql_type)? < digits {
             // the column would round it
             return None;
-        }
-        if let Some(literal) = pinned.filter(|_| replaces) {
-            self.pin(literal);
         }
         let range = self.bytes_of(tokens);
         self.present.calls.push(range);

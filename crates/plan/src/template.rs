@@ -3,10 +3,11 @@
 //! A repeated statement differs from the last one in its literals only, so the plan is cached
 //! under the shape and found again after one pass over the text. White space and comments do
 //! not matter to the shape; the kind of each literal does (a plan for `k = 5` is not a plan for
-//! `k = 'five'`). The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
+//! `k = 'five'`), and so do the digits in `NOW(6)`, which say what value that is. The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
 //! so that one plan serves any number of rows, unless literals follow them.
 
-use crate::lex::{LexError, LexMode, Lexer, LiteralKind, TokenKind};
+use crate::lex::{LexError, LexMode, Lexer, LiteralKind, Token, TokenKind};
+use crate::present::MOMENTS;
 
 /// A literal and its place in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,7 @@ impl Template {
         let mut state = Fold::Before;
         let mut depth = 0usize;
         let mut ended = false;
+        let mut call = TimeCall::No;
         while let Some(token) = lexer.next_token()? {
             if token.is(b';') {
                 ended = true;
@@ -104,6 +106,9 @@ impl Template {
             match token.kind {
                 TokenKind::Literal(kind) => {
                     self.key.extend_from_slice(&[LITERAL, kind.mark()]);
+                    if call == TimeCall::Opened {
+                        self.key.extend_from_slice(token.text(sql));
+                    }
                     self.literals.push(Literal {
                         start: token.start,
                         end: token.end,
@@ -112,6 +117,7 @@ impl Template {
                 }
                 _ => self.key.extend_from_slice(token.text(sql)),
             }
+            call = call.behind(&token, sql);
             if !fold {
                 continue;
             }
@@ -228,6 +234,26 @@ impl Template {
     }
 }
 
+/// How far a call that may be `NOW(6)` has been read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimeCall {
+    No,
+    Named,
+    Opened,
+}
+
+impl TimeCall {
+    fn behind(self, token: &Token, sql: &[u8]) -> TimeCall {
+        match token.kind {
+            TokenKind::Word if MOMENTS.iter().any(|name| token.is_word(sql, name)) => {
+                TimeCall::Named
+            }
+            TokenKind::Punct(b'(') if self == TimeCall::Named => TimeCall::Opened,
+            _ => TimeCall::No,
+        }
+    }
+}
+
 /// Where in an `INSERT` the pass is.
 enum Fold {
     Before,
@@ -316,6 +342,18 @@ mod tests {
         assert!(t.rows.is_none());
         assert_eq!(t.literals.len(), 3);
         assert_ne!(t.key, read("INSERT INTO t VALUES (1,NULL)").key);
+    }
+
+    #[test]
+    fn the_digits_of_a_time_belong_to_the_shape() {
+        let rows = |rows: &str| read(&format!("INSERT INTO t VALUES {rows}"));
+        assert_eq!(
+            rows("(1, NOW(6))").key,
+            rows("(2, NOW(6)), (3, NOW(6))").key
+        );
+        assert_ne!(rows("(1, NOW(6))").key, rows("(1, NOW(3))").key);
+        assert!(rows("(1, NOW(6)), (2, NOW(3))").rows.is_none());
+        assert_eq!(rows("(1, YEAR(6)), (2, YEAR(3))").rows.unwrap().count, 2);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::session::Session;
 const KEPT: usize = 1024;
 
 /// Words that will go.
-const DEPRECATED: u16 = 1287;
+pub(crate) const DEPRECATED: u16 = 1287;
 /// MySQL's words about `VALUES()`.
 const VALUES_CALL: &str = "'VALUES function' is deprecated and will be removed in a future release. Please use an alias \
                            (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE \
@@ -496,9 +496,16 @@ impl Session {
 
 /// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.
 fn is_about_values(row: &[u8]) -> bool {
-    let cells: Vec<_> = TextRow::new(row).filter_map(Result::ok).flatten().collect();
-    let about = |cell: &&[u8]| memchr::memmem::find(cell, b"VALUES function").is_some();
-    cells.get(1) == Some(&b"1287".as_slice()) && cells.get(2).is_some_and(about)
+    let cells: Vec<_> = TextRow::new(row).filter_map(Result::ok).collect();
+    let cell = |n: usize| cells.get(n).copied().flatten();
+    tells_of_values(cell(1), cell(2))
+}
+
+/// Whether a warning of this code and text is about `VALUES()` in ON DUPLICATE KEY UPDATE, which MySQL will not have for ever.
+pub(crate) fn tells_of_values(code: Option<&[u8]>, text: Option<&[u8]>) -> bool {
+    let code = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    let about = |text| memchr::memmem::find(text, b"VALUES function").is_some();
+    code == Some(DEPRECATED) && text.is_some_and(about)
 }
 
 /// A number that the server does not know, or not wholly.

@@ -192,8 +192,7 @@ fn integers(
     store(ty, result, ctx, out, warnings)
 }
 
-/// Digits and fractional digits up to which both families compute exactly.
-const DIGITS: u32 = 65;
+/// Fractional digits up to which both families compute exactly.
 const FRACTION: u32 = 30;
 
 fn decimals(
@@ -219,9 +218,8 @@ fn decimals(
             "a negative result of arithmetic on an unsigned column",
         ));
     }
-    let result = result.filter(|result| {
-        result.scale <= FRACTION && Wide::pow10(DIGITS).is_some_and(|limit| result.digits < limit)
-    });
+    let result =
+        result.filter(|result| result.scale <= FRACTION && result.digits < Wide::BEYOND_DECIMAL);
     let mut text = Vec::with_capacity(80);
     result.ok_or(TOO_LONG)?.write(&mut text);
     store(ty, Input::Decimal(&text), ctx, out, warnings)

@@ -12,8 +12,25 @@ const LIMBS: usize = 6;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wide([u64; LIMBS]);
 
+/// The most digits of a server's DECIMAL.
+pub(crate) const DECIMAL_DIGITS: u32 = 65;
+
 impl Wide {
     pub(crate) const ZERO: Wide = Wide([0; LIMBS]);
+
+    /// The least number with more digits than a server's DECIMAL has.
+    pub(crate) const BEYOND_DECIMAL: Wide = {
+        let mut power = Wide::from_u64(1);
+        let mut exponent = 0;
+        while exponent < DECIMAL_DIGITS {
+            power = match power.mul_small(10) {
+                Some(power) => power,
+                None => panic!("10^65 has 216 bits"),
+            };
+            exponent += 1;
+        }
+        power
+    };
 
     pub(crate) const fn from_u64(value: u64) -> Wide {
         let mut limbs = [0; LIMBS];
@@ -40,14 +57,16 @@ impl Wide {
             .then(|| u128::from(self.0[0]) | u128::from(self.0[1]) << 64)
     }
 
-    pub(crate) fn mul_small(mut self, factor: u64) -> Option<Wide> {
+    pub(crate) const fn mul_small(mut self, factor: u64) -> Option<Wide> {
         let mut carry = 0u128;
-        for limb in &mut self.0 {
-            let product = u128::from(*limb) * u128::from(factor) + carry;
-            *limb = product as u64;
+        let mut at = 0;
+        while at < LIMBS {
+            let product = self.0[at] as u128 * factor as u128 + carry;
+            self.0[at] = product as u64;
             carry = product >> 64;
+            at += 1;
         }
-        (carry == 0).then_some(self)
+        if carry == 0 { Some(self) } else { None }
     }
 
     pub(crate) fn add_small(self, addend: u64) -> Option<Wide> {

@@ -238,9 +238,10 @@ fn average_scale(ty: &SqlType, family: Family, increment: u8) -> u8 {
 }
 
 fn within_decimal(total: &Decimal) -> Result<(), SumError> {
-    match Wide::pow10(65) {
-        Some(limit) if total.digits < limit => Ok(()),
-        _ => Err(SumError::Overflow),
+    if total.digits < Wide::BEYOND_DECIMAL {
+        Ok(())
+    } else {
+        Err(SumError::Overflow)
     }
 }
 

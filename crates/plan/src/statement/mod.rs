@@ -40,7 +40,7 @@ use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
 use self::words::{
-    defines, first_words, hides_by_name, is_by_name, is_describe, is_idle_comment,
+    defines, first_words, hides_by_name, is_analyze, is_by_name, is_describe, is_idle_comment,
     manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
 
@@ -300,7 +300,7 @@ fn decide<'a>(
         return show(request, tokens, near);
     }
     let explain = starts("explain") || starts("describe") || starts("desc");
-    if explain {
+    if explain || is_analyze(request, &tokens) {
         return explained(request, &tokens, near);
     }
     if is_set_statement(request, &tokens) {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
+use onionskin_value::Family;
 use sqlparser::ast::{
     Delete, Expr, FromTable, Query, Statement, TableFactor, UnaryOperator, visit_expressions,
 };
@@ -410,6 +411,19 @@ pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Q
     }
 }
 
+/// Whether a statement that is run to be explained is a query, in the words of the family: `ANALYZE SELECT …` on MariaDB, `EXPLAIN ANALYZE SELECT …` on
+/// MySQL.
+fn may_run(request: &Request, before: &[Token], statement: &[Token]) -> bool {
+    let sql = request.sql;
+    let first = match request.settings.family {
+        Family::MariaDb => "analyze",
+        Family::MySql => "explain",
+    };
+    let query = statement.iter().find(|t| !t.is(b'('));
+    let is_query = |t: &Token| t.is_word(sql, "select") || t.is_word(sql, "with");
+    before.first().is_some_and(|t| t.is_word(sql, first)) && query.is_some_and(is_query)
+}
+
 /// `EXPLAIN` of a statement: the server explains what it would get.
 pub(super) fn explained<'a>(
     request: &'a Request<'a>,
@@ -436,8 +450,9 @@ pub(super) fn explained<'a>(
             "EXPLAIN with a literal before the statement",
         );
     }
-    if tokens[..at].iter().any(|t| t.is_word(sql, "analyze")) {
-        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN ANALYZE");
+    let runs = tokens[..at].iter().any(|t| t.is_word(sql, "analyze"));
+    if runs && !may_run(request, &tokens[..at], &tokens[at..]) {
+        return refuse(&errors::NOT_UNDERSTOOD, "ANALYZE of this statement");
     }
     let mut planner = Planner::new(request, tokens[at..].to_vec(), near)?;
     // the parser must not see EXPLAIN and its options
@@ -467,6 +482,9 @@ pub(super) fn explained<'a>(
     };
     let mut text = vec![Piece::Sql(sql[..blank].to_vec())];
     match action {
+        Action::Server { result: None, .. } if runs => {
+            return refuse(&errors::NOT_UNDERSTOOD, "ANALYZE of this statement");
+        }
         Action::Server { text: inner, .. } => text.extend(inner),
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),

@@ -2,6 +2,8 @@
 
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::plan::Defines;
+use crate::planner::Request;
+use onionskin_value::Family;
 
 pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
     tokens
@@ -155,6 +157,19 @@ fn shows_columns(words: &[&str]) -> bool {
         .any(|w| word_is(words, at, w))
     };
     columns(1)
+}
+
+/// MariaDB's `ANALYZE [FORMAT=JSON] SELECT …`, which runs the query and says how that went, as opposed to `ANALYZE TABLE`.
+pub(super) fn is_analyze(request: &Request, tokens: &[Token]) -> bool {
+    const BEHIND: [&str; 3] = ["select", "with", "format"];
+    let is_word = |at: usize, word| {
+        tokens
+            .get(at)
+            .is_some_and(|t: &Token| t.is_word(request.sql, word))
+    };
+    request.settings.family == Family::MariaDb
+        && is_word(0, "analyze")
+        && (BEHIND.iter().any(|word| is_word(1, word)) || tokens.get(1).is_some_and(|t| t.is(b'(')))
 }
 
 /// `DESCRIBE table [column]`, as opposed to `EXPLAIN statement`.

@@ -623,12 +623,12 @@ fn is_own_default(e: &Expr, column: &str, table: &Table) -> bool {
         && table.column(column).is_some_and(|c| c.protection.is_some())
 }
 
-/// Whether the column takes its first member where a row names no value.
 /// Whether a new row must have a value for it.
 pub(super) fn is_required(column: &Column) -> bool {
     column.default.is_none() && !column.nullable
 }
 
+/// Whether the column takes its first member where a row names no value.
 fn has_first_member(column: &Column) -> bool {
     let is_enum = |ty: &SqlType| matches!(ty.kind, Kind::Enum(_));
     !column.nullable && column.sql_type.as_ref().is_some_and(is_enum)

@@ -296,7 +296,6 @@ impl<'a> Binder<'a> {
         let result = (|| {
             let default;
             let mut implicit = false;
-            let mut unasked = false;
             let mut is_parameter = false;
             let input = match source {
                 Source::Default | Source::Omitted { .. } => match &used.column().default {
@@ -351,10 +350,7 @@ impl<'a> Binder<'a> {
                     // an empty text, which the column's own condition does not take
                     return Err(Failure::refused(&errors::VALUE, used.path()));
                 }
-                Source::Implicit => {
-                    unasked = true;
-                    implicit_value(ty)
-                }
+                Source::Implicit => implicit_value(ty),
                 Source::Present { digits, asked } => {
                     let Some(time) = self.scratch.present else {
                         return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
@@ -392,7 +388,7 @@ impl<'a> Binder<'a> {
                 // depending on its settings, the server takes the present time
                 return Err(Failure::refused(&errors::VALUE, used.path()));
             }
-            if implicit || unasked {
+            if implicit || matches!(source, Source::Implicit) {
                 ctx.sql_mode = SqlMode::empty();
             }
             if matches!(source, Source::Present { .. }) && matches!(ty.kind, Kind::Timestamp { .. })

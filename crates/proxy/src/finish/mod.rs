@@ -535,9 +535,8 @@ fn write_number(
 /// aggregate itself has more of them under some plans.
 fn check_windows(finish: &Finish, arena: &Arena, groups: usize) -> Outcome<()> {
     let saturated = |cell: &[u8]| {
-        let mut digits = cell.iter().filter(|b| b.is_ascii_digit());
-        let count = digits.clone().count();
-        count >= 65 && digits.all(|b| *b == b'9')
+        let digits = || cell.iter().filter(|b| b.is_ascii_digit());
+        cell.len() >= 65 && digits().count() >= 65 && digits().all(|b| *b == b'9')
     };
     for (at, item) in finish.fetch.iter().enumerate() {
         let is_aggregate = matches!(item.described, Described::Aggregate { .. });

@@ -102,9 +102,8 @@ impl Session {
         engine.settle()?;
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
         let written = self.write_rows(engine, prepared, read, target, keys, ranks);
-        match written {
-            Ok(written) => return Ok(written),
-            Err(_) => engine.server.drain().map_err(ours)?,
+        if written.is_err() {
+            engine.server.drain().map_err(ours)?;
         }
         match written {
             // which rows stay as they are is not computed here
@@ -114,7 +113,7 @@ impl Session {
                 let about = "UPDATE IGNORE where a row would get another's key";
                 Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
             }
-            failed => failed,
+            written => written,
         }
     }
 

@@ -22,7 +22,7 @@ use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::session::{Planned, Session, logical_text};
@@ -454,7 +454,8 @@ fn is_of_storing(row: &[Option<Vec<u8>>], new: &NewRows) -> bool {
 
 /// MySQL warns of VALUES() in ON DUPLICATE KEY UPDATE, as of what will go.
 pub(super) fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
-    row.get(1).and_then(Option::as_deref) == Some(b"1287")
+    let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+    tells_of_values(cell(1), cell(2))
 }
 
 /// `Records: 3  Duplicates: 1  Warnings: 0`

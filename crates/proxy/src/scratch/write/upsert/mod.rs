@@ -42,8 +42,6 @@ use std::sync::Arc;
 
 /// A column without a value and without a default, of which the server warns as well.
 const NO_DEFAULT: u16 = 1364;
-/// Words that will go: `VALUES()` on MySQL.
-const DEPRECATED: u16 = 1287;
 
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
