@@ -30,6 +30,8 @@ mod comparison;
 mod computed;
 #[path = "differential/conditions.rs"]
 mod conditions;
+#[path = "differential/evaluations.rs"]
+mod evaluations;
 #[path = "differential/finishing.rs"]
 mod finishing;
 #[path = "differential/known.rs"]

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ::mysql::Value;
 use support::*;
 
 on_both_servers!(
@@ -21,6 +22,9 @@ on_both_servers!(
     statements_that_dumps_begin_with,
     a_dump_is_made_and_loaded,
     who_leaves_in_the_greeting_does_not_keep_others_out,
+    what_was_said_before_an_error_is_shown,
+    rows_of_prepared_inserts_have_numbers,
+    queries_are_analyzed,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY, name VARCHAR(40) {eq}, age INT {range})";
@@ -359,4 +363,99 @@ fn who_leaves_in_the_greeting_does_not_keep_others_out(kind: Kind) {
         Kind::MySql => "TRUNCATE TABLE performance_schema.host_cache",
     });
     assert!(log_in().success);
+}
+
+const DATED: &str = "CREATE TABLE dated (id INT PRIMARY KEY, day DATE NOT NULL {range})";
+
+/// After some errors the proxy looks the tables up again, which ends the server's list of warnings. And what is wrong with a value may be found by the proxy, or by
+/// the scratch engine.
+fn what_was_said_before_an_error_is_shown(kind: Kind) {
+    let tables = [
+        USER,
+        DATED,
+        "CREATE TABLE bare (id INT PRIMARY KEY, day DATE NOT NULL)",
+    ];
+    let Some(mut stage) = Stage::start(kind, &tables) else {
+        return;
+    };
+    stage.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
+    for sql in [
+        "REPLACE INTO bare (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, DEFAULT)",
+        "INSERT INTO dated (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, 'abc')",
+        "INSERT INTO dated (id) SELECT id + 10 FROM user",
+        "INSERT INTO dated (id, day) SELECT id + 10, CONCAT('x', name) FROM user",
+        "UPDATE dated SET missing = 1",
+        "SELECT missing FROM bare",
+    ] {
+        for question in [
+            "SHOW WARNINGS",
+            "SELECT @@warning_count, @@error_count",
+            "SHOW ERRORS",
+            "SELECT ROW_COUNT()",
+        ] {
+            stage.both_fail(sql);
+            stage.same_text(question);
+        }
+        stage.same_text("SELECT COUNT(*) FROM dated");
+        stage.both("DO 1");
+        stage.same_text("SHOW WARNINGS");
+    }
+}
+
+fn rows_of_prepared_inserts_have_numbers(kind: Kind) {
+    let Some(mut stage) = Stage::start(kind, &[DATED]) else {
+        return;
+    };
+    let (short, long) = (
+        Value::from("2020-01-31"),
+        Value::from("2020-01-31 10:11:12"),
+    );
+    let insert = "INSERT INTO dated (id, day) VALUES (?, ?), (?, ?), (?, '2020-02-01 10:11:12')";
+    let mut run = |days: [&Value; 2], first: u32| {
+        let mut parameters = Vec::new();
+        for (n, day) in (first..).zip(days) {
+            parameters.extend([Value::from(n), day.clone()]);
+        }
+        parameters.push(Value::from(first + 2));
+        let said = [&mut stage.plain, &mut stage.protected].map(|session| {
+            let done = session.execute(insert, parameters.clone());
+            done.map(|o| o.warnings).map_err(|e| (e.code, e.message))
+        });
+        assert_eq!(said[0], said[1], "{parameters:?}");
+        stage.same_text("SHOW WARNINGS");
+        said[0].is_ok()
+    };
+    assert!(run([&short, &long], 1));
+    assert!(run([&long, &long], 11));
+    assert!(!run([&long, &Value::from("abc")], 21));
+    stage.same_text("SELECT id, day FROM dated ORDER BY id");
+}
+
+/// Both servers run a query to tell how that went. What it reads is found by tokens, and its rows are not shown.
+fn queries_are_analyzed(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let analyze = match kind {
+        Kind::MariaDb => "ANALYZE",
+        Kind::MySql => "EXPLAIN ANALYZE",
+    };
+    for query in [
+        "SELECT name FROM user WHERE name = 'alice'",
+        "SELECT COUNT(*) FROM user WHERE age > 20 GROUP BY name",
+        "WITH w AS (SELECT name FROM user) SELECT * FROM w",
+    ] {
+        let told = stage.protected.must(&format!("{analyze} {query}"));
+        assert!(!told.sets[0].rows.is_empty(), "{query}");
+        let shown = format!("{:?}", told.sets[0].rows);
+        assert!(!shown.to_lowercase().contains("alice"), "{query}: {shown}");
+    }
+    for statement in [
+        "DELETE FROM user WHERE name = 'alice'",
+        "UPDATE user SET age = 3",
+        "INSERT INTO user VALUES (3, 'c', 3)",
+    ] {
+        let failure = stage.protected.run(&format!("{analyze} {statement}"));
+        let failure = failure.expect_err(statement);
+        assert!(failure.message.starts_with("OS1001"), "{failure}");
+    }
+    stage.same_text("SELECT id, name, age FROM user ORDER BY id");
 }

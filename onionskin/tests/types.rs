@@ -373,6 +373,13 @@ fn bits(kind: Kind) {
         );
     }
     twins.both("SET sql_mode = 'STRICT_TRANS_TABLES'");
+    // to MySQL a parameter is a number, if its text is one
+    for text in ["-7", " -7 ", "-7a", "-", "7", "18446744073709551616", "1e3"] {
+        for column in ["b", "c"] {
+            let sql = ids.insert("t", column, "?");
+            write(&mut twins, &mut refused, "t", &sql, &[Value::from(text)]);
+        }
+    }
     for column in ["a", "b", "c", "d"] {
         for sql in [
             format!("SELECT {column}, COUNT(*) FROM t GROUP BY {column} ORDER BY {column}"),

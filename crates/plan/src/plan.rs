@@ -461,6 +461,8 @@ pub struct Plan {
     pub insert_only: Option<Text>,
     /// Of a `SELECT` with `GROUP BY`.
     pub grouping: Option<Grouping>,
+    /// Of new rows that are not folded, where there are several: how many literals stand before the end of each. Warnings tell the row.
+    pub row_ends: Vec<usize>,
     /// Calls of `VALUES()` that the server's text has more than the client's: MySQL warns of each.
     pub surplus_values: u64,
     /// Rows that are met count only if they change.

@@ -121,6 +121,8 @@ pub(crate) struct Planner<'a> {
     pub insert_only: Option<Text>,
     /// See [`crate::plan::Plan::grouping`].
     pub grouping: Option<Grouping>,
+    /// See [`crate::plan::Plan::row_ends`].
+    pub row_ends: Vec<usize>,
     /// See [`crate::plan::Plan::surplus_values`].
     pub surplus_values: u64,
     /// See [`crate::plan::Plan::upsert`].
@@ -171,6 +173,7 @@ impl<'a> Planner<'a> {
             probe: None,
             insert_only: None,
             grouping: None,
+            row_ends: Vec::new(),
             surplus_values: 0,
             upsert: None,
             locks: false,
@@ -313,6 +316,18 @@ impl<'a> Planner<'a> {
         let literals = &self.request.template.literals;
         let i = literals.partition_point(|l| l.end <= offset);
         literals.get(i).filter(|l| l.start <= offset).map(|_| i)
+    }
+
+    /// The statement's tokens without those of folded rows behind the first, which look like it.
+    pub fn first_rows_tokens(&self) -> impl Iterator<Item = &Token> {
+        let repeated = self
+            .request
+            .template
+            .rows
+            .map_or(0..0, |r| r.first.1..r.end);
+        self.tokens
+            .iter()
+            .filter(move |t| !repeated.contains(&t.start))
     }
 
     /// The plan holds only for this value of the literal.

@@ -255,7 +255,7 @@ impl Planner<'_> {
             let mut words = CLOCK.iter().chain(&CHANGED);
             words.any(|word| t.is_word(sql, word)) || of_session(t)
         };
-        let mut others = self.tokens.iter().filter(|t| !is_replaced(t));
+        let mut others = self.first_rows_tokens().filter(|t| !is_replaced(t));
         // DEFAULT(c) of a plain column is one of the calls
         others.any(tells) || self.may_assign()
     }

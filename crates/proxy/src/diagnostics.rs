@@ -48,6 +48,8 @@ pub(crate) struct Diagnostics {
     pub if_met: Vec<Warning>,
     /// The error, if the server has no memory of it: number and text.
     pub error: Option<(u16, Vec<u8>)>,
+    /// All that the server has said of an error, where it has run another statement since: rows of `SHOW WARNINGS`.
+    pub list: Option<Rows>,
     /// `ROW_COUNT()`, where the server would speak of another statement.
     pub row_count: Option<i64>,
     /// `FOUND_ROWS()`, likewise.
@@ -87,6 +89,7 @@ impl Diagnostics {
         !self.warnings.is_empty()
             || self.surplus > 0
             || self.error.is_some()
+            || self.list.is_some()
             || self.row_count.is_some()
             || self.found_rows.is_some()
     }
@@ -102,6 +105,7 @@ impl Diagnostics {
         self.unclear = false;
         self.if_met.clear();
         self.error = None;
+        self.list = None;
         self.row_count = None;
         self.found_rows = None;
     }
@@ -386,6 +390,7 @@ impl Session {
     fn show_warnings(&mut self, sql: &[u8], errors_only: bool) -> Outcome<()> {
         let own = std::mem::take(&mut self.diagnostics.warnings);
         let error = self.diagnostics.error.clone();
+        let list = std::mem::take(&mut self.diagnostics.list);
         let mut room = match self.state.family {
             Family::MariaDb => 64,
             Family::MySql => KEPT,
@@ -399,11 +404,19 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 Step::Row if surplus > 0 && is_about_values(self.server.payload()) => surplus -= 1,
                 // what the server still shows is of an earlier statement
-                Step::Row if error.is_some() || self.diagnostics.hides_servers => {}
+                Step::Row
+                    if error.is_some() || list.is_some() || self.diagnostics.hides_servers => {}
                 Step::EndOfRows { .. } => {
-                    if let Some((code, message)) = &error {
-                        self.write_condition(b"Error", *code, message)?;
-                        room -= 1;
+                    for row in list.iter().flatten() {
+                        let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+                        if surplus > 0 && tells_of_values(cell(1), cell(2)) {
+                            surplus -= 1;
+                        } else if !errors_only || cell(0) == Some(b"Error") {
+                            let out = self.client.begin_payload();
+                            (0..3).for_each(|n| put_text_cell(out, cell(n)));
+                            self.client.end_payload().map_err(Failure::Client)?;
+                            room = room.saturating_sub(1);
+                        }
                     }
                     let shown = if errors_only { 0 } else { room };
                     for warning in own.iter().take(shown) {
@@ -412,6 +425,12 @@ impl Session {
                             Level::Warning => b"Warning",
                         };
                         self.write_condition(level, warning.code, warning.message.as_bytes())?;
+                    }
+                    // it was the last that was said
+                    if let Some((code, message)) = &error
+                        && (errors_only || own.len() < room)
+                    {
+                        self.write_condition(b"Error", *code, message)?;
                     }
                     self.write_end(step)?;
                 }
@@ -428,6 +447,7 @@ impl Session {
             }
         }
         self.diagnostics.warnings = own;
+        self.diagnostics.list = list;
         self.diagnostics.surplus = servers_surplus;
         self.diagnostics.row_count = None;
         self.diagnostics.found_rows = None;
@@ -456,6 +476,13 @@ impl Session {
         let own = self.diagnostics.count() as i64;
         let surplus = std::mem::take(&mut self.diagnostics.surplus);
         let error = self.diagnostics.error.is_some();
+        let list = self.diagnostics.list.iter().flatten();
+        let is_error =
+            |row: &&Vec<Option<Vec<u8>>>| row.first().and_then(Option::as_deref) == Some(b"Error");
+        let (listed, errors) = (
+            list.clone().count() as i64,
+            list.filter(is_error).count() as i64,
+        );
         let numbers: Vec<Option<Known>> = items
             .iter()
             .map(|item| match item {
@@ -463,6 +490,10 @@ impl Session {
                 Item::FoundRows => self.diagnostics.found_rows.map(|n| Known::Is(n as i64)),
                 Item::WarningCount if error => Some(Known::Is(1 + own)),
                 Item::WarningCount if self.diagnostics.hides_servers => Some(Known::Is(own)),
+                Item::WarningCount if self.diagnostics.list.is_some() => {
+                    Some(Known::Is(listed + own - surplus as i64))
+                }
+                Item::ErrorCount if self.diagnostics.list.is_some() => Some(Known::Is(errors)),
                 Item::WarningCount => Some(Known::More(own - surplus as i64)),
                 Item::ErrorCount if error => Some(Known::Is(1)),
                 Item::ErrorCount | Item::Other => None,
@@ -492,6 +523,20 @@ impl Session {
         self.diagnostics.surplus = surplus;
         Ok(())
     }
+}
+
+/// Whether an error of the server's stands in what `SHOW WARNINGS` has shown.
+pub(crate) fn tells_of(list: &Rows, failure: &Failure) -> bool {
+    let Failure::Server { code, .. } = failure else {
+        return false;
+    };
+    let number = |row: &Vec<Option<Vec<u8>>>| {
+        std::str::from_utf8(row.get(1)?.as_deref()?)
+            .ok()?
+            .parse()
+            .ok()
+    };
+    list.iter().any(|row| number(row) == Some(*code))
 }
 
 /// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.

@@ -26,12 +26,13 @@ use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
 use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Rows;
 use crate::finish::lacks_index;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::{Bound, is_not_known};
 use crate::session::{
-    Planned, Session, does_not_open, is_ignore, is_lenient, logical_text, runs_once,
+    Planned, Session, does_not_open, in_logical_terms, is_ignore, is_lenient, runs_once,
 };
 
 /// Ids that no server gives out.
@@ -79,6 +80,8 @@ pub(crate) struct Statements {
     asking: HashSet<u32>,
     /// The server has run another statement since it raised the present one's error.
     pub interfered: bool,
+    /// What it showed of the error before that.
+    pub list: Option<Rows>,
 }
 
 /// A prepared statement that is more than relayed.
@@ -211,6 +214,12 @@ impl Statements {
         payload[1..5].copy_from_slice(&last.to_le_bytes());
         Ok(last)
     }
+
+    /// A statement begins, of which the server has said nothing yet.
+    pub fn begin(&mut self) {
+        self.interfered = false;
+        self.list = None;
+    }
 }
 
 impl Session {
@@ -222,7 +231,7 @@ impl Session {
             .unwrap_or_default()
             .to_vec();
         self.statements.last = None;
-        self.statements.interfered = false;
+        self.statements.begin();
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
             return Err(Failure::refused(
@@ -251,29 +260,12 @@ impl Session {
                 ) if attempts == 0 => {
                     attempts += 1;
                     self.server.drain()?;
-                    let names = prepared.plan.names.clone();
-                    let changed =
-                        self.look_up(&names)? || self.account.generation() != prepared.generation;
-                    if !changed {
-                        // the server has answered another statement since
-                        self.statements.interfered = true;
+                    if !self.looks_different(&prepared, &done)? {
                         return done;
                     }
                     prepared = self.make_plan(&sql, true)?;
                 }
-                Err(Failure::Server {
-                    code,
-                    state,
-                    message,
-                }) => {
-                    let message = logical_text(&message, &prepared);
-                    return Err(Failure::Server {
-                        code,
-                        state,
-                        message,
-                    });
-                }
-                done => return done,
+                done => return done.map_err(|failure| in_logical_terms(failure, &prepared)),
             }
         }
     }
@@ -492,7 +484,7 @@ impl Session {
 
     pub fn execute(&mut self) -> Outcome<()> {
         self.statements.wrote = false;
-        self.statements.interfered = false;
+        self.statements.begin();
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         if self.diagnostics.any() && self.statements.asking.contains(&id) {
@@ -526,12 +518,9 @@ impl Session {
         };
         if stale {
             self.server.drain()?;
-            let names = statement.prepared.plan.names.clone();
-            let generation = statement.prepared.generation;
-            if self.look_up(&names)? || self.account.generation() != generation {
+            let prepared = Arc::clone(&statement.prepared);
+            if self.looks_different(&prepared, &done)? {
                 done = self.execute_statement(&mut statement, &payload);
-            } else {
-                self.statements.interfered = true;
             }
         }
         for long in &mut statement.long {
@@ -539,21 +528,7 @@ impl Session {
         }
         let prepared = Arc::clone(&statement.prepared);
         self.statements.open.insert(id, statement);
-        match done {
-            Err(Failure::Server {
-                code,
-                state,
-                message,
-            }) => {
-                let message = logical_text(&message, &prepared);
-                Err(Failure::Server {
-                    code,
-                    state,
-                    message,
-                })
-            }
-            done => done,
-        }
+        done.map_err(|failure| in_logical_terms(failure, &prepared))
     }
 
     /// Makes a statement's plan again when the schema has changed since.

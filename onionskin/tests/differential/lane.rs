@@ -2,6 +2,7 @@
 
 use super::answers::{self, Answer};
 use super::comparison::{self, Difference};
+use super::evaluations;
 use super::plans;
 use super::schema::{Table, Type};
 use super::script::{Case, Piece, Statement, Step};
@@ -163,6 +164,9 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
             .any(|problem| uses_up_numbers(case, step, problem));
         let known = report.differences.len();
         comparison::differences(usable, &expected, &heard, &mut report.differences);
+        let differences = &mut report.differences;
+        evaluations::drop_shown(usable, &expected, &heard, differences, known);
+        incomparable |= evaluations::drop_uncertain(plain, proxy, usable, differences, known);
         let counted =
             |d: &Difference| d.kind.ends_with(": affected rows") || d.kind.ends_with(": info");
         if null_over_null(case, step) && drop_differences(report, known, counted) {

@@ -212,8 +212,11 @@ impl Planner<'_> {
             computed.iter().any(covers)
         };
         let tells = |t: &&Token| CLOCK.iter().any(|w| t.is_word(sql, w));
-        let inside = self.tokens.iter().filter(tells).any(is_inside);
-        let outside = self.tokens.iter().filter(tells).any(|t| !is_inside(t));
+        let inside = self.first_rows_tokens().filter(tells).any(is_inside);
+        let outside = self
+            .first_rows_tokens()
+            .filter(tells)
+            .any(|t| !is_inside(t));
         match inside && outside {
             true => refuse(
                 &errors::SCRATCH_FUNCTION,

@@ -410,6 +410,11 @@ impl Planner<'_> {
             let close = self.closing(at)?;
             let range = self.tokens[at].start..self.tokens[close].end;
             let cells = self.row(at, &new, 0, n)?;
+            if ast_rows > 1 {
+                let literals = &self.request.template.literals;
+                let before = literals.partition_point(|l| l.start < range.end);
+                self.row_ends.push(before);
+            }
             self.edit(range, in_parentheses(&cells));
             upsert.rows.push(cells);
             at = close + 2;

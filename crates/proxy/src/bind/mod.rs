@@ -15,7 +15,7 @@ mod text;
 mod values;
 
 use onionskin_plan::grams::most_numbers;
-use onionskin_plan::{Action, Escape, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
     Charset, Comparand, Context, Family, Input, Kind, LikePattern, Pattern, SqlMode, Stored,
@@ -25,7 +25,7 @@ use onionskin_value::{
 pub(crate) use self::rules::{ILL_FORMED, is_early};
 use self::rules::{
     NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, cannot_be_null, check_conversion, implicit_default,
-    implicit_value, no_default, no_default_warning, null_warning,
+    implicit_value, is_number_beyond, no_default, no_default_warning, null_warning, out_of_range,
 };
 pub(crate) use self::text::{check_pieces, prepared_text, put_filled, put_hex, unhex};
 pub(crate) use self::values::Values;
@@ -65,6 +65,8 @@ pub(crate) struct Binder<'a> {
     /// Indexes over grams are used: see [`Piece::Indexed`].
     pub indexed: bool,
     pub warnings: Vec<Warning>,
+    /// The server may have warned of a plain value before the one that is bound.
+    plain_may_warn: bool,
     scratch: &'a mut Scratch,
     last: Option<(usize, Source, bool, u64, Bound)>,
 }
@@ -84,6 +86,8 @@ pub(crate) struct Scratch {
     pub looked_up: Vec<LookedUp>,
     /// A value was refused beside others that may have raised warnings before it.
     pub refused_among_others: bool,
+    /// What the values before one that was refused have raised.
+    pub before_refused: Vec<Warning>,
 }
 
 impl<'a> Binder<'a> {
@@ -99,6 +103,7 @@ impl<'a> Binder<'a> {
             values,
             ignore: false,
             lenient_nulls: false,
+            plain_may_warn: false,
             indexed: false,
             warnings: Vec::new(),
             scratch,
@@ -175,23 +180,72 @@ impl<'a> Binder<'a> {
         self.make(slot, bound)
     }
 
-    /// Whether the statement has values besides this one, which the server has not seen, that may raise
-    /// warnings: anything but whole numbers.
+    /// Whether the statement has plain values, which the server has not seen, that may have raised warnings before this one. New rows are looked at value
+    /// by value, in the order of the text.
     fn others_may_warn(&self, refused: Source) -> bool {
         let refused = match refused {
             Source::Literal { index, .. } => Some(index),
             _ => None,
         };
-        let default = memchr::memmem::find(&self.values.sql.to_ascii_lowercase(), b"default");
-        let others = self.values.literals.iter().enumerate();
+        let sql = self.values.sql.to_ascii_lowercase();
+        let default = memchr::memmem::find(&sql, b"default");
+        if default.is_some() && refused.is_some() {
+            return true;
+        }
+        if sql.starts_with(b"insert") || sql.starts_with(b"replace") {
+            let from = refused.map_or(0, |index| index + 1);
+            // MariaDB looks at the row's other values all the same
+            let behind = match self.state.family {
+                Family::MariaDb => from..self.end_of_row(from),
+                Family::MySql => 0..0,
+            };
+            return self.plain_may_warn || behind.into_iter().any(|index| self.may_warn(index));
+        }
+        let mut others = self.values.literals.iter().enumerate();
         !self.warnings.is_empty()
-            || (default.is_some() && refused.is_some())
-            || others.into_iter().any(|(index, literal)| {
-                // a number that fits no integer type is warned of by itself
-                let whole = literal.kind == LiteralKind::Integer
-                    && literal.text(self.values.sql).len() < 19;
-                !whole && (Some(index) != refused || literal.kind == LiteralKind::Integer)
+            || others.any(|(index, literal)| {
+                let is_refused = Some(index) == refused && literal.kind != LiteralKind::Integer;
+                !is_refused && self.may_warn(index)
             })
+    }
+
+    /// How many literals stand before the end of the new row with the literal before this one.
+    fn end_of_row(&self, behind: usize) -> usize {
+        let plan = &self.prepared.plan;
+        if let Some(end) = plan.row_ends.iter().find(|end| **end >= behind) {
+            return *end;
+        }
+        let text = match &plan.action {
+            Action::Server { text, .. } => text.as_slice(),
+            _ => &[],
+        };
+        let folded = text.iter().find_map(|piece| match piece {
+            Piece::Rows {
+                first_literal,
+                per_row,
+                ..
+            } => Some((*first_literal, *per_row)),
+            _ => None,
+        });
+        match folded {
+            Some((first, per_row)) if per_row > 0 && behind > first => {
+                first + (behind - first).div_ceil(per_row) * per_row
+            }
+            _ => self.values.literals.len(),
+        }
+    }
+
+    /// Whether storing a literal in a plain column may raise a warning: anything but whole numbers. One that fits no integer type is warned of by itself.
+    fn may_warn(&self, index: usize) -> bool {
+        let whole = |l: &Literal| match l.kind {
+            LiteralKind::Integer => l.end - l.start < 19,
+            LiteralKind::Parameter => {
+                let number = self.values.param_number(index);
+                number.is_some_and(|n| self.values.is_integer(n))
+            }
+            _ => false,
+        };
+        !self.values.literals.get(index).is_some_and(whole)
     }
 
     fn make(&mut self, slot: &Slot, bound: Bound) -> Outcome<Filled<'_>> {
@@ -274,11 +328,23 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// The number of the row in which a value stands; `row` for one in the rows that the text folds, or in none.
+    fn row_of(&self, source: Source, row: u64) -> u64 {
+        let ends = &self.prepared.plan.row_ends;
+        match source {
+            Source::Literal { index, .. } if ends.last().is_some_and(|end| index < *end) => {
+                ends.partition_point(|end| *end <= index) as u64 + 1
+            }
+            _ => row,
+        }
+    }
+
     /// Coerces a value; the payload lies in the scratch buffer.
     fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
-        let bound = self.coerced(column, source, stores, row);
+        let bound = self.coerced(column, source, stores, self.row_of(source, row));
         if bound.is_err() {
             self.scratch.refused_among_others = self.others_may_warn(source);
+            self.scratch.before_refused.clone_from(&self.warnings);
         }
         bound
     }
@@ -379,6 +445,13 @@ impl<'a> Binder<'a> {
                     };
                     if is_parameter && self.state.family == Family::MySql {
                         check_conversion(ty, input)?;
+                        if stores && is_number_beyond(ty, input) {
+                            let strict = self.state.sql_mode.is_strict() && !self.ignore;
+                            return Err(match strict {
+                                true => Failure::Value(out_of_range(&used.column().name, row)),
+                                false => Failure::refused(&errors::VALUE, used.path()),
+                            });
+                        }
                     }
                     input
                 }

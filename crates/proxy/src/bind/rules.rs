@@ -71,6 +71,32 @@ pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
     Ok(())
 }
 
+/// Whether a text is a number that no BIT holds. MySQL takes a parameter for one to be an unsigned number; a text that is one within its range is stored
+/// byte by byte all the same.
+pub(super) fn is_number_beyond(ty: &SqlType, input: Input<'_>) -> bool {
+    const RANGE: f64 = 18_446_744_073_709_551_616.0;
+    let (true, Input::Text { bytes, .. }) = (ty.is_bit(), input) else {
+        return false;
+    };
+    let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+    let is_number = |b: u8| b.is_ascii_digit() || b"+-.eE".contains(&b);
+    match text.parse::<f64>() {
+        // what fits is told from what does not exactly where it has no fraction
+        Ok(number) if text.bytes().all(is_number) => {
+            number < 0.0 || number >= RANGE && text.parse::<u64>().is_err()
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn out_of_range(column: &str, row: u64) -> ValueError {
+    ValueError {
+        code: OUT_OF_RANGE,
+        sqlstate: *b"22003",
+        message: format!("Out of range value for column '{column}' at row {row}"),
+    }
+}
+
 /// Whether the server raises an error of a value before it looks for rows.
 pub(crate) fn is_early(error: &ValueError, family: Family) -> bool {
     match family {

@@ -88,7 +88,10 @@ impl Binder<'_> {
                 check_sql(sql, self.state)?;
                 out.extend_from_slice(sql);
             }
-            Piece::Literal(index) => self.values.put_literal(index + base, self.state, out)?,
+            Piece::Literal(index) => {
+                self.plain_may_warn |= self.may_warn(index + base);
+                self.values.put_literal(index + base, self.state, out)?;
+            }
             Piece::Slot(slot) => {
                 let used = &self.prepared.plan.columns[slot.column];
                 match self.fill(slot, base, row)? {
@@ -162,8 +165,10 @@ impl Binder<'_> {
             Piece::Sql(_) => Ok(()),
             Piece::Literal(index) => {
                 let Some(n) = self.values.param_number(index + base) else {
+                    self.plain_may_warn |= self.may_warn(index + base);
                     return Ok(());
                 };
+                self.plain_may_warn |= !self.values.is_integer(n);
                 match self.values.long(n) {
                     Some(bytes) => {
                         let ty = self.values.params.get(n).map_or(blob, |p| p.ty);

@@ -44,6 +44,12 @@ impl<'a> Values<'a> {
         })
     }
 
+    /// Whether a parameter is bound to an integer.
+    pub(super) fn is_integer(&self, n: usize) -> bool {
+        let value = self.params.get(n).map(|param| &param.value);
+        matches!(value, Some(BinaryValue::Int(_) | BinaryValue::UInt(_)))
+    }
+
     /// Whether a literal is a parameter that was bound as a text.
     pub fn is_text_parameter(&self, index: usize) -> bool {
         self.param_number(index).is_some_and(|n| {

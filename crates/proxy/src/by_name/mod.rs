@@ -32,7 +32,7 @@ use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{Statement, too_many};
-use crate::session::{Session, locks_tables, logical_text, runs_once};
+use crate::session::{Session, in_logical_terms, locks_tables, runs_once};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MOST: usize = 16_382;
@@ -116,7 +116,7 @@ impl Session {
     /// Does one of these statements; `whole` says that it is the client's packet.
     pub(crate) fn by_name(&mut self, statement: &ByName, sql: &[u8], whole: bool) -> Outcome<()> {
         self.statements.wrote = false;
-        self.statements.interfered = false;
+        self.statements.begin();
         match statement {
             ByName::Prepare { name, text } => self.prepare_by_name(name, text, sql, whole),
             ByName::Execute { name, using } => {
@@ -304,22 +304,13 @@ impl Session {
             let statement = Statement::new(text.to_vec(), template, &prepared, 0, setting);
             match self.prepare_at_server(&statement, pieces, false) {
                 Ok((id, ..)) => return self.close_at_server(id),
-                Err(Failure::Server {
-                    code,
-                    state,
-                    message,
-                }) => {
+                failed @ Err(Failure::Server { code, .. }) => {
                     self.server.drain()?;
-                    let names = prepared.plan.names.clone();
                     let may_be_stale = attempt == 0 && matches!(code, 1054 | 1136 | 1364 | 1146);
-                    if !may_be_stale || !self.look_up(&names)? {
-                        self.statements.interfered = may_be_stale;
-                        let message = logical_text(&message, &prepared);
-                        return Err(Failure::Server {
-                            code,
-                            state,
-                            message,
-                        });
+                    if !may_be_stale || !self.looks_different(&prepared, &failed)? {
+                        return failed
+                            .map(|_| ())
+                            .map_err(|failure| in_logical_terms(failure, &prepared));
                     }
                     prepared = self.planned_text(text)?.0;
                 }
@@ -359,7 +350,7 @@ impl Session {
         };
         if let Some(prepared) = prepared {
             let done = self.execute_at_server(&entry.text, &prepared, sql, whole);
-            if !self.has_become_protected(&entry.text, &done, &prepared)? {
+            if !self.failed_stale(&entry.text, &prepared, &done)? {
                 if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
                     entry.place = Place::Server(prepared);
                 }
@@ -444,24 +435,6 @@ impl Session {
         self.after_relay(prepared)
     }
 
-    /// After an execution at the server: whether it failed because one of its tables has become a protected one.
-    fn has_become_protected(
-        &mut self,
-        text: &[u8],
-        done: &Outcome<()>,
-        prepared: &Prepared,
-    ) -> Outcome<bool> {
-        let again = self.failed_stale(text, prepared, done)?;
-        // it has looked at tables meanwhile
-        self.statements.interfered = match done {
-            Err(Failure::Server { code, .. }) => {
-                matches!(code, 1054 | 1072 | 1091 | 1136 | 1146 | 1364 | 3819 | 4025)
-            }
-            done => done.is_err(),
-        };
-        Ok(again)
-    }
-
     fn execute_immediate(
         &mut self,
         source: &StatementText,
@@ -476,7 +449,7 @@ impl Session {
         if matches!(prepared.plan.action, Action::Relay) {
             self.check_temporary(&text, &prepared)?;
             let done = self.execute_at_server(&text, &prepared, sql, whole);
-            if !self.has_become_protected(&text, &done, &prepared)? {
+            if !self.failed_stale(&text, &prepared, &done)? {
                 return done;
             }
         } else if self.state.family == Family::MySql {

@@ -45,6 +45,7 @@ use self::write::Change;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::config::ScratchConfig;
+use crate::diagnostics::tells_of;
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
@@ -241,12 +242,21 @@ impl Session {
         // an error of the statement leaves the engine as it was; of any other, nobody knows
         let usable = matches!(done, Ok(_) | Err(Failure::Server { .. }));
         if usable {
+            self.keep_list(&mut engine, &done);
             let tables: Vec<String> = scratch.reads.iter().map(full_name).collect();
             if engine.clean(&tables).is_ok() {
                 self.engine = Some(engine);
             }
         }
         done
+    }
+
+    /// If the engine has raised the error of a statement, what else it says of it is for the client, too.
+    fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>) {
+        let Err(failure) = done else { return };
+        let list = engine.server.drain();
+        let list = list.and_then(|()| engine.server.rows(b"SHOW WARNINGS"));
+        self.statements.list = list.ok().filter(|list| tells_of(list, failure));
     }
 
     fn new_engine(&mut self) -> Outcome<Engine> {

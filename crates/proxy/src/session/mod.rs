@@ -40,7 +40,7 @@ use crate::upsert::UniqueKeys;
 
 pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
-pub(crate) use texts::logical_text;
+pub(crate) use texts::{in_logical_terms, logical_text};
 pub(crate) use values::{is_ignore, is_lenient, runs_once};
 
 /// One client and its server connection.
@@ -332,7 +332,10 @@ impl Session {
             // of an error of its own the server keeps what SHOW WARNINGS shows, unless it has run
             // another statement since
             let interfered = std::mem::take(&mut self.statements.interfered);
-            let ours = interfered || !matches!(failure, Failure::Server { .. });
+            let list = std::mem::take(&mut self.statements.list);
+            let list = list.filter(|list| interfered && diagnostics::tells_of(list, failure));
+            let is_servers = matches!(failure, Failure::Server { .. });
+            let ours = !is_servers || interfered && list.is_none();
             let (surplus, of_several) = (self.diagnostics.surplus, self.diagnostics.of_several);
             let warnings = std::mem::take(&mut self.diagnostics.warnings);
             self.diagnostics.clear();
@@ -342,12 +345,18 @@ impl Session {
                 self.diagnostics.of_several = of_several;
                 self.diagnostics.warnings = warnings;
                 self.diagnostics.failed_at_server();
+                self.diagnostics.row_count = list.is_some().then_some(-1);
+                self.diagnostics.list = list;
             } else {
                 let others = std::mem::take(&mut self.scratch.refused_among_others);
                 let among_others = others && matches!(failure, Failure::Value(_));
                 self.diagnostics.unclear = among_others
                     || self.state.family == Family::MySql
                         && diagnostics::calls_values(&self.template.key);
+                let before = std::mem::take(&mut self.scratch.before_refused);
+                if matches!(failure, Failure::Value(_)) {
+                    self.diagnostics.warnings = before;
+                }
                 self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = Some(-1);
             }

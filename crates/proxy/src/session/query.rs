@@ -7,13 +7,13 @@ use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 use onionskin_wire::messages::Command;
 
-use super::texts::logical_text;
+use super::texts::{in_logical_terms, logical_list};
 use super::values::{is_call, runs_once};
 use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
 use crate::catalog::Prepared;
-use crate::diagnostics;
+use crate::diagnostics::{self, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::scratch::is_not_known;
 
@@ -83,7 +83,33 @@ impl Session {
             return Ok(false);
         }
         self.server.drain()?;
-        Ok(self.look_up(&relayed.plan.names)? || self.account.generation() != relayed.generation)
+        self.looks_different(relayed, done)
+    }
+
+    /// Looks up the tables of a statement that failed: whether they are no longer what they were when it was planned. That ends the server's list of
+    /// warnings, so it is read before.
+    pub(crate) fn looks_different<T>(
+        &mut self,
+        prepared: &Prepared,
+        done: &Outcome<T>,
+    ) -> Outcome<bool> {
+        let list = match done {
+            Err(failure @ Failure::Server { .. }) => {
+                let list = self.server.rows(b"SHOW WARNINGS")?;
+                Some(list).filter(|list| tells_of(list, failure))
+            }
+            _ => None,
+        };
+        // another session may have been faster to see the change
+        let changed =
+            self.look_up(&prepared.plan.names)? || self.account.generation() != prepared.generation;
+        if !changed && !matches!(done, Err(Failure::Stale)) {
+            self.statements.interfered = true;
+            if let Some(list) = list {
+                self.statements.list = Some(logical_list(list, prepared));
+            }
+        }
+        Ok(changed)
     }
 
     /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes
@@ -235,7 +261,7 @@ impl Session {
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
         self.statements.wrote = false;
-        self.statements.interfered = false;
+        self.statements.begin();
         let done = loop {
             let planned = Planned {
                 sql: sql.to_vec(),
@@ -273,11 +299,7 @@ impl Session {
             }
             attempts += 1;
             self.server.drain()?;
-            let names = prepared.plan.names.clone();
-            // another session may have been faster to see the change
-            let changed = self.look_up(&names)? || self.account.generation() != prepared.generation;
-            if !changed && !matches!(done, Err(Failure::Stale)) {
-                self.statements.interfered = true;
+            if !self.looks_different(&prepared, &done)? && !matches!(done, Err(Failure::Stale)) {
                 break done;
             }
             self.template = template;
@@ -285,20 +307,7 @@ impl Session {
             template = std::mem::take(&mut self.template);
         };
         self.template = template;
-        if let Err(Failure::Server {
-            code,
-            state,
-            message,
-        }) = done
-        {
-            let message = logical_text(&message, &prepared);
-            return Err(Failure::Server {
-                code,
-                state,
-                message,
-            });
-        }
-        done
+        done.map_err(|failure| in_logical_terms(failure, &prepared))
     }
 
     pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {

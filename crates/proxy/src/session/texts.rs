@@ -5,6 +5,31 @@ use std::sync::Arc;
 use onionskin_plan::Action;
 
 use crate::catalog::Prepared;
+use crate::error::Failure;
+use crate::exchange::Rows;
+
+/// The same failure, an error of the server's with logical names.
+pub(crate) fn in_logical_terms(failure: Failure, prepared: &Prepared) -> Failure {
+    match failure {
+        Failure::Server {
+            code,
+            state,
+            message,
+        } => Failure::Server {
+            code,
+            state,
+            message: logical_text(&message, prepared),
+        },
+        other => other,
+    }
+}
+
+/// What `SHOW WARNINGS` has shown, with logical names.
+pub(super) fn logical_list(mut list: Rows, prepared: &Prepared) -> Rows {
+    let messages = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
+    messages.for_each(|message| *message = logical_text(message, prepared));
+    list
+}
 
 /// An error text of the server's with logical names.
 pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {

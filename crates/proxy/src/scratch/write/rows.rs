@@ -9,7 +9,6 @@ use std::sync::Arc;
 use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
-use onionskin_schema::Table;
 use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -289,7 +288,7 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql, b"", &new.table)?;
+        let (done, prepared) = self.run_quietly(sql, b"", new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
@@ -338,13 +337,14 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's and inserts into `table`. The server gets `behind` after it, as it is.
+    /// Plans and runs a statement without rows that is a part of the client's and inserts new rows. The server gets `behind` after it, as it is.
     pub(super) fn run_quietly(
         &mut self,
         sql: &[u8],
         behind: &[u8],
-        table: &Table,
+        new: &NewRows,
     ) -> Outcome<(Done, Arc<Prepared>)> {
+        let table = &new.table;
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
         let outer = std::mem::take(&mut self.template);
@@ -364,10 +364,9 @@ impl Session {
         let columns = &prepared.plan.columns;
         let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
         let refused = matches!(prepared.plan.action, Action::Refuse(_));
-        if table.table_id.is_some()
-            && !refused
-            && (columns.is_empty() || !columns.iter().all(is_same))
-        {
+        let seals = |c: &WrittenColumn| table.columns[c.index].protection.is_some();
+        let is_plain = columns.is_empty() && new.columns.iter().any(seals);
+        if table.table_id.is_some() && !refused && (is_plain || !columns.iter().all(is_same)) {
             return Err(Failure::Stale);
         }
         match &prepared.plan.action {

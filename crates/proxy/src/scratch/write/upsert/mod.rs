@@ -412,7 +412,7 @@ impl Session {
         sql.extend_from_slice(format!(" ({columns}) VALUES (").as_bytes());
         sql.extend_from_slice(&literals.join(&b','));
         sql.push(b')');
-        let (done, prepared) = self.run_quietly(&sql, behind, &upsert.new.table)?;
+        let (done, prepared) = self.run_quietly(&sql, behind, upsert.new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.iter_mut()
             .for_each(|w| w.message = of_row(&w.message, row.number));
