@@ -94,11 +94,11 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         assert!(line(name).ends_with(ends), "{}", line(name));
     }
     assert!(
-        line("first ").contains("  mariadb-backup  mariadb 10."),
+        line("first ").contains("  mariadb-backup  mariadb 1"),
         "{lines:?}"
     );
     assert!(
-        line("dump ").contains("  dump            mariadb 10."),
+        line("dump ").contains("  dump            mariadb 1"),
         "{lines:?}"
     );
     let said = scenery.must(&["verify", "--deep", "backups/second"]);
@@ -291,7 +291,7 @@ fn a_server_starts_on_what_is_verified() {
         let line = said.lines().find(|line| line.starts_with("started"));
         let line = line.unwrap_or_else(|| panic!("{said}")).to_owned();
         assert!(
-            line.contains("10.") && line.ends_with("tables pass CHECK TABLE"),
+            line.contains("started   1") && line.ends_with("tables pass CHECK TABLE"),
             "{said}"
         );
         assert_eq!(

@@ -269,6 +269,27 @@ fn parameters_of_prepared_statements(kind: Kind) {
             &[Value::from(age)],
         );
     }
+    // beside literals and each other under the session's collation; how MySQL announces results behind COLLATE is not known
+    let names = [
+        "utf8mb4",
+        "DEFAULT",
+        "utf8mb4 COLLATE utf8mb4_unicode_ci",
+        "utf8mb4 COLLATE utf8mb4_bin",
+        "latin1 COLLATE latin1_german1_ci",
+    ];
+    let announced = names
+        .iter()
+        .filter(|n| kind == Kind::MariaDb || !n.contains("COLLATE"));
+    for (n, names) in announced.enumerate() {
+        twins.both_text(&format!("SET NAMES {names}"));
+        let sql = format!(
+            "SELECT id, COLLATION(?) AS c{n} FROM user WHERE ? <> '' AND LOWER(name) = LOWER(?)"
+        );
+        let parameters = [text("x"), text("y"), text("Alice")];
+        twins.compare(&sql, &parameters);
+        let sql = format!("SELECT id, UPPER(name) AS c{n} FROM user WHERE ? = 'ABC'");
+        twins.compare(&sql, &[text("abc")]);
+    }
     twins.conclude(0);
 }
 

@@ -25,8 +25,12 @@ pub fn information_schema_columns(family: Family) -> String {
             None => format!("m.{name}"),
         })
         .collect();
+    let later = match family {
+        Family::MariaDb => LATER_COLUMNS_OF_MARIADB,
+        Family::MySql => "",
+    };
     format!(
-        "(SELECT {columns} FROM (SELECT l.*, \
+        "(SELECT {columns}{later} FROM (SELECT l.*, \
          ELT(MAX(IF(onionskin_role = 'c' AND COLUMN_NAME NOT REGEXP '[$]gram_[0-9a-f]{{4}}$', FIELD(COLUMN_KEY, '', 'MUL', 'UNI', 'PRI'), 1)) OVER ({group}), \
          '', 'MUL', 'UNI', 'PRI') AS onionskin_key, \
          MAX(onionskin_role = 's') OVER ({group}) AS onionskin_protected \
@@ -54,7 +58,12 @@ const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMME
      WHEN COLUMN_NAME REGEXP '.[$]as_[-_0-9A-Za-z]{22}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 26) \
      ELSE COLUMN_NAME END";
 
-/// The columns of the view, in its order: MariaDB 10.11 and MySQL 8 and 9.
+/// The columns that the view has besides since MariaDB 11.4.1, in a comment that servers before it do not read. A protected
+/// column is no part of a period, so the sealed one says what is right.
+const LATER_COLUMNS_OF_MARIADB: &str =
+    " /*M!110401 , m.IS_SYSTEM_TIME_PERIOD_START, m.IS_SYSTEM_TIME_PERIOD_END*/";
+
+/// The columns of the view, in its order, on all versions: MariaDB from 10.11 on and MySQL 8 and 9.
 fn view_columns(family: Family) -> Vec<&'static str> {
     let mut columns = vec![
         "TABLE_CATALOG",

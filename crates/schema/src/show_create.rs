@@ -159,7 +159,7 @@ pub(crate) fn logical(
                 None => elements.push(element.to_owned()),
                 Some(column) if column.enc_name().is_some_and(|enc| same_name(enc, &name)) => {
                     seen += 1;
-                    let line = column_line(column, &first, table_collation.as_deref(), family)?;
+                    let line = column_line(column, trimmed, table_collation.as_deref(), family)?;
                     let mark = match (&column.protection, marks) {
                         (Some(protection), true) => {
                             format!(" ENCRYPTED FOR ({})", protection.capabilities.words())
@@ -191,12 +191,12 @@ pub(crate) fn logical(
 /// `` `c` varchar(20) COLLATE utf8mb4_bin NOT NULL DEFAULT 'x' COMMENT 'y' ``
 fn column_line(
     column: &Column,
-    physical_name: &Token<'_>,
+    physical: &str,
     table_collation: Option<&str>,
     family: Family,
 ) -> Option<String> {
     let sql_type = column.sql_type.as_ref()?;
-    let mut line = physical_name.quoted(&column.name);
+    let mut line = Token::first(physical)?.quoted(&column.name);
     line.push(' ');
     line.push_str(&column.type_text);
 
@@ -230,13 +230,17 @@ fn column_line(
         // The only type that was NOT NULL by default, once.
         line.push_str(" NULL");
     }
-    if column.invisible && family == Family::MariaDb {
+    let shown_late = invisible_comes_late(physical);
+    if column.invisible && family == Family::MariaDb && !shown_late {
         line.push_str(" INVISIBLE");
     }
     push_default_clause(&mut line, literal_default(column), sql_type, family);
     if let Some(fraction) = time_fraction(sql_type).filter(|_| column.on_update) {
         line.push_str(" ON UPDATE ");
         line.push_str(&present_time(fraction, family));
+    }
+    if column.invisible && family == Family::MariaDb && shown_late {
+        line.push_str(" INVISIBLE");
     }
     if column.invisible && family == Family::MySql {
         line.push_str(" /*!80023 INVISIBLE */");
@@ -253,6 +257,18 @@ fn column_line(
         ));
     }
     Some(line)
+}
+
+/// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in front of that, 11.8 behind ON UPDATE. An
+/// invisible column has a default on both, the sealed one too.
+fn invisible_comes_late(physical: &str) -> bool {
+    let place = |word: &str| {
+        tokens(physical).position(|token| matches!(token, Token::Word(found) if found == word))
+    };
+    match (place("DEFAULT"), place("INVISIBLE")) {
+        (Some(default), Some(invisible)) => default < invisible,
+        _ => false,
+    }
 }
 
 pub(crate) fn literal_default(column: &Column) -> Option<&DefaultLiteral> {
@@ -578,6 +594,27 @@ mod tests {
         assert_eq!(show(physical).as_deref(), Ok(logical));
         let ansi = |text: &str| text.replace('`', "\"");
         assert_eq!(show(&ansi(physical)), Ok(ansi(logical)));
+    }
+
+    #[test]
+    fn invisible_stands_where_the_server_prints_it() {
+        let mut table = table();
+        table.columns[0].invisible = true;
+        for (physical, logical) in [
+            (
+                "varbinary(39) INVISIBLE DEFAULT NULL COMMENT 'DEFAULT'",
+                "int INVISIBLE DEFAULT NULL",
+            ),
+            (
+                "varbinary(39) DEFAULT NULL INVISIBLE COMMENT 'x'",
+                "int DEFAULT NULL INVISIBLE",
+            ),
+        ] {
+            let physical = format!("CREATE TABLE `t` (\n  `c$enc` {physical}\n)");
+            let logical = format!("CREATE TABLE `t` (\n  `c` {logical}\n)");
+            let shown = show_create_table(&physical, &table, Family::MariaDb);
+            assert_eq!(shown, Ok(logical));
+        }
     }
 
     #[test]

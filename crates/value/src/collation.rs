@@ -193,10 +193,15 @@ impl Collation {
         self.0.pad_space
     }
 
-    /// Whether servers of the family may have it: gb18030 is MySQL's alone, and what MariaDB added has its marks.
+    /// Whether servers of the family may have it: gb18030 is MySQL's alone, and what MariaDB added has its marks. Where MariaDB (from
+    /// 11.4 on) has the name `utf8mb4_0900_ai_ci`, it stands for `utf8mb4_uca1400_nopad_ai_ci`: other weights than those known here
+    /// by that name.
     pub fn is_of(self, family: Family) -> bool {
         match family {
-            Family::MariaDb => self.charset() != Charset::Multi(Multi::Gb18030),
+            Family::MariaDb => {
+                self.charset() != Charset::Multi(Multi::Gb18030)
+                    && self.weights() != Weights::Uca0900AiCi
+            }
             Family::MySql => !["_nopad_", "_uca1400_"]
                 .iter()
                 .any(|mark| self.name().contains(mark)),
@@ -264,6 +269,8 @@ mod tests {
         assert!(!is_of("gb18030_bin", Family::MariaDb));
         assert!(is_of("gb18030_bin", Family::MySql));
         assert!(!is_of("utf8mb4_uca1400_ai_ci", Family::MySql));
+        assert!(!is_of("utf8mb4_0900_ai_ci", Family::MariaDb));
+        assert!(is_of("utf8mb4_0900_as_cs", Family::MariaDb));
         assert!(!is_of("gbk_chinese_nopad_ci", Family::MySql));
         assert!(is_of("gbk_chinese_nopad_ci", Family::MariaDb));
         assert!(Collation::from_name("swe7_swedish_ci").is_none());

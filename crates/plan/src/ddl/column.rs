@@ -199,7 +199,12 @@ pub(super) fn column_definition(
     }
     // the server does not get to see it
     if sql_type.collation.is_some_and(|c| !c.is_of(family)) {
-        return Err(attribute("a collation that this server does not have"));
+        return Err(attribute(match effective.as_str() {
+            "utf8mb4_0900_ai_ci" => {
+                "utf8mb4_0900_ai_ci on MariaDB: write utf8mb4_uca1400_nopad_ai_ci"
+            }
+            _ => "a collation that this server does not have",
+        }));
     }
     let bytes = match sql_type.kind {
         Kind::VarChar { chars } => chars.saturating_mul(sql_type.charset().max_bytes()),

@@ -25,10 +25,23 @@ pub(super) enum Given {
     Expression(String),
 }
 
+/// Words for the present time that MariaDB takes for a function of its own since 11.7: a DATETIME, where NOW() is a TIMESTAMP.
+const LOCAL: [&str; 2] = ["localtime", "localtimestamp"];
+
+/// Whether the server may be one of those; the scratch engine tells how it prints them. `character_set_collations` came with 11.2.
+fn may_have_local_time(r: &Reader) -> bool {
+    let settings = &r.request.settings;
+    settings.family == Family::MariaDb && !settings.charset_collations.is_empty()
+}
+
 /// Reads what stands behind DEFAULT. `None`: it is not understood.
 pub(super) fn given(r: &mut Reader, column: &str, is_bit: bool) -> Planned<Option<Given>> {
     let start = r.at;
+    let local = LOCAL.iter().any(|word| r.is(word));
     if let Some(fraction) = present(r) {
+        if local && may_have_local_time(r) {
+            return expression(r, start..r.at, column).map(Some);
+        }
         let text = text(r, start..r.at, column)?;
         return Ok(Some(Given::Now(fraction, text)));
     }

@@ -125,6 +125,15 @@ pub(super) fn answer(
         if sql.len() > 4 {
             sql.extend_from_slice(b", ");
         }
+        if *name == "character_set_client" && state.family == Family::MariaDb {
+            let collation = engine.variables.iter().zip(&cells[1..]);
+            let collation = collation.filter(|(name, _)| **name == "collation_connection");
+            let collation = collation.filter_map(|(_, cell)| cell.as_deref()).next();
+            if let Some(names) = names(text, collation) {
+                sql.extend_from_slice(&names);
+                continue;
+            }
+        }
         sql.extend_from_slice(b"SESSION ");
         sql.extend_from_slice(name.as_bytes());
         sql.extend_from_slice(b" = ");
@@ -177,6 +186,16 @@ pub(super) fn answer(
         repeatable,
         bounded,
     })
+}
+
+/// `NAMES utf8mb4 COLLATE utf8mb4_unicode_ci`, where the connection's collation is one of the client's character set. On MariaDB the
+/// parameters of prepared statements have a collation of `character_set_client`, of which no variable tells. That is the connection's
+/// behind a login and behind SET NAMES, and another one behind `SET character_set_client`.
+fn names(client: Option<&[u8]>, collation: Option<&[u8]>) -> Option<Vec<u8>> {
+    let (client, collation) = (client?, collation?);
+    let name_like = |name: &[u8]| name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let fits = collation.strip_prefix(client)?.starts_with(b"_");
+    (fits && name_like(collation)).then(|| [b"NAMES ", client, b" COLLATE ", collation].concat())
 }
 
 fn is_strict(sql_mode: &[u8]) -> bool {
