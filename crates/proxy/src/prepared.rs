@@ -261,6 +261,8 @@ impl Session {
                     attempts += 1;
                     self.server.drain()?;
                     if !self.looks_different(&prepared, &done)? {
+                        // what is left is of the statement before
+                        self.diagnostics.clear();
                         return done;
                     }
                     prepared = self.make_plan(&sql, true)?;
