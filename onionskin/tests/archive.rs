@@ -612,7 +612,7 @@ fn a_backup_is_brought_to_a_named_transaction_or_time() {
     let scenery = Scenery::build(Kind::MariaDb, &[]).expect("MariaDB is never skipped");
     let mut session = scenery.server.connect();
     session.must("CREATE DATABASE app");
-    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100), at TIMESTAMP(6))");
+    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100) CHARACTER SET latin1, at TIMESTAMP(6))");
     session.must("INSERT INTO app.t VALUES (1, 'old', NOW(6))");
     let too_early = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
     std::thread::sleep(Duration::from_millis(1100));

@@ -457,9 +457,7 @@ impl Reader {
                 self.end_group();
                 self.end_segment();
             }
-            _ => {
-                self.place.position = follow(self.place.position, head.end);
-            }
+            _ => self.place.position = head.behind(self.place.position),
         }
         Ok(())
     }
@@ -531,14 +529,5 @@ fn is_truncated(error: &BinlogError) -> bool {
             *code == NOT_IN_BINLOG && message.contains("truncated in the middle of event")
         }
         _ => false,
-    }
-}
-
-/// An end position is known modulo 2³².
-fn follow(offset: u64, end: u32) -> u64 {
-    let next = offset & !0xffff_ffff | u64::from(end);
-    match next < offset {
-        true => next + (1 << 32),
-        false => next,
     }
 }

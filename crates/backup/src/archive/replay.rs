@@ -659,13 +659,7 @@ impl<'a, W: Write> Filter<'a, W> {
     }
 
     fn go_on(&mut self, head: EventHead) {
-        let position = self.place.position;
-        let next = position & !0xffff_ffff | u64::from(head.end);
-        self.place.position = if next < position {
-            next + (1 << 32)
-        } else {
-            next
-        };
+        self.place.position = head.behind(self.place.position);
     }
 }
 

@@ -81,7 +81,7 @@ pub struct EventHead {
     pub server_id: u32,
     /// Size of the event with head and checksum.
     pub size: u32,
-    /// Where it ends in its file, modulo 2³²; 0 for what is not in a file.
+    /// Where it ends in its file, modulo 2³²; 0 for what is not in a file, and since MariaDB 11.8 for what a transaction holds: see [`Self::behind`].
     pub end: u32,
     /// Flags.
     pub flags: u16,
@@ -105,9 +105,35 @@ impl EventHead {
         }
     }
 
-    /// Whether the event exists on the wire only. One of a long file may look like that by chance: its end is known modulo 2³² only.
+    /// Whether the event exists on the wire only: it says so, or is one of a file's first events that are sent once more, without a place, to who
+    /// begins behind them.
     pub fn is_artificial(&self) -> bool {
-        self.is_made_up() || self.end == 0
+        let begins_files = matches!(
+            self.kind,
+            kind::FORMAT_DESCRIPTION
+                | kind::ROTATE
+                | kind::PREVIOUS_GTIDS
+                | kind::MARIA_GTID_LIST
+                | kind::MARIA_START_ENCRYPTION
+        );
+        self.is_made_up() || begins_files && self.end == 0
+    }
+
+    /// Where it ends, if it begins at `offset` of its file. Its own word is known modulo 2³² only: files with a huge transaction are longer. MariaDB
+    /// 11.8 copies transactions into the log as they are, and only their first and last events know where they end.
+    pub fn behind(&self, offset: u64) -> u64 {
+        match self.end {
+            0 if self.is_artificial() => offset,
+            0 => offset + u64::from(self.size),
+            end => {
+                let next = offset & !0xffff_ffff | u64::from(end);
+                if next < offset {
+                    next + (1 << 32)
+                } else {
+                    next
+                }
+            }
+        }
     }
 
     /// Whether the event says of itself that it exists on the wire only.
@@ -355,6 +381,55 @@ pub(super) fn varlen(r: &mut Reader<'_>) -> BinlogResult<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn head(kind: u8, size: u32, end: u32, flags: u16) -> EventHead {
+        EventHead {
+            timestamp: 0,
+            kind,
+            server_id: 1,
+            size,
+            end,
+            flags,
+        }
+    }
+
+    #[test]
+    fn offsets_beyond_four_gibibytes_are_followed() {
+        let mut offset = 4;
+        for end in [100, 0xffff_fff0, 16, 200] {
+            offset = head(kind::QUERY, 50, end, 0).behind(offset);
+        }
+        assert_eq!(offset, (1 << 32) + 200);
+        let before = (1 << 32) - 100;
+        assert_eq!(head(kind::XID, 100, 0, 0).behind(before), 1 << 32);
+    }
+
+    #[test]
+    fn an_event_that_does_not_know_its_end_is_in_the_file() {
+        let mut offset = 663;
+        for (kind, size, end) in [
+            (kind::MARIA_ANNOTATE_ROWS, 55, 0),
+            (kind::TABLE_MAP, 46, 0),
+            (kind::WRITE_ROWS_V1, 41, 0),
+            (kind::XID, 31, 836),
+        ] {
+            let event = head(kind, size, end, 0);
+            assert!(!event.is_artificial());
+            offset = event.behind(offset);
+        }
+        assert_eq!(offset, 836);
+        for (kind, flags) in [
+            (kind::FORMAT_DESCRIPTION, 0),
+            (kind::ROTATE, 0),
+            (kind::HEARTBEAT, 0),
+            (kind::MARIA_GTID_LIST, ARTIFICIAL),
+            (kind::QUERY, ARTIFICIAL),
+        ] {
+            let event = head(kind, 100, 0, flags);
+            assert!(event.is_artificial());
+            assert_eq!(event.behind(offset), 836, "{event:?}");
+        }
+    }
 
     #[test]
     fn integers_of_variable_length() {

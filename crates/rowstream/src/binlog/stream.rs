@@ -243,8 +243,8 @@ impl EventStream {
             let (file, offset) = decode_rotate(&bytes[HEAD..bytes.len() - checksum])?;
             self.file = file.into();
             self.offset = offset;
-        } else if !head.is_artificial() || ends_at_a_multiple(self.offset, &head) {
-            self.offset = follow(self.offset, head.end);
+        } else if !head.is_artificial() {
+            self.offset = head.behind(self.offset);
         }
         Ok(Some(RawEvent {
             head,
@@ -280,27 +280,10 @@ impl EventStream {
     }
 }
 
-/// Whether an event ends where the 32 bits of its end are 0, which events have besides that are in no file.
-fn ends_at_a_multiple(offset: u64, head: &EventHead) -> bool {
-    head.end == 0
-        && !head.is_made_up()
-        && head.kind != kind::FORMAT_DESCRIPTION
-        && (offset + u64::from(head.size)).trailing_zeros() >= 32
-}
-
 fn wrong_checksum(file: &Arc<str>, head: EventHead) -> BinlogError {
     BinlogError::Checksum {
         file: file.to_string(),
         offset: head.end.into(),
-    }
-}
-
-/// An end position is known modulo 2³² only; files with a huge transaction are longer.
-fn follow(offset: u64, end: u32) -> u64 {
-    let next = offset & !0xffff_ffff | u64::from(end);
-    match next < offset {
-        true => next + (1 << 32),
-        false => next,
     }
 }
 
@@ -312,47 +295,4 @@ fn register(client: &mut Client, server_id: u32) -> BinlogResult<()> {
     arguments.extend_from_slice(&[0; 8]);
     client.command(REGISTER, &arguments)?;
     Ok(client.read_ok()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn head(kind: u8, size: u32, end: u32, flags: u16) -> EventHead {
-        EventHead {
-            timestamp: 0,
-            kind,
-            server_id: 1,
-            size,
-            end,
-            flags,
-        }
-    }
-
-    #[test]
-    fn offsets_beyond_four_gibibytes_are_followed() {
-        let mut offset = 4;
-        for end in [100, 0xffff_fff0, 16, 200] {
-            offset = follow(offset, end);
-        }
-        assert_eq!(offset, (1 << 32) + 200);
-    }
-
-    #[test]
-    fn an_event_that_ends_at_four_gibibytes_is_in_the_file() {
-        let before = (1 << 32) - 100;
-        let last = head(kind::XID, 100, 0, 0);
-        assert!(ends_at_a_multiple(before, &last));
-        assert_eq!(follow(before, last.end), 1 << 32);
-        assert!(ends_at_a_multiple((3 << 32) - 100, &last));
-        assert!(!ends_at_a_multiple(before - 1, &last));
-        for other in [
-            head(kind::FORMAT_DESCRIPTION, 100, 0, 0),
-            head(kind::HEARTBEAT, 100, 0, 0),
-            head(kind::MARIA_GTID_LIST, 100, 0, 0x20),
-            head(kind::XID, 100, 1, 0),
-        ] {
-            assert!(!ends_at_a_multiple(before, &other), "{other:?}");
-        }
-    }
 }
