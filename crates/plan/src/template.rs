@@ -6,7 +6,7 @@
 //! `k = 'five'`), and so do the digits in `NOW(6)`, which say what value that is. The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
 //! so that one plan serves any number of rows, unless literals follow them.
 
-use crate::lex::{LexError, LexMode, Lexer, LiteralKind, Token, TokenKind};
+use crate::lex::{LexError, LexMode, Lexer, LiteralKind, TokenKind};
 use crate::present::MOMENTS;
 
 /// A literal and its place in the statement.
@@ -87,7 +87,6 @@ impl Template {
         let mut state = Fold::Before;
         let mut depth = 0usize;
         let mut ended = false;
-        let mut call = TimeCall::No;
         while let Some(token) = lexer.next_token()? {
             if token.is(b';') {
                 ended = true;
@@ -105,8 +104,9 @@ impl Template {
             }
             match token.kind {
                 TokenKind::Literal(kind) => {
+                    let is_digits = kind == LiteralKind::Integer && begins_time(&self.key);
                     self.key.extend_from_slice(&[LITERAL, kind.mark()]);
-                    if call == TimeCall::Opened {
+                    if is_digits {
                         self.key.extend_from_slice(token.text(sql));
                     }
                     self.literals.push(Literal {
@@ -117,7 +117,6 @@ impl Template {
                 }
                 _ => self.key.extend_from_slice(token.text(sql)),
             }
-            call = call.behind(&token, sql);
             if !fold {
                 continue;
             }
@@ -234,24 +233,18 @@ impl Template {
     }
 }
 
-/// How far a call that may be `NOW(6)` has been read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TimeCall {
-    No,
-    Named,
-    Opened,
-}
-
-impl TimeCall {
-    fn behind(self, token: &Token, sql: &[u8]) -> TimeCall {
-        match token.kind {
-            TokenKind::Word if MOMENTS.iter().any(|name| token.is_word(sql, name)) => {
-                TimeCall::Named
-            }
-            TokenKind::Punct(b'(') if self == TimeCall::Named => TimeCall::Opened,
-            _ => TimeCall::No,
-        }
-    }
+/// Whether a key ends within `NOW(`, so that digits come next.
+fn begins_time(key: &[u8]) -> bool {
+    let Some(name) = key.trim_ascii_end().strip_suffix(b"(") else {
+        return false;
+    };
+    let start = name
+        .iter()
+        .rposition(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+    let word = &name[start.map_or(0, |at| at + 1)..];
+    MOMENTS
+        .iter()
+        .any(|moment| word.eq_ignore_ascii_case(moment.as_bytes()))
 }
 
 /// Where in an `INSERT` the pass is.
@@ -353,7 +346,9 @@ mod tests {
         );
         assert_ne!(rows("(1, NOW(6))").key, rows("(1, NOW(3))").key);
         assert!(rows("(1, NOW(6)), (2, NOW(3))").rows.is_none());
+        assert_ne!(rows("(1, now( 6 ))").key, rows("(1, now( 3 ))").key);
         assert_eq!(rows("(1, YEAR(6)), (2, YEAR(3))").rows.unwrap().count, 2);
+        assert_eq!(rows("(1, KNOW(6)), (2, KNOW(3))").rows.unwrap().count, 2);
     }
 
     #[test]
