@@ -101,6 +101,8 @@ const STATEMENTS: &[&str] = &[
     "UPDATE user u, orders o SET u.notes = CONCAT(u.name, o.article), o.note = 'seen' WHERE o.user_id = u.id AND o.id IN (2, 3)",
     "UPDATE user, open SET user.age = open.n WHERE open.word = LOWER(user.name)",
     "UPDATE user u LEFT JOIN orders o ON o.user_id = u.id AND o.article = LOWER(u.name) SET u.city = 'left' WHERE o.id IS NULL AND u.id > 3",
+    "UPDATE user u, orders o SET u.wage = u.wage + 1, o.total = o.total + 1 WHERE o.user_id = u.id AND LENGTH(u.name) > 1 ORDER BY o.id, u.id LIMIT 2",
+    "UPDATE user SET wage = wage + LENGTH(name) ORDER BY id IN (SELECT user_id FROM orders ORDER BY user_id), id DESC LIMIT 2",
     "UPDATE user SET age = (SELECT COUNT(*) FROM orders o WHERE o.user_id = user.id) WHERE LENGTH(name) > 2",
     "UPDATE orders SET article = (SELECT UPPER(name) FROM user u WHERE u.id = orders.user_id) WHERE id < 3",
     "UPDATE user a JOIN user b ON b.id = a.id + 1 SET a.email = b.name WHERE a.id < 3",

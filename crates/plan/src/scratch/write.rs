@@ -32,6 +32,7 @@ use super::upsert::{self, MetRows, NewValues};
 use super::walk::{Found, Reference, Written as Names, walk, walk_change};
 use super::{Carried, Scratch, ScratchRead};
 use crate::errors;
+use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::position;
@@ -209,7 +210,8 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
             None => assigned.push((place, vec![index])),
         }
     }
-    let order = match order_by.is_empty() {
+    // of several tables, the rows that go together are found first and written then, in no such order
+    let order = match order_by.is_empty() || own.len() > 1 {
         true => None,
         false => order_tokens(planner),
     };
@@ -657,16 +659,21 @@ pub(super) fn defaulted(
         .collect()
 }
 
-/// The tokens of the statement's own ORDER BY.
+/// The tokens of the statement's own ORDER BY, which stands outside of all parentheses.
 fn order_tokens(planner: &Planner<'_>) -> Option<(usize, usize)> {
     let sql = planner.sql();
-    let from = planner
-        .tokens
-        .iter()
-        .rposition(|t| t.is_word(sql, "order"))?;
-    let rest = planner.tokens.iter().enumerate().skip(from);
-    let end = rest
-        .clone()
-        .find(|(_, t)| t.is_word(sql, "limit") || t.is(b';'));
-    Some((from, end.map_or(planner.tokens.len(), |(i, _)| i)))
+    let (mut depth, mut from) = (0usize, None);
+    for (at, token) in planner.tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Punct(b'(') => depth += 1,
+            TokenKind::Punct(b')') => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            _ if token.is_word(sql, "order") => from = Some(at),
+            _ if token.is_word(sql, "limit") || token.is(b';') => {
+                return from.map(|from| (from, at));
+            }
+            _ => {}
+        }
+    }
+    from.map(|from| (from, planner.tokens.len()))
 }
