@@ -336,7 +336,7 @@ fn backups_follow_backend_tls() {
         }
     }
 
-    let plain = start(false, Vec::new());
+    let plain = start(false, vec!["--skip-ssl".into()]);
     for (mode, works) in [("preferred", true), ("never", true), ("required", false)] {
         let config = plain.over_tcp(mode, "127.0.0.1", &alone(mode));
         let backup = ["backup", "-c", &config, "--source", "dump", "--to", mode];
