@@ -54,6 +54,22 @@ impl Failure {
         Failure::Refused(Refusal::new(entry, about))
     }
 
+    /// The same, with the text of a server's error changed.
+    pub fn reworded(self, reword: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
+        match self {
+            Failure::Server {
+                code,
+                state,
+                message,
+            } => Failure::Server {
+                code,
+                state,
+                message: reword(&message),
+            },
+            other => other,
+        }
+    }
+
     /// A value could not be stored.
     pub fn store(error: StoreError, about: &str) -> Self {
         match error {

@@ -10,18 +10,7 @@ use crate::exchange::Rows;
 
 /// The same failure, an error of the server's with logical names.
 pub(crate) fn in_logical_terms(failure: Failure, prepared: &Prepared) -> Failure {
-    match failure {
-        Failure::Server {
-            code,
-            state,
-            message,
-        } => Failure::Server {
-            code,
-            state,
-            message: logical_text(&message, prepared),
-        },
-        other => other,
-    }
+    failure.reworded(|message| logical_text(message, prepared))
 }
 
 /// What `SHOW WARNINGS` has shown, with logical names.

@@ -472,16 +472,5 @@ fn of_row(message: &str, number: u64) -> String {
 }
 
 fn at_row(failure: Failure, number: u64) -> Failure {
-    match failure {
-        Failure::Server {
-            code,
-            state,
-            message,
-        } => Failure::Server {
-            code,
-            state,
-            message: of_row(&String::from_utf8_lossy(&message), number).into_bytes(),
-        },
-        other => other,
-    }
+    failure.reworded(|message| of_row(&String::from_utf8_lossy(message), number).into_bytes())
 }
