@@ -12,7 +12,7 @@
 //!
 //! - `ONIONSKIN_SEED=n` repeats a run (the seed is printed); cases do not depend on how threads are scheduled.
 //! - `ONIONSKIN_STATEMENTS=n` is how many statements are run on each server.
-//! - `ONIONSKIN_CASE=n` runs a single case of the seed.
+//! - `ONIONSKIN_CASE=n` or `n,m,…` runs these cases of the seed only; then each difference is a finding of its own.
 //! - `ONIONSKIN_FINDINGS=n` is how many findings are made small and printed as scripts.
 //! - `ONIONSKIN_KNOWN=0` treats differences that are known (`differential/known.rs`) as the others.
 //! - `ONIONSKIN_SCRATCH=1` gives the proxy a scratch engine: what is refused otherwise is compared.
@@ -38,6 +38,8 @@ mod finishing;
 mod known;
 #[path = "differential/lane.rs"]
 mod lane;
+#[path = "differential/padding.rs"]
+mod padding;
 #[path = "differential/plans.rs"]
 mod plans;
 #[path = "differential/queries.rs"]
@@ -89,7 +91,8 @@ const REFUSED_AT_MOST: f64 = 20.0;
 /// Differences of one kind.
 struct Finding {
     text: String,
-    count: usize,
+    /// One for each time.
+    cases: Vec<usize>,
     is_metadata: bool,
 }
 
@@ -107,6 +110,16 @@ fn number_from(variable: &str) -> Option<u64> {
         text.parse()
             .unwrap_or_else(|_| panic!("{variable}={text} is not a number")),
     )
+}
+
+/// The cases that are asked for.
+fn chosen() -> Option<Vec<usize>> {
+    let text = std::env::var("ONIONSKIN_CASE").ok()?;
+    let number = |part: &str| {
+        part.parse()
+            .unwrap_or_else(|_| panic!("ONIONSKIN_CASE={text} is no list of numbers"))
+    };
+    Some(text.split(',').map(number).collect())
 }
 
 fn equal_or_refused(kind: Kind) {
@@ -173,6 +186,7 @@ fn run_cases(
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     };
+    let chosen = chosen();
     loop {
         let ordinary = wanted == STATEMENTS;
         {
@@ -185,9 +199,11 @@ fn run_cases(
         if ordinary && number >= CASES {
             return;
         }
-        let number = match number_from("ONIONSKIN_CASE") {
-            Some(_) if number > 0 => return,
-            Some(only) => only as usize,
+        let number = match &chosen {
+            Some(chosen) => match chosen.get(number) {
+                Some(only) => *only,
+                None => return,
+            },
             None => number,
         };
         let mut random = Random::new(seed, &[kind as u64, number as u64]);
@@ -213,23 +229,24 @@ fn run_cases(
                     None if is_metadata => METADATA_FINDINGS,
                     None => FINDINGS,
                 };
-                let finding = totals
-                    .findings
-                    .entry(difference.kind.clone())
-                    .or_insert_with(|| {
-                        if new < limit && known::reason(&difference.kind).is_none() {
-                            fresh.push(difference.clone());
-                        }
-                        Finding {
-                            text: difference.detail.clone(),
-                            count: 0,
-                            is_metadata,
-                        }
-                    });
-                finding.count += 1;
+                let name = match chosen {
+                    Some(_) => format!("{} in case {number}", difference.kind),
+                    None => difference.kind.clone(),
+                };
+                let finding = totals.findings.entry(name.clone()).or_insert_with(|| {
+                    if new < limit && known::reason(&difference.kind).is_none() {
+                        fresh.push((name, difference.clone()));
+                    }
+                    Finding {
+                        text: difference.detail.clone(),
+                        cases: Vec::new(),
+                        is_metadata,
+                    }
+                });
+                finding.cases.push(number);
             }
         }
-        for difference in fresh {
+        for (name, difference) in fresh {
             let small = shrink::shrink(lane, &case, &difference, SHRINKING);
             let last = lane
                 .run(&small)
@@ -238,7 +255,7 @@ fn run_cases(
                 .find(|d| d.kind == difference.kind);
             let detail = last.map_or(difference.detail, |d| d.detail);
             let script = small.script(true);
-            if let Some(finding) = lock().findings.get_mut(&difference.kind) {
+            if let Some(finding) = lock().findings.get_mut(&name) {
                 finding.text = format!("(case {number})\n{script}{detail}");
             }
         }
@@ -270,23 +287,23 @@ fn conclude(kind: Kind, seed: u64, totals: &Totals) {
         let reason = known::reason(kind).unwrap_or_default();
         announce(&format!(
             "known, {} times: {kind} ({reason})",
-            finding.count
+            finding.cases.len()
         ));
     }
     assert!(
-        all >= 10_000
-            || number_from("ONIONSKIN_STATEMENTS").is_some()
-            || number_from("ONIONSKIN_CASE").is_some(),
+        all >= 10_000 || number_from("ONIONSKIN_STATEMENTS").is_some() || chosen().is_some(),
         "only {all} statements were run"
     );
     if !new.is_empty() {
         for (kind, finding) in &new {
             announce(&format!(
-                "---- {kind} ({} times)\n{}",
-                finding.count, finding.text
+                "---- {kind} ({} times, in cases {:?})\n{}",
+                finding.cases.len(),
+                finding.cases,
+                finding.text
             ));
         }
-        let times: usize = new.iter().map(|(_, finding)| finding.count).sum();
+        let times: usize = new.iter().map(|(_, finding)| finding.cases.len()).sum();
         panic!(
             "{times} statements differ in {} new ways with ONIONSKIN_SEED={seed}; scripts are above",
             new.len()
