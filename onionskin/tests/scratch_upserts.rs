@@ -15,6 +15,7 @@ use twins::{Twins, twins};
 on_both_servers!(
     rows_are_met_as_on_a_plain_server,
     settings_and_failures,
+    rows_that_meet_the_same_row_count_as_there,
     sessions_that_count_lose_nothing,
     what_is_not_sound_is_refused,
 );
@@ -24,7 +25,9 @@ CREATE TABLE tally (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL
  at TIMESTAMP NULL {}, changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, UNIQUE KEY (name));
 CREATE TABLE two (a INT NOT NULL {eq}, b INT NOT NULL, c VARCHAR(300) COLLATE utf8mb4_bin NULL {eq}, d DECIMAL(10,2) {}, e INT, \
  PRIMARY KEY (a, b), UNIQUE KEY uc (c), UNIQUE KEY ue (e));
-CREATE TABLE source (id INT PRIMARY KEY, word VARCHAR(20) {}, n INT)
+CREATE TABLE source (id INT PRIMARY KEY, word VARCHAR(20) {}, n INT);
+CREATE TABLE needed (id INT PRIMARY KEY, k INT NOT NULL {range}, c VARCHAR(30) NOT NULL {}, n INT NOT NULL, b BLOB NOT NULL {});
+CREATE TABLE shared (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(30) {}, n INT DEFAULT 5, UNIQUE KEY (n))
 ";
 
 const ROWS: &[&str] = &[
@@ -39,6 +42,7 @@ const ROWS: &[&str] = &[
 const CONTENTS: &[&str] = &[
     "SELECT * FROM tally ORDER BY id",
     "SELECT a, b, c, d, e FROM two ORDER BY a, b",
+    "SELECT * FROM needed ORDER BY id",
 ];
 
 const STATEMENTS: &[&str] = &[
@@ -139,8 +143,38 @@ fn rows_are_met_as_on_a_plain_server(kind: Kind) {
             Value::from("e"),
         ],
     );
+    // MariaDB does not miss what the clause assigns
+    for sql in [
+        "INSERT INTO needed (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE k = k + 1, c = CONCAT(c, 'x'), n = n + 1, b = CONCAT(b, 'y')",
+        "INSERT INTO needed (id) VALUES (1) ON DUPLICATE KEY UPDATE k = k + 1, c = CONCAT(c, 'x'), n = n + 1, b = CONCAT(b, 'y')",
+        "INSERT INTO needed (id) SELECT id + 1 FROM source ON DUPLICATE KEY UPDATE k = needed.k + 5, c = UPPER(needed.c), n = needed.n + 1, b = LOWER(needed.b)",
+        "INSERT INTO needed (id) VALUES (1) ON DUPLICATE KEY UPDATE k = k + 1",
+    ] {
+        findings.both_ways(&mut twins, sql, &[]);
+    }
     // a column that is not there
     findings.conclude(&mut twins, 2);
+}
+
+fn rows_that_meet_the_same_row_count_as_there(kind: Kind) {
+    let Some(mut twins) = stage(kind) else { return };
+    let mut findings = Findings {
+        tables: &["SELECT * FROM shared ORDER BY id"],
+        counted: &["shared"],
+        ..Findings::default()
+    };
+    for sql in [
+        // by a default
+        "INSERT INTO shared (id, c) VALUES (10, 'a'), (11, 'a') ON DUPLICATE KEY UPDATE c = VALUES(c)",
+        "INSERT INTO shared (id, c) VALUES (12, 'a'), (13, 'b') ON DUPLICATE KEY UPDATE c = VALUES(c)",
+        // by one key and another
+        "INSERT INTO shared VALUES (3, 'q', 5), (10, 'q', 26) ON DUPLICATE KEY UPDATE c = VALUES(c)",
+        "INSERT INTO shared VALUES (3, 'r', 5), (10, 's', 26), (4, 's', 5) ON DUPLICATE KEY UPDATE c = VALUES(c)",
+        "INSERT INTO shared VALUES (3, 's', 5), (10, 's', 26) ON DUPLICATE KEY UPDATE c = VALUES(c)",
+    ] {
+        findings.both_ways(&mut twins, sql, &[]);
+    }
+    findings.conclude(&mut twins, 0);
 }
 
 fn settings_and_failures(kind: Kind) {

@@ -85,6 +85,10 @@ const STATEMENTS: &[&str] = &[
     "UPDATE user SET email = NULL, name = COALESCE(email, name, 'x') WHERE id = 2",
     "UPDATE user SET name = email, email = name WHERE id = 1 AND CHAR_LENGTH(name) > 1",
     "UPDATE user SET name = DEFAULT(name) WHERE LENGTH(name) > 3",
+    // a server that reads along the primary key looks for all rows first, and is not strict then
+    "UPDATE user SET id = id WHERE age = 'abc'",
+    "UPDATE user SET id = id, age = 3 WHERE age BETWEEN 'x' AND 'y' LIMIT 3",
+    "UPDATE user SET name = UPPER(name) WHERE age = 'abc'",
     "UPDATE user SET age = DEFAULT, email = UPPER(email) WHERE id = 4",
     "UPDATE user SET notes = JSON_OBJECT('n', name, 'a', age) WHERE id = 4",
     "UPDATE user SET name = 'none' WHERE LENGTH(name) > 300",

@@ -23,6 +23,7 @@ on_both_servers!(
     a_dump_is_made_and_loaded,
     who_leaves_in_the_greeting_does_not_keep_others_out,
     what_was_said_before_an_error_is_shown,
+    texts_for_parameters_are_converted,
     rows_of_prepared_inserts_have_numbers,
     queries_are_analyzed,
 );
@@ -374,17 +375,24 @@ fn what_was_said_before_an_error_is_shown(kind: Kind) {
         USER,
         DATED,
         "CREATE TABLE bare (id INT PRIMARY KEY, day DATE NOT NULL)",
+        "CREATE TABLE kept (id INT PRIMARY KEY, n SMALLINT {}, at TIME {}, c VARCHAR(1), UNIQUE KEY (c))",
     ];
     let Some(mut stage) = Stage::start(kind, &tables) else {
         return;
     };
     stage.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
+    stage.both("INSERT INTO kept VALUES (1, 1, '10:00:00', 'a'), (2, 2, '11:00:00', 'b')");
     for sql in [
         "REPLACE INTO bare (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, DEFAULT)",
         "INSERT INTO dated (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, 'abc')",
         "INSERT INTO dated (id) SELECT id + 10 FROM user",
         "INSERT INTO dated (id, day) SELECT id + 10, CONCAT('x', name) FROM user",
         "SELECT missing FROM bare",
+        // clipped to 64 bits and then to 16
+        "INSERT INTO kept (id, n) VALUES (3, 99999999999999999999)",
+        "INSERT INTO kept (id, n) VALUES (3, 99999)",
+        "UPDATE kept SET n = n + 1, c = 'y   '",
+        "INSERT INTO kept (id, c, at) VALUES (3, 'c', TIME'10:11:12'), (4, 'b', '10:11:12.25')",
     ] {
         for question in [
             "SHOW WARNINGS",
@@ -398,6 +406,31 @@ fn what_was_said_before_an_error_is_shown(kind: Kind) {
         stage.same_text("SELECT COUNT(*) FROM dated");
         stage.both("DO 1");
         stage.same_text("SHOW WARNINGS");
+    }
+}
+
+/// MySQL gives a parameter the type of the column that it is for; a text for it is converted before it is stored.
+fn texts_for_parameters_are_converted(kind: Kind) {
+    let table = "CREATE TABLE shift (id INT PRIMARY KEY AUTO_INCREMENT, at TIME {range}, b BIT(9) {eq}, n SMALLINT {eq})";
+    let Some(mut stage) = Stage::start(kind, &[table]) else {
+        return;
+    };
+    stage.both("INSERT INTO shift (at) VALUES ('10:00:00')");
+    for (sql, text) in [
+        ("INSERT INTO shift (at) VALUES (?)", "2020-01-31 10:11:12"),
+        ("UPDATE shift SET at = ?", "2020-01-31 10:11:12.5"),
+        ("INSERT INTO shift (b) VALUES (?)", "7"),
+        ("UPDATE shift SET b = ?", "-1"),
+        ("INSERT INTO shift (n) VALUES (?)", "-99999999999999999999"),
+        ("INSERT INTO shift (n) VALUES (?)", "70000"),
+    ] {
+        let said = [&mut stage.plain, &mut stage.protected].map(|session| {
+            let done = session.execute(sql, vec![Value::from(text)]);
+            done.map(|o| o.warnings).map_err(|e| (e.code, e.message))
+        });
+        assert_eq!(said[0], said[1], "{sql}: {text}");
+        stage.same_text("SHOW WARNINGS");
+        stage.same_text("SELECT at, HEX(b), n FROM shift ORDER BY id");
     }
 }
 

@@ -20,6 +20,8 @@ use crate::session::Session;
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
 const KEPT: usize = 1024;
 
+/// A column without a value and without a default.
+const NO_DEFAULT: u16 = 1364;
 /// Words that will go.
 pub(crate) const DEPRECATED: u16 = 1287;
 /// MySQL's words about `VALUES()`.
@@ -48,6 +50,10 @@ pub(crate) struct Diagnostics {
     pub if_met: Vec<Warning>,
     /// The error, if the server has no memory of it: number and text.
     pub error: Option<(u16, Vec<u8>)>,
+    /// How often it was raised.
+    pub error_times: u64,
+    /// The client's words for an error that the server remembers in words of its own, about a token.
+    pub told: Option<(u16, Vec<u8>)>,
     /// All that the server has said of an error, where it has run another statement since: rows of `SHOW WARNINGS`.
     pub list: Option<Rows>,
     /// `ROW_COUNT()`, where the server would speak of another statement.
@@ -89,6 +95,7 @@ impl Diagnostics {
         !self.warnings.is_empty()
             || self.surplus > 0
             || self.error.is_some()
+            || self.told.is_some()
             || self.list.is_some()
             || self.row_count.is_some()
             || self.found_rows.is_some()
@@ -105,6 +112,8 @@ impl Diagnostics {
         self.unclear = false;
         self.if_met.clear();
         self.error = None;
+        self.error_times = 0;
+        self.told = None;
         self.list = None;
         self.row_count = None;
         self.found_rows = None;
@@ -124,10 +133,31 @@ impl Diagnostics {
     }
 
     /// The server has refused a statement of whose values some raised warnings: those of rows behind the one that it
-    /// refused did not come to that.
-    pub fn failed_at_server(&mut self) {
+    /// refused did not come to that. MySQL misses a default before it looks at values, or after, as the statement says `DEFAULT` or nothing.
+    pub fn failed_at_server(&mut self, code: u16, family: Family) {
         let of_another = |w: &Warning| self.of_several || !w.message.ends_with(" at row 1");
-        self.unclear |= self.warnings.iter().any(of_another);
+        let missed = family == Family::MySql && code == NO_DEFAULT && !self.warnings.is_empty();
+        self.unclear |= missed || self.warnings.iter().any(of_another);
+    }
+
+    /// What stands beside an error of the server's behind these warnings, as `SHOW WARNINGS` shows it; `None` if that is not clear.
+    pub fn list_with(&self, code: u16, message: &[u8], family: Family) -> Option<Rows> {
+        // each DEFAULT is resolved before the first row
+        let resolved = |w: &Warning| family == Family::MySql && w.code == NO_DEFAULT;
+        let certain = |w: &Warning| w.message.ends_with(" at row 1") || resolved(w);
+        if self.more > 0 || !self.warnings.iter().all(certain) {
+            return None;
+        }
+        let row = |level: &[u8], code: u16, message: &[u8]| {
+            let cells = [level, code.to_string().as_bytes(), message].map(|c| Some(c.to_vec()));
+            cells.to_vec()
+        };
+        let warnings = self.warnings.iter();
+        let mut list: Rows = warnings
+            .map(|w| row(name_of(w.level), w.code, w.message.as_bytes()))
+            .collect();
+        list.push(row(b"Error", code, message));
+        Some(list)
     }
 
     /// How many warnings the proxy has raised.
@@ -213,6 +243,14 @@ impl Diagnostics {
         self.hides_servers = true;
         self.more += u64::from(count).saturating_sub(shown.len() as u64);
         self.bound();
+    }
+}
+
+/// As `SHOW WARNINGS` has it.
+fn name_of(level: Level) -> &'static [u8] {
+    match level {
+        Level::Note => b"Note",
+        Level::Warning => b"Warning",
     }
 }
 
@@ -390,6 +428,7 @@ impl Session {
     fn show_warnings(&mut self, sql: &[u8], errors_only: bool) -> Outcome<()> {
         let own = std::mem::take(&mut self.diagnostics.warnings);
         let error = self.diagnostics.error.clone();
+        let told = self.diagnostics.told.clone();
         let list = std::mem::take(&mut self.diagnostics.list);
         let mut room = match self.state.family {
             Family::MariaDb => 64,
@@ -397,6 +436,8 @@ impl Session {
         };
         let mut surplus = std::mem::take(&mut self.diagnostics.surplus);
         let servers_surplus = surplus;
+        // ours come before an error of the server's, which is the last that was said
+        let mut left: &[Warning] = if errors_only { &[] } else { &own };
         self.begin_question(sql)?;
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
@@ -412,25 +453,23 @@ impl Session {
                         if surplus > 0 && tells_of_values(cell(1), cell(2)) {
                             surplus -= 1;
                         } else if !errors_only || cell(0) == Some(b"Error") {
+                            if cell(0) == Some(b"Error") {
+                                self.write_warnings(&mut left, &mut room)?;
+                            }
                             let out = self.client.begin_payload();
                             (0..3).for_each(|n| put_text_cell(out, cell(n)));
                             self.client.end_payload().map_err(Failure::Client)?;
                             room = room.saturating_sub(1);
                         }
                     }
-                    let shown = if errors_only { 0 } else { room };
-                    for warning in own.iter().take(shown) {
-                        let level = match warning.level {
-                            Level::Note => b"Note".as_slice(),
-                            Level::Warning => b"Warning",
-                        };
-                        self.write_condition(level, warning.code, warning.message.as_bytes())?;
-                    }
+                    self.write_warnings(&mut left, &mut room)?;
                     // it was the last that was said
                     if let Some((code, message)) = &error
-                        && (errors_only || own.len() < room)
+                        && (errors_only || room > 0)
                     {
-                        self.write_condition(b"Error", *code, message)?;
+                        for _ in 0..self.diagnostics.error_times {
+                            self.write_condition(b"Error", *code, message)?;
+                        }
                     }
                     self.write_end(step)?;
                 }
@@ -438,6 +477,13 @@ impl Session {
                 _ => {
                     if step == Step::Row {
                         room = room.saturating_sub(1);
+                        if is_error(self.server.payload()) {
+                            self.write_warnings(&mut left, &mut room)?;
+                            if let Some((code, message)) = &told {
+                                self.write_condition(b"Error", *code, message)?;
+                                continue;
+                            }
+                        }
                     }
                     let payload = self.server.connection.last_payload();
                     self.client
@@ -451,6 +497,16 @@ impl Session {
         self.diagnostics.surplus = servers_surplus;
         self.diagnostics.row_count = None;
         self.diagnostics.found_rows = None;
+        Ok(())
+    }
+
+    /// Writes as many of the warnings as there is room for; none are left then.
+    fn write_warnings(&mut self, left: &mut &[Warning], room: &mut usize) -> Outcome<()> {
+        for warning in std::mem::take(left).iter().take(*room) {
+            let level = name_of(warning.level);
+            self.write_condition(level, warning.code, warning.message.as_bytes())?;
+            *room -= 1;
+        }
         Ok(())
     }
 
@@ -476,6 +532,7 @@ impl Session {
         let own = self.diagnostics.count() as i64;
         let surplus = std::mem::take(&mut self.diagnostics.surplus);
         let error = self.diagnostics.error.is_some();
+        let times = self.diagnostics.error_times as i64;
         let list = self.diagnostics.list.iter().flatten();
         let is_error =
             |row: &&Vec<Option<Vec<u8>>>| row.first().and_then(Option::as_deref) == Some(b"Error");
@@ -488,14 +545,14 @@ impl Session {
             .map(|item| match item {
                 Item::RowCount => self.diagnostics.row_count.map(Known::Is),
                 Item::FoundRows => self.diagnostics.found_rows.map(|n| Known::Is(n as i64)),
-                Item::WarningCount if error => Some(Known::Is(1 + own)),
+                Item::WarningCount if error => Some(Known::Is(times + own)),
                 Item::WarningCount if self.diagnostics.hides_servers => Some(Known::Is(own)),
                 Item::WarningCount if self.diagnostics.list.is_some() => {
                     Some(Known::Is(listed + own - surplus as i64))
                 }
                 Item::ErrorCount if self.diagnostics.list.is_some() => Some(Known::Is(errors)),
                 Item::WarningCount => Some(Known::More(own - surplus as i64)),
-                Item::ErrorCount if error => Some(Known::Is(1)),
+                Item::ErrorCount if error => Some(Known::Is(times)),
                 Item::ErrorCount | Item::Other => None,
             })
             .collect();
@@ -530,13 +587,35 @@ pub(crate) fn tells_of(list: &Rows, failure: &Failure) -> bool {
     let Failure::Server { code, .. } = failure else {
         return false;
     };
-    let number = |row: &Vec<Option<Vec<u8>>>| {
-        std::str::from_utf8(row.get(1)?.as_deref()?)
-            .ok()?
-            .parse()
-            .ok()
-    };
     list.iter().any(|row| number(row) == Some(*code))
+}
+
+/// Gives the error in the list the client's words.
+pub(crate) fn tell_as(list: &mut Rows, code: u16, message: &[u8]) {
+    for row in list.iter_mut().filter(|row| number(row) == Some(code)) {
+        if let [Some(level), _, Some(text)] = row.as_mut_slice()
+            && level == b"Error"
+        {
+            *text = message.to_vec();
+        }
+    }
+}
+
+/// The number of a row of `SHOW WARNINGS`.
+fn number(row: &[Option<Vec<u8>>]) -> Option<u16> {
+    let text = row.get(1)?.as_deref()?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether an error's text was changed because the server's shows a token.
+pub(crate) fn hides_token(message: &[u8]) -> bool {
+    message.starts_with(b"Duplicate entry '(protected)'")
+}
+
+/// Whether a row of `SHOW WARNINGS` tells of an error.
+fn is_error(row: &[u8]) -> bool {
+    let level = TextRow::new(row).next();
+    matches!(level, Some(Ok(Some(b"Error"))))
 }
 
 /// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.

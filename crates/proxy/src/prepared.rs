@@ -82,6 +82,8 @@ pub(crate) struct Statements {
     pub interfered: bool,
     /// What it showed of the error before that.
     pub list: Option<Rows>,
+    /// There are warnings beside the error, and it is not known which.
+    pub unclear: bool,
 }
 
 /// A prepared statement that is more than relayed.
@@ -219,6 +221,7 @@ impl Statements {
     pub fn begin(&mut self) {
         self.interfered = false;
         self.list = None;
+        self.unclear = false;
     }
 }
 

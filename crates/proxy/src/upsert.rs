@@ -5,13 +5,14 @@
 //! meet are read first, one search by each unique key; a cell that holds the new value already is sent again instead of
 //! a new one. Nothing is locked: a row that changes in between counts as changed.
 //!
-//! A new row may also meet an earlier one of the same statement; then both get one cell.
+//! A new row may also meet an earlier one of the same statement, or the row that an earlier one has met; then both get one cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
+use onionskin_schema::Default as ColumnDefault;
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
@@ -56,6 +57,69 @@ struct Search {
 /// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`] and then of
 /// [`Upsert::constants`].
 type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
+
+/// What becomes of the rows of a statement, one after the other.
+#[derive(Default)]
+struct Rows<'r> {
+    /// Of each row of the table that was inserted or met, the new row that has written it last.
+    written: Vec<usize>,
+    /// Those that were inserted, by key.
+    inserted: HashMap<(usize, &'r [u8]), usize>,
+    /// Those that stood there, by their cells: sealed ones tell rows apart.
+    there: HashMap<&'r Met, usize>,
+}
+
+/// What a new row meets.
+enum Meeting<'r> {
+    /// Nothing: it is inserted.
+    None,
+    /// A row that an earlier new one has written.
+    Row(usize),
+    /// A row of the table.
+    Old(&'r Met),
+}
+
+impl<'r> Rows<'r> {
+    /// A new row, its searches, and what they have found with the number of the key.
+    fn meet(
+        &mut self,
+        row: usize,
+        searches: &[&'r Search],
+        old: Option<&'r (usize, Met)>,
+    ) -> Meeting<'r> {
+        let mut twins = searches.iter().filter_map(|search| {
+            let place = (search.key, search.condition.as_slice());
+            Some((search.key, *self.inserted.get(&place)?))
+        });
+        // an earlier row of the statement stands before a row of the table under the same key
+        let twin = twins.find(|(key, _)| old.is_none_or(|(k, _)| key <= k));
+        let known = match (twin, old) {
+            (Some((_, known)), _) => Some(known),
+            (None, Some((_, cells))) => self.there.get(cells).copied(),
+            (None, None) => None,
+        };
+        if let Some(known) = known {
+            return Meeting::Row(std::mem::replace(&mut self.written[known], row));
+        }
+        let place = self.written.len();
+        self.written.push(row);
+        match old {
+            Some((_, cells)) => {
+                if cells.iter().any(|(cell, _)| cell.is_some()) {
+                    self.there.insert(cells, place);
+                }
+                Meeting::Old(cells)
+            }
+            None => {
+                for search in searches {
+                    let key = (search.key, search.condition.as_slice());
+                    self.inserted.insert(key, place);
+                }
+                Meeting::None
+            }
+        }
+    }
+}
 
 /// A new row's cells as the plan has them, and where its literals begin.
 struct NewRow<'p> {
@@ -139,7 +203,8 @@ impl Session {
             for row in 0..count {
                 let cells = new_row(upsert, row);
                 for (key, columns) in keys.iter().enumerate() {
-                    if let Some(condition) = condition(&mut binder, &cells, columns)? {
+                    let condition = condition(&mut binder, prepared, &cells, columns)?;
+                    if let Some(condition) = condition {
                         searches.push(Search {
                             row,
                             key,
@@ -165,40 +230,25 @@ impl Session {
                 done => done?,
             }
         }
-        // an earlier row of the statement stands before a row of the table under the same key
-        let mut earlier: HashMap<(usize, &[u8]), usize> = HashMap::new();
-        let mut same: HashMap<usize, (usize, usize)> = HashMap::new();
-        for search in &searches {
-            let place = (search.key, search.condition.as_slice());
-            if let Some(first) = earlier.insert(place, search.row) {
-                let found = same.entry(search.row).or_insert((search.key, first));
-                if search.key < found.0 {
-                    *found = (search.key, first);
-                }
-            }
-        }
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         binder.ignore = ignore;
         binder.lenient_nulls = true;
         let mut kept = Kept::default();
+        let mut rows = Rows::default();
+        let mut searches = searches.iter().peekable();
         for row in 0..count {
             let new = new_row(upsert, row);
-            let old = met.get(&row);
-            let twin = same
-                .get(&row)
-                .filter(|(key, _)| old.is_none_or(|(k, _)| key <= k));
-            match (twin, old) {
-                (Some((_, twin)), _) => {
-                    keep_twin(
-                        &mut binder,
-                        upsert,
-                        &new,
-                        &new_row(upsert, *twin),
-                        &mut kept,
-                    )?;
+            let mut own = Vec::new();
+            while let Some(search) = searches.next_if(|search| search.row == row) {
+                own.push(search);
+            }
+            match rows.meet(row, &own, met.get(&row)) {
+                Meeting::Row(before) => {
+                    let twin = new_row(upsert, before);
+                    keep_twin(&mut binder, upsert, &new, &twin, &mut kept)?;
                 }
-                (None, Some((_, old))) => keep_old(&mut binder, upsert, &new, old, &mut kept)?,
-                (None, None) => {}
+                Meeting::Old(old) => keep_old(&mut binder, upsert, &new, old, &mut kept)?,
+                Meeting::None => {}
             }
         }
         Ok(kept)
@@ -360,28 +410,49 @@ fn is_constant(piece: &Piece) -> bool {
     }
 }
 
-/// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key.
-fn condition(binder: &mut Binder, row: &NewRow, columns: &[String]) -> Outcome<Option<Vec<u8>>> {
+/// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key, nor do defaults.
+fn condition(
+    binder: &mut Binder,
+    prepared: &Prepared,
+    row: &NewRow,
+    columns: &[String],
+) -> Outcome<Option<Vec<u8>>> {
     let mut text = Vec::new();
     for (i, column) in columns.iter().enumerate() {
-        let Some((_, pieces)) = row
-            .cells
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(column))
-        else {
-            return Ok(None);
+        let name = column.replace('`', "``");
+        if i > 0 {
+            text.extend_from_slice(b" AND ");
+        }
+        let mut cells = row.cells.iter();
+        let Some((_, pieces)) = cells.find(|(name, _)| name.eq_ignore_ascii_case(column)) else {
+            if !has_plain_default(prepared, column) {
+                return Ok(None);
+            }
+            text.extend_from_slice(format!("`{name}` = DEFAULT(`{name}`)").as_bytes());
+            continue;
         };
         if !pieces.iter().all(is_constant) {
             return Ok(None);
         }
-        if i > 0 {
-            text.extend_from_slice(b" AND ");
-        }
-        text.extend_from_slice(format!("`{}` = (", column.replace('`', "``")).as_bytes());
+        text.extend_from_slice(format!("`{name}` = (").as_bytes());
         binder.pieces(pieces, row.base, row.number, &mut text)?;
         text.push(b')');
     }
     Ok(Some(text))
+}
+
+/// Whether a plain column has a value as its default, which a row gets that leaves the column out.
+fn has_plain_default(prepared: &Prepared, column: &str) -> bool {
+    let table = prepared.plan.columns.first().map(|used| &used.table);
+    let mut columns = table.into_iter().flat_map(|table| &table.columns);
+    // the present time, or another expression, is none
+    let is_value = |text: &str| {
+        !text.contains('(') && !text.to_ascii_lowercase().starts_with("current_timestamp")
+    };
+    columns.any(|c| {
+        let has_value = matches!(&c.default, Some(ColumnDefault::Server(text)) if is_value(text));
+        has_value && !c.auto_increment && c.name.eq_ignore_ascii_case(column)
+    })
 }
 
 /// Keeps the cells of a row of the table that hold the new values.

@@ -11,7 +11,8 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Column, Table};
+use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     Assignment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, OnInsert,
     Query, Select, SetExpr, TableFactor, TableObject, Visit, Visitor,
@@ -139,6 +140,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
     }
     let given = columns.len();
     columns.extend(defaulted(planner, &table, &columns, asked)?);
+    columns.extend(not_missed(planner, list, &table, &columns)?);
     let variables = reads::variables(planner)?;
     let mut met = met(
         planner,
@@ -538,6 +540,39 @@ impl Visitor for Clause<'_> {
             Err(refusal) => ControlFlow::Break(refusal),
         }
     }
+}
+
+/// The columns without a default that a new row leaves out and the clause assigns. MariaDB does not miss their values, unless they come from a query: a row that meets
+/// none gets 0 or an empty text. A date would be a zero date, which depends on the SQL mode: there the server is left to miss it.
+fn not_missed(
+    planner: &mut Planner<'_>,
+    list: &[Assignment],
+    table: &Arc<Table>,
+    given: &[WrittenColumn],
+) -> Planned<Vec<WrittenColumn>> {
+    if planner.request.settings.family != Family::MariaDb {
+        return Ok(Vec::new());
+    }
+    let own = own(table);
+    let mut columns = Vec::new();
+    for assignment in list {
+        let (_, index) = assigned_column(assignment, &own)?;
+        let is_new = |c: &WrittenColumn| c.index != index;
+        if is_missed(&table.columns[index]) && given.iter().chain(&columns).all(is_new) {
+            columns.push(written_column(planner, table, index)?);
+        }
+    }
+    Ok(columns)
+}
+
+/// Whether a row must name a value, other than a date, for the column.
+fn is_missed(column: &Column) -> bool {
+    let required = column.default.is_none() && !column.nullable;
+    let given = column.auto_increment || column.generated;
+    let simple = |ty: &SqlType| {
+        !ty.is_temporal() && !matches!(ty.kind, Kind::Enum(_) | Kind::Json | Kind::Year)
+    };
+    required && !given && column.sql_type.as_ref().is_some_and(simple)
 }
 
 /// Plans the clause. `given` are the columns of the new rows, `tail` the number of the clause's tokens.

@@ -18,14 +18,15 @@ use onionskin_plan::grams::most_numbers;
 use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
-    Charset, Comparand, Context, Family, Input, Kind, LikePattern, Pattern, SqlMode, Stored,
+    Charset, Comparand, Context, Family, Input, Kind, Level, LikePattern, Pattern, SqlMode, Stored,
     TimeZone, Warning, WeightError, compare, store,
 };
 
 pub(crate) use self::rules::{ILL_FORMED, is_early};
 use self::rules::{
-    NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, cannot_be_null, check_conversion, implicit_default,
-    implicit_value, is_number_beyond, no_default, no_default_warning, null_warning, out_of_range,
+    NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, check_conversion,
+    implicit_default, implicit_value, is_number_beyond, is_time, no_default, no_default_warning,
+    null_warning, out_of_range, times_out_of_range,
 };
 pub(crate) use self::text::{check_pieces, prepared_text, put_filled, put_hex, unhex};
 pub(crate) use self::values::Values;
@@ -88,6 +89,8 @@ pub(crate) struct Scratch {
     pub refused_among_others: bool,
     /// What the values before one that was refused have raised.
     pub before_refused: Vec<Warning>,
+    /// How often the server raises the error of the value that was refused: see [`times_out_of_range`].
+    pub refused_times: u64,
 }
 
 impl<'a> Binder<'a> {
@@ -188,9 +191,18 @@ impl<'a> Binder<'a> {
             _ => None,
         };
         let sql = self.values.sql.to_ascii_lowercase();
-        let default = memchr::memmem::find(&sql, b"default");
-        if default.is_some() && refused.is_some() {
+        // its own word is the one that is allowed for
+        let words = memchr::memmem::find_iter(&sql, b"default").count();
+        if words > usize::from(refused.is_none()) {
             return true;
+        }
+        if refused.is_none() && self.state.family == Family::MariaDb {
+            // where in the statement it stands is not known here
+            return !self
+                .values
+                .literals
+                .iter()
+                .all(|l| l.kind == LiteralKind::Integer);
         }
         if sql.starts_with(b"insert") || sql.starts_with(b"replace") {
             let from = refused.map_or(0, |index| index + 1);
@@ -341,9 +353,14 @@ impl<'a> Binder<'a> {
 
     /// Coerces a value; the payload lies in the scratch buffer.
     fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        self.scratch.refused_times = 1;
         let bound = self.coerced(column, source, stores, self.row_of(source, row));
-        if bound.is_err() {
-            self.scratch.refused_among_others = self.others_may_warn(source);
+        if let Err(failure) = &bound {
+            // before such an error nothing is looked at; MariaDB misses a default there only in an UPDATE
+            let at_once = self.state.family == Family::MySql || self.updates();
+            let early =
+                at_once && matches!(failure, Failure::Value(e) if is_early(e, self.state.family));
+            self.scratch.refused_among_others = !early && self.others_may_warn(source);
             self.scratch.before_refused.clone_from(&self.warnings);
         }
         bound
@@ -358,6 +375,7 @@ impl<'a> Binder<'a> {
         let mut payload = std::mem::take(&mut self.scratch.payload);
         let mut literal = std::mem::take(&mut self.scratch.literal);
         let mut warnings = Vec::new();
+        let mut times = 1;
         payload.clear();
         let result = (|| {
             let default;
@@ -447,7 +465,8 @@ impl<'a> Binder<'a> {
                         check_conversion(ty, input)?;
                         if stores && is_number_beyond(ty, input) {
                             let strict = self.state.sql_mode.is_strict() && !self.ignore;
-                            return Err(match strict {
+                            // in an INSERT, the other parameters decide whether it is a number or the bytes of a text
+                            return Err(match strict && self.updates() {
                                 true => Failure::Value(out_of_range(&used.column().name, row)),
                                 false => Failure::refused(&errors::VALUE, used.path()),
                             });
@@ -482,8 +501,15 @@ impl<'a> Binder<'a> {
                     )),
                 };
             }
-            let stored = store(ty, input, &ctx, &mut payload, &mut warnings)
-                .map_err(|e| Failure::store(e, &used.path()))?;
+            let stored = store(ty, input, &ctx, &mut payload, &mut warnings);
+            let stored = stored.map_err(|e| {
+                times = times_out_of_range(ty, input, &ctx, is_parameter);
+                Failure::store(e, &used.path())
+            })?;
+            if is_parameter && self.state.family == Family::MySql && is_time(ty) {
+                // which takes the time of day out of a date, and says nothing
+                warnings.retain(|w| w.level != Level::Note || w.code != TRUNCATED);
+            }
             if is_parameter {
                 // it is literals of which the parser says that they are ill-formed
                 warnings.retain(|w| w.code != ILL_FORMED);
@@ -539,6 +565,7 @@ impl<'a> Binder<'a> {
         })();
         self.scratch.payload = payload;
         self.scratch.literal = literal;
+        self.scratch.refused_times = times;
         for warning in warnings {
             // the missing default of a column that is left out is reported once for a statement, on MySQL also that of one that
             // is asked for by the word, and so are MySQL's NULLs in an INSERT

@@ -1,11 +1,14 @@
 //! What servers say of a value before they store it, and what they take in its place.
 
-use onionskin_value::{Charset, Family, Input, Kind, Level, SqlType, ValueError, Warning};
+use onionskin_value::{
+    Charset, Context, Family, Input, Kind, Level, SqlMode, SqlType, ValueError, Warning, store,
+};
 
 use crate::error::{Failure, Outcome};
 
 pub(super) const NOT_NULL: u16 = 1048;
 pub(super) const OUT_OF_RANGE: u16 = 1264;
+pub(super) const TRUNCATED: u16 = 1292;
 pub(super) const NO_DEFAULT: u16 = 1364;
 const IMPOSSIBLE_CONVERSION: u16 = 3988;
 /// Of a text that its character set does not allow.
@@ -95,6 +98,40 @@ pub(super) fn out_of_range(column: &str, row: u64) -> ValueError {
         sqlstate: *b"22003",
         message: format!("Out of range value for column '{column}' at row {row}"),
     }
+}
+
+/// How often the server says of a value that was refused that it is out of range: it clips some to 64 bits first.
+pub(super) fn times_out_of_range(
+    ty: &SqlType,
+    input: Input<'_>,
+    ctx: &Context<'_>,
+    is_parameter: bool,
+) -> u64 {
+    let lenient = Context {
+        sql_mode: SqlMode::empty(),
+        ..*ctx
+    };
+    let mut warnings = Vec::new();
+    let stored = store(ty, input, &lenient, &mut Vec::new(), &mut warnings);
+    let out = warnings.iter().filter(|w| w.code == OUT_OF_RANGE).count() as u64;
+    if stored.is_err() || out == 0 {
+        return 1;
+    }
+    // MySQL converts a text that is bound to a parameter to a number beforehand
+    let is_beyond = |bytes: &[u8]| {
+        let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+        text.parse::<f64>().is_ok_and(|n| n.abs() >= 9.3e18)
+    };
+    let clipped = match input {
+        Input::Text { bytes, .. } => is_parameter && ty.is_integer() && is_beyond(bytes),
+        _ => false,
+    };
+    out + u64::from(clipped && ctx.family == Family::MySql)
+}
+
+/// Whether the column is a TIME.
+pub(super) fn is_time(ty: &SqlType) -> bool {
+    matches!(ty.kind, Kind::Time { .. })
 }
 
 /// Whether the server raises an error of a value before it looks for rows.

@@ -43,7 +43,14 @@ impl Binder<'_> {
 
     /// Appends the text for the server.
     pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
-        self.check_defaults(pieces)?;
+        if let Err(failure) = self.check_defaults(pieces) {
+            self.scratch.before_refused.clear();
+            self.scratch.refused_times = 1;
+            // the server would have looked at the values before it
+            self.scratch.refused_among_others =
+                !self.updates() && self.others_may_warn(Source::Default);
+            return Err(failure);
+        }
         self.lenient_nulls |= rows > 1;
         for piece in pieces {
             match piece {

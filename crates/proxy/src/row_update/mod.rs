@@ -240,6 +240,12 @@ impl Session {
                         }
                     }
                     Err(failure) => {
+                        if chunk.len() > 1 && !self.diagnostics.warnings.is_empty() {
+                            // of which rows is not known
+                            self.statements.unclear = true;
+                        } else if !commit {
+                            self.keep_list_of(&failure, prepared)?;
+                        }
                         if savepoint && !failure.is_fatal() {
                             self.server.put_query(b"ROLLBACK TO `onionskin$update`")?;
                             self.server.flush()?;

@@ -211,13 +211,23 @@ impl Session {
         let mut constants = Vec::with_capacity(update.assign.len());
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         binder.lenient_nulls = true;
+        let mut wrong = None;
         for assign in &update.assign {
-            constants.push(match assign.value {
-                NewValue::Constant(source) | NewValue::OnChange(source) => binder
-                    .stored_payload(assign.column, source)?
-                    .map(<[u8]>::to_vec),
-                NewValue::Arithmetic { .. } => None,
-            });
+            let (NewValue::Constant(source) | NewValue::OnChange(source)) = assign.value else {
+                constants.push(None);
+                continue;
+            };
+            match binder.stored_payload(assign.column, source) {
+                Ok(payload) => constants.push(payload.map(<[u8]>::to_vec)),
+                // one that is found before any row comes before another
+                Err(Failure::Value(error)) if is_early(&error, self.state.family) => {
+                    return Err(Failure::Value(error));
+                }
+                Err(failure) => wrong = wrong.or(Some(failure)),
+            }
+        }
+        if let Some(failure) = wrong {
+            return Err(failure);
         }
         self.diagnostics.clear();
         self.diagnostics.warnings = binder.warnings;

@@ -242,7 +242,7 @@ impl Session {
         // an error of the statement leaves the engine as it was; of any other, nobody knows
         let usable = matches!(done, Ok(_) | Err(Failure::Server { .. }));
         if usable {
-            self.keep_list(&mut engine, &done);
+            self.keep_list(&mut engine, &done, &[]);
             let tables: Vec<String> = scratch.reads.iter().map(full_name).collect();
             if engine.clean(&tables).is_ok() {
                 self.engine = Some(engine);
@@ -251,12 +251,24 @@ impl Session {
         done
     }
 
-    /// If the engine has raised the error of a statement, what else it says of it is for the client, too.
-    fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>) {
+    /// If the engine has raised the error of a statement, what else it says of it is for the client, too. `names` are those that only the
+    /// engine knows, each with the client's.
+    fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>, names: &[(String, String)]) {
         let Err(failure) = done else { return };
+        if self.statements.list.is_some() || self.statements.unclear {
+            return;
+        }
         let list = engine.server.drain();
         let list = list.and_then(|()| engine.server.rows(b"SHOW WARNINGS"));
-        self.statements.list = list.ok().filter(|list| tells_of(list, failure));
+        let mut list = list.ok().filter(|list| tells_of(list, failure));
+        let rows = list.iter_mut().flatten();
+        for message in rows.filter_map(|row| row.get_mut(2)?.as_mut()) {
+            let text = String::from_utf8_lossy(message).into_owned();
+            let replaced =
+                |text: String, (there, here): &(String, String)| text.replace(there, here);
+            *message = names.iter().fold(text, replaced).into_bytes();
+        }
+        self.statements.list = list;
     }
 
     fn new_engine(&mut self) -> Outcome<Engine> {

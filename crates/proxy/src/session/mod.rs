@@ -333,7 +333,11 @@ impl Session {
             // another statement since
             let interfered = std::mem::take(&mut self.statements.interfered);
             let list = std::mem::take(&mut self.statements.list);
-            let list = list.filter(|list| interfered && diagnostics::tells_of(list, failure));
+            let mut list = list.filter(|list| interfered && diagnostics::tells_of(list, failure));
+            if let Some(list) = &mut list {
+                diagnostics::tell_as(list, packet.code, &packet.message);
+            }
+            let unclear = std::mem::take(&mut self.statements.unclear);
             let is_servers = matches!(failure, Failure::Server { .. });
             let ours = !is_servers || interfered && list.is_none();
             let (surplus, of_several) = (self.diagnostics.surplus, self.diagnostics.of_several);
@@ -344,18 +348,24 @@ impl Session {
                 self.diagnostics.surplus = surplus;
                 self.diagnostics.of_several = of_several;
                 self.diagnostics.warnings = warnings;
-                self.diagnostics.failed_at_server();
+                self.diagnostics
+                    .failed_at_server(packet.code, self.state.family);
+                self.diagnostics.told = diagnostics::hides_token(&packet.message)
+                    .then(|| (packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = list.is_some().then_some(-1);
                 self.diagnostics.list = list;
             } else {
                 let others = std::mem::take(&mut self.scratch.refused_among_others);
                 let among_others = others && matches!(failure, Failure::Value(_));
                 self.diagnostics.unclear = among_others
+                    || unclear
                     || self.state.family == Family::MySql
                         && diagnostics::calls_values(&self.template.key);
                 let before = std::mem::take(&mut self.scratch.before_refused);
+                self.diagnostics.error_times = 1;
                 if matches!(failure, Failure::Value(_)) {
                     self.diagnostics.warnings = before;
+                    self.diagnostics.error_times = self.scratch.refused_times.max(1);
                 }
                 self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = Some(-1);

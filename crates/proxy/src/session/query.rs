@@ -13,7 +13,7 @@ use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
 use crate::catalog::Prepared;
-use crate::diagnostics::{self, tells_of};
+use crate::diagnostics::{self, Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::scratch::is_not_known;
 
@@ -110,6 +110,25 @@ impl Session {
             }
         }
         Ok(changed)
+    }
+
+    /// Keeps what the server shows of an error, before it runs another statement.
+    pub(crate) fn keep_list_of(&mut self, failure: &Failure, prepared: &Prepared) -> Outcome<()> {
+        if let Failure::Server { .. } = failure {
+            let list = self.server.rows(b"SHOW WARNINGS")?;
+            self.statements.list = Some(logical_list(list, prepared));
+        }
+        Ok(())
+    }
+
+    /// Keeps what was said before a statement of several parts failed.
+    pub(crate) fn keep_list_before(&mut self, said: &Diagnostics, failure: &Failure) {
+        if let Failure::Server { code, message, .. } = failure
+            && !said.warnings.is_empty()
+        {
+            self.statements.list = said.list_with(*code, message, self.state.family);
+            self.statements.unclear = self.statements.list.is_none();
+        }
     }
 
     /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes

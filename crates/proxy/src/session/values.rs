@@ -79,6 +79,14 @@ impl Session {
             if !self.server.rows(&sql)?.is_empty() {
                 return Err(Failure::Value(error));
             }
+            if self.state.family == Family::MariaDb {
+                self.warnings_of_condition()?;
+            }
+            if self.state.family == Family::MariaDb && contains(values.sql, b"default") {
+                // of a column without one, which is an error also where no row is found
+                let about = "DEFAULT beside a value that does not fit";
+                return Err(Failure::refused(&errors::VALUE, about));
+            }
             let info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
             return self.write_done(&Done {
                 info,

@@ -1,9 +1,11 @@
 //! Rows that a statement has changed on the scratch engine, or taken away, written to the server by their keys.
 
 use onionskin_plan::{
-    ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written, errors,
-    lex,
+    ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written,
+    WrittenColumn, errors, lex,
 };
+use onionskin_schema::KeyRole;
+use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
@@ -76,6 +78,42 @@ impl Session {
             all.push(Some(ranks));
         }
         Ok(all)
+    }
+
+    /// Lets the engine find all rows before it changes one, as a server does that reads along a key which the statement changes. MariaDB is
+    /// not strict then about what the condition truncates.
+    pub(super) fn look_for_rows_first(
+        &self,
+        scratch: &Scratch,
+        targets: &[Written],
+        sql: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        if self.state.family != Family::MariaDb || !moves_along_the_scan(scratch, targets) {
+            return Ok(());
+        }
+        let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
+        let tokens = lex::tokens(sql, self.state.lex_mode()).map_err(|_| bad())?;
+        let (mut depth, mut end) = (0usize, sql.len());
+        let mut assigns = false;
+        for token in &tokens {
+            let is = |word: &str| depth == 0 && token.is_word(sql, word);
+            match token.kind {
+                lex::TokenKind::Punct(b'(') => depth += 1,
+                lex::TokenKind::Punct(b')') => depth = depth.saturating_sub(1),
+                // several tables are changed in another way, and an order finds the rows first anyway
+                lex::TokenKind::Punct(b',') if !assigns && depth == 0 => return Ok(()),
+                _ if is("order") || (!assigns && is("join")) => return Ok(()),
+                _ if is("set") => assigns = true,
+                _ if is("limit") || (depth == 0 && token.is(b';')) => {
+                    end = token.start;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let order = format!(" ORDER BY {ROW} ");
+        sql.splice(end..end, order.into_bytes());
+        Ok(())
     }
 
     /// Writes the rows that carry the mark. Returns how many.
@@ -355,6 +393,14 @@ impl Session {
         }
         Ok(gone.len() as u64)
     }
+}
+
+/// Whether an `UPDATE` changes a column of its table's primary key, along which InnoDB reads where no other key is of use.
+fn moves_along_the_scan(scratch: &Scratch, targets: &[Written]) -> bool {
+    let [target] = targets else { return false };
+    let columns = &scratch.reads[target.read].table.columns;
+    let is_primary = |c: &WrittenColumn| columns[c.index].key == KeyRole::Primary;
+    target.columns.iter().any(is_primary)
 }
 
 pub(super) fn put_value(

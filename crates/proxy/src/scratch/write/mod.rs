@@ -163,7 +163,10 @@ impl Session {
         let settings = self.read_tables(engine, prepared, scratch, values, Some(change))?;
         engine.share(&settings)?;
         let ranks = self.ranks(engine, write, targets, values)?;
-        let sql = renamed_text(values.sql, scratch, self.state.lex_mode())?;
+        let mut sql = renamed_text(values.sql, scratch, self.state.lex_mode())?;
+        if let Effect::Update(targets) = &write.effect {
+            self.look_for_rows_first(scratch, targets, &mut sql)?;
+        }
         let names = names_of(write);
         let (mut done, mut diagnostics) = run_there(engine, &sql, bound, &names)?;
         engine.load_again()?;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
-use onionskin_value::Family;
+use onionskin_schema::Column;
+use onionskin_value::{Family, Kind};
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
@@ -74,13 +75,20 @@ impl Session {
             }
         };
         let place = bytes(new.query);
-        let (query, of_one) = match &new.values {
+        let (mut query, of_one) = match &new.values {
             Some(values) => given(sql, &tokens, values)?,
             None => (
                 renamed_part(sql, &tokens, &write.scratch, place.clone())?,
                 false,
             ),
         };
+        let reads_itself = write.scratch.reads.iter().any(|read| {
+            let (read, table) = (&read.table, &new.table);
+            read.name == table.name && read.database == table.database
+        });
+        if reads_itself {
+            buffer(&mut query);
+        }
         let mut text = format!(
             "INSERT {}INTO {} ({}) ",
             if new.ignore { "IGNORE " } else { "" },
@@ -103,7 +111,10 @@ impl Session {
         let is_prepared = bound.is_some();
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
-        let ran = run_there(engine, &text, bound, &names_of(write));
+        let names = names_of(write);
+        let ran = run_there(engine, &text, bound, &names);
+        // before the table is dropped, which ends the list
+        self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(done, mut diagnostics)| {
             if new.values.is_none() {
                 // those of its query
@@ -165,10 +176,11 @@ impl Session {
             ..Inserted::default()
         };
         let done = self.insert_batches(engine, new, head, tail, &mut inserted, &mut diagnostics);
-        if done.is_err() {
+        if let Err(failure) = done {
             engine.server.drain().map_err(ours)?;
+            self.keep_list_before(&diagnostics, &failure);
+            return Err(failure);
         }
-        done?;
         // servers forget the last row's own number where rows may be updated instead
         let updates = !tail.is_empty()
             && memchr::memmem::find(&tail.to_ascii_lowercase(), b"last_insert_id").is_none();
@@ -434,19 +446,32 @@ fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<
     }
 }
 
+/// A table that is read while rows are inserted into it: servers gather the query's rows first, and say of a zero date what there is to say
+/// when they put it there. The temporary tables are two.
+fn buffer(query: &mut Vec<u8>) {
+    const SELECT: &[u8] = b"select";
+    let begins = query.get(..SELECT.len());
+    if begins.is_some_and(|word| word.eq_ignore_ascii_case(SELECT)) {
+        let option = b" SQL_BUFFER_RESULT".iter().copied();
+        query.splice(SELECT.len()..SELECT.len(), option);
+    }
+}
+
 /// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
 /// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
-const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
+pub(super) const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
+
+/// Whether a warning names a column.
+pub(super) fn names_column(message: &str, name: &str) -> bool {
+    message.contains(&format!("'{name}'")) || message.contains(&quoted(name))
+}
 
 /// Whether a warning is one of these about a column that was given a value.
-fn is_of_storing(row: &[Option<Vec<u8>>], new: &NewRows) -> bool {
+pub(super) fn is_of_storing(row: &[Option<Vec<u8>>], new: &NewRows) -> bool {
     let cell = |n: usize| row.get(n).and_then(Option::as_deref);
     let text = |n: usize| cell(n).map(String::from_utf8_lossy).unwrap_or_default();
     let message = text(2);
-    let given = |c: &WrittenColumn| {
-        let name = &new.table.columns[c.index].name;
-        message.contains(&format!("'{name}'")) || message.contains(&quoted(name))
-    };
+    let given = |c: &WrittenColumn| names_column(&message, &new.table.columns[c.index].name);
     let of_storing = text(1).parse().is_ok_and(|c: u16| OF_STORING.contains(&c));
     of_storing && new.columns.iter().any(given)
 }
@@ -498,6 +523,14 @@ pub(super) fn drop_new(new: &NewRows) -> String {
     format!("DROP TEMPORARY TABLE IF EXISTS {}", table_of_new(new))
 }
 
+/// What a column without a default gets where its value is not missed (`not_missed` in the plan).
+fn implicit(column: &Column) -> Option<String> {
+    let ty = column.sql_type.as_ref()?;
+    let text = ty.is_character() || ty.is_binary();
+    let text = text || matches!(ty.kind, Kind::Set(_));
+    Some(if text { "''" } else { "0" }.to_string())
+}
+
 /// The temporary table: the target's columns, without its keys.
 fn definition(new: &NewRows, family: Family) -> String {
     let mut parts = Vec::new();
@@ -513,6 +546,8 @@ fn definition(new: &NewRows, family: Family) -> String {
         let default = has_defaults
             .then(|| default(column, family, true))
             .flatten();
+        let missed = || (n >= new.given && column.default.is_none()).then(|| implicit(column));
+        let default = default.or_else(|| missed().flatten());
         let default = default.map_or(String::new(), |d| format!(" DEFAULT {d}"));
         parts.push(format!(
             "{} {} {null}{default}",

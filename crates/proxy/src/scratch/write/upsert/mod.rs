@@ -19,7 +19,8 @@ mod met;
 
 use self::assigned::There;
 use super::rows::{
-    Inserted, begin_new, drop_new, given_names, is_about_values, names, table_of_new,
+    Inserted, OF_STORING, begin_new, drop_new, given_names, is_about_values, is_of_storing, names,
+    names_column, table_of_new,
 };
 use super::values::put_literal;
 use super::{Change, DUPLICATE, Finished, names_of, put_name_of, run_there};
@@ -37,7 +38,7 @@ use onionskin_plan::{
     ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchWrite, WrittenColumn,
     errors, lex,
 };
-use onionskin_value::SqlMode;
+use onionskin_value::{Family, SqlMode, Warning};
 use std::sync::Arc;
 
 /// A column without a value and without a default, of which the server warns as well.
@@ -99,7 +100,10 @@ impl Session {
         });
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
-        let ran = run_there(engine, &text, bound, &names_of(write));
+        let names = names_of(write);
+        let ran = run_there(engine, &text, bound, &names);
+        // before the table is dropped, which ends the list
+        self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(_, diagnostics)| {
             let upsert = Upsert {
                 prepared,
@@ -225,10 +229,19 @@ impl Session {
             cells.remove(0);
             let row = self.row_of(upsert, number, cells)?;
             let row_done = self.upsert_row(engine, upsert, &row, &mut brought, &mut diagnostics);
-            let (done, changes) = row_done.map_err(|failure| at_row(failure, number))?;
+            let (done, changes) = match row_done {
+                Ok(done) => done,
+                Err(failure) => {
+                    // what was said of earlier rows stands beside it
+                    self.statements.unclear = !diagnostics.warnings.is_empty();
+                    return Err(at_row(failure, number));
+                }
+            };
             inserted.records += 1;
             inserted.affected += done.affected_rows;
-            inserted.duplicates += u64::from(changes.is_some() && done.affected_rows == 2);
+            // a client that counts found rows is told of all that were met
+            let is_told = done.affected_rows == 2 || self.state.found_rows;
+            inserted.duplicates += u64::from(changes.is_some() && is_told);
             if changes.is_none() && row.generates && done.last_insert_id > 0 {
                 if inserted.of_ids == 0 {
                     inserted.first_id = done.last_insert_id;
@@ -359,7 +372,11 @@ impl Session {
                         continue;
                     }
                     done => {
-                        diagnostics.warnings.extend(told);
+                        // the row's values were stored before
+                        let is_news = |w: &Warning| !OF_STORING.contains(&w.code);
+                        diagnostics
+                            .warnings
+                            .extend(told.into_iter().filter(is_news));
                         return Ok((done?, None));
                     }
                 },
@@ -376,7 +393,10 @@ impl Session {
             let changes = matches!(there, There::Changed(..));
             let number = number.map(Vec::as_slice).filter(|_| upsert.many);
             let done = self.insert_row(upsert, row, number, &tail, diagnostics)?;
-            diagnostics.warnings.extend(told);
+            let is_news = |w: &Warning| !OF_STORING.contains(&w.code) || upsert.assigns(&w.message);
+            diagnostics
+                .warnings
+                .extend(told.into_iter().filter(is_news));
             if changes != (done.affected_rows == 2) {
                 let about = "a row that changes in another way than was computed: by a trigger, or meanwhile";
                 return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
@@ -414,6 +434,11 @@ impl Session {
         sql.push(b')');
         let (done, prepared) = self.run_quietly(&sql, behind, upsert.new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
+        // MySQL misses a default once in a statement; and the engine has said what there is to say of storing the row's values
+        ours.retain(|w| match w.code {
+            NO_DEFAULT => row.number == 1 || self.state.family == Family::MariaDb,
+            code => !OF_STORING.contains(&code),
+        });
         ours.iter_mut()
             .for_each(|w| w.message = of_row(&w.message, row.number));
         if done.warnings > 0 {
@@ -421,6 +446,7 @@ impl Session {
             let before = shown.len();
             // of VALUES() in the condition
             shown.retain(|row| !is_about_values(row));
+            shown.retain(|line| !is_of_storing(line, upsert.new));
             for line in &mut shown {
                 if let Some(Some(message)) = line.get_mut(2) {
                     let text =
@@ -437,6 +463,13 @@ impl Session {
 }
 
 impl Upsert<'_> {
+    /// Whether a warning is about a column to which the clause gives a value.
+    fn assigns(&self, message: &str) -> bool {
+        let columns = &self.new.table.columns;
+        let is_about = |c: &WrittenColumn| names_column(message, &columns[c.index].name);
+        self.met.columns.iter().any(is_about)
+    }
+
     /// The column that AUTO_INCREMENT numbers.
     fn counter(&self) -> Option<usize> {
         let columns = &self.new.table.columns;
