@@ -4,7 +4,11 @@
 //! For which rows that is, and whether also once before all of them, is the optimizer's choice: it depends on the index that finds the rows, on
 //! where a LIMIT ends the search, on which side of an OR comes first. Two plain servers with other indexes differ in it. So of
 //! statements that change rows, such warnings are not counted; all others are, and the values, rows and errors are compared as
-//! always.
+//! always. The same holds for 1525, the error of a constant that is no time at all, which may stand twice in the list, and for 1292 about a
+//! column where it can only be a condition's, or cannot be told from one ([`Raised`]).
+//!
+//! MySQL also warns of the zero date that one of its own temporary tables holds beside a MAX() that is NULL; which table there is depends on
+//! the plan.
 
 use super::answers::Answer;
 use super::comparison::Difference;
@@ -21,18 +25,24 @@ pub fn drop_uncertain(
     plain: &mut Conn,
     proxy: &mut Conn,
     statements: &[Statement],
+    raised: Raised,
     differences: &mut Vec<Difference>,
     from: usize,
 ) -> bool {
     let counts = |d: &Difference| d.kind.ends_with(": warnings") || is_about_their_number(d);
-    let changes = |s: &Statement| {
-        let is = |label: &str| s.label.starts_with(label);
-        is("update") || is("delete") || s.label == super::computed::COPY
-    };
+    if let Some((_, before)) = statements.split_last() {
+        // of a statement within a text nobody can ask what the warnings were
+        let is_before = |d: &Difference| {
+            let mut before = before.iter().filter(|s| changes(s));
+            before.any(|s| d.kind == format!("{}: warnings", s.label))
+        };
+        let about = differences.split_off(from);
+        differences.extend(about.into_iter().filter(|d| !is_before(d)));
+    }
     if !statements.last().is_some_and(changes) || !differences[from..].iter().any(counts) {
         return false;
     }
-    if !same_others(listed(plain), listed(proxy)) {
+    if !same_others(listed(plain), listed(proxy), raised) {
         return false;
     }
     let about = differences.split_off(from);
@@ -40,11 +50,50 @@ pub fn drop_uncertain(
     true
 }
 
+fn changes(statement: &Statement) -> bool {
+    let is = |label: &str| statement.label.starts_with(label);
+    is("update") || is("delete") || statement.label == super::computed::COPY
+}
+
+/// What may have raised the warnings of the last statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Raised {
+    /// 1292 about a column may be of a value that was stored.
+    Storing,
+    /// It has changed nothing, or stores nothing: 1292 is a condition's.
+    Condition,
+    /// It is prepared, on MySQL. There, a parameter gets the type of what stands beside it, even of another parameter, and is converted once
+    /// or for each row, first to 64 bits and then to the column; and if its value is of another type, the statement is resolved once more,
+    /// with the words `DEFAULT` in it (1364).
+    Conversion,
+}
+
+pub fn raised(
+    plain_server: &Conn,
+    statements: &[Statement],
+    plain: &Answer,
+    proxied: &Answer,
+) -> Raised {
+    let Some(last) = statements.last().filter(|s| changes(s)) else {
+        return Raised::Storing;
+    };
+    let is_mysql = plain_server.server_version().0 < 10;
+    let nothing = |answer: &Answer| {
+        answer.problem.is_none() && answer.sets.last().is_some_and(|set| set.affected == 0)
+    };
+    match last.label.starts_with("delete") || nothing(plain) && nothing(proxied) {
+        _ if last.prepared && is_mysql => Raised::Conversion,
+        true => Raised::Condition,
+        false => Raised::Storing,
+    }
+}
+
 /// Drops a difference in what `SHOW WARNINGS` shows, if it is in such warnings only.
 pub fn drop_shown(
     statements: &[Statement],
     plain: &Answer,
     proxied: &Answer,
+    raised: Raised,
     differences: &mut Vec<Difference>,
     from: usize,
 ) {
@@ -56,7 +105,7 @@ pub fn drop_shown(
         let set = answer.sets.first();
         set.map_or_else(Vec::new, |set| set.rows.clone())
     };
-    if same_others(rows(plain), rows(proxied)) {
+    if same_others(rows(plain), rows(proxied), raised) {
         differences.truncate(from);
     }
 }
@@ -75,13 +124,13 @@ fn listed(conn: &mut Conn) -> Vec<Vec<Value>> {
     rows.into_iter().map(Row::unwrap).collect()
 }
 
-fn same_others(plain: Vec<Vec<Value>>, proxied: Vec<Vec<Value>>) -> bool {
-    let plain = others(plain);
-    plain.is_some() && plain == others(proxied)
+fn same_others(plain: Vec<Vec<Value>>, proxied: Vec<Vec<Value>>, raised: Raised) -> bool {
+    let plain = others(plain, raised);
+    plain.is_some() && plain == others(proxied, raised)
 }
 
 /// The warnings that are not of this kind, by level and code; `None` if the list may not be whole.
-fn others(rows: Vec<Vec<Value>>) -> Option<Vec<(Value, Value)>> {
+fn others(rows: Vec<Vec<Value>>, raised: Raised) -> Option<Vec<(Value, Value)>> {
     if rows.len() >= SHOWN {
         return None;
     }
@@ -90,14 +139,26 @@ fn others(rows: Vec<Vec<Value>>) -> Option<Vec<(Value, Value)>> {
         let [level, code, Value::Bytes(message)] = row.as_slice() else {
             return None;
         };
-        let of_column = String::from_utf8_lossy(message).contains(" for column ");
-        if of_column || !is_truncation(code) {
+        let message = String::from_utf8_lossy(message);
+        let of_aggregate = message.contains("'0000-00-00' for column 'MAX(");
+        let storing = raised == Raised::Storing;
+        let of_column = storing && message.contains(" for column ") && !of_aggregate;
+        let of_condition = is(code, "1525") || is(code, "1292") && !of_column;
+        let resolved = raised == Raised::Conversion && is(code, "1364") && !is_error(level);
+        if !of_condition && !resolved {
             rest.push((level.clone(), code.clone()));
         }
+    }
+    if raised == Raised::Conversion {
+        rest.dedup();
     }
     Some(rest)
 }
 
-fn is_truncation(code: &Value) -> bool {
-    *code == Value::from("1292") || *code == Value::from(1292)
+fn is_error(level: &Value) -> bool {
+    *level == Value::from("Error")
+}
+
+fn is(code: &Value, number: &str) -> bool {
+    *code == Value::from(number) || number.parse().is_ok_and(|n: u64| *code == Value::from(n))
 }

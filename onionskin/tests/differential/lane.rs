@@ -3,6 +3,7 @@
 use super::answers::{self, Answer};
 use super::comparison::{self, Difference};
 use super::evaluations;
+use super::padding;
 use super::plans;
 use super::schema::{Table, Type};
 use super::script::{Case, Piece, Statement, Step};
@@ -108,6 +109,7 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
     }
     // What is said about the last statement is not comparable after a refusal, or after another error.
     let mut incomparable = false;
+    let mut raised = evaluations::Raised::Storing;
     let mut skipped_number = false;
     let mut numbers = Numbers::new();
     for (number, step) in case.steps.iter().enumerate() {
@@ -165,8 +167,13 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
         let known = report.differences.len();
         comparison::differences(usable, &expected, &heard, &mut report.differences);
         let differences = &mut report.differences;
-        evaluations::drop_shown(usable, &expected, &heard, differences, known);
-        incomparable |= evaluations::drop_uncertain(plain, proxy, usable, differences, known);
+        evaluations::drop_shown(usable, &expected, &heard, raised, differences, known);
+        raised = evaluations::raised(plain, usable, &expected, &heard);
+        incomparable |=
+            evaluations::drop_uncertain(plain, proxy, usable, raised, differences, known);
+        // what was converted before an error is counted by the server only
+        incomparable |= raised == evaluations::Raised::Conversion && expected.problem.is_some();
+        padding::drop_padding(usable, &expected, &heard, differences, known);
         let counted =
             |d: &Difference| d.kind.ends_with(": affected rows") || d.kind.ends_with(": info");
         if null_over_null(case, step) && drop_differences(report, known, counted) {
