@@ -272,7 +272,6 @@ fn temporary_tables(kind: Kind) {
             "CREATE TEMPORARY TABLE kept SELECT name, age, id FROM user ORDER BY id",
             "CREATE TEMPORARY TABLE kept (id INT AUTO_INCREMENT PRIMARY KEY) SELECT name FROM user ORDER BY name, id",
             "CREATE TEMPORARY TABLE kept SELECT id, city FROM user WHERE LENGTH(name) > 3",
-            "CREATE TEMPORARY TABLE kept (name VARCHAR(80), UNIQUE KEY (name)) SELECT name FROM user",
             "CREATE TEMPORARY TABLE IF NOT EXISTS kept SELECT born FROM user ORDER BY id",
         ] {
             twins.both_text(begin);
@@ -283,6 +282,15 @@ fn temporary_tables(kind: Kind) {
             let n = "SELECT n FROM open WHERE id = 1";
             assert_eq!(twins.plain.text(n), twins.protected.text(n), "{sql}");
         }
+        // One that fails. Rolled back at once: MariaDB 11.8 itself rolls the transaction back there, and a DROP that finds no table
+        // would commit what is left of the other.
+        twins.both_text(begin);
+        twins.both_text("UPDATE open SET n = n + 1 WHERE id = 1");
+        let sql = "CREATE TEMPORARY TABLE kept (name VARCHAR(80), UNIQUE KEY (name)) SELECT name FROM user";
+        findings.run(&mut twins, sql, None);
+        twins.both_text("ROLLBACK");
+        let n = "SELECT n FROM open WHERE id = 1";
+        assert_eq!(twins.plain.text(n), twins.protected.text(n), "{sql}");
     }
     let there = "CREATE TEMPORARY TABLE kept SELECT name FROM user WHERE id = 1";
     findings.run(&mut twins, there, None);
