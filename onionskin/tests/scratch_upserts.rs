@@ -167,6 +167,8 @@ fn rows_that_meet_the_same_row_count_as_there(kind: Kind) {
         // by a default
         "INSERT INTO shared (id, c) VALUES (10, 'a'), (11, 'a') ON DUPLICATE KEY UPDATE c = VALUES(c)",
         "INSERT INTO shared (id, c) VALUES (12, 'a'), (13, 'b') ON DUPLICATE KEY UPDATE c = VALUES(c)",
+        "INSERT INTO shared VALUES (20, NULL, 7)",
+        "INSERT INTO shared VALUES (21, 'x', 7), (22, 'x', 7) ON DUPLICATE KEY UPDATE c = VALUES(c)",
         // by one key and another
         "INSERT INTO shared VALUES (3, 'q', 5), (10, 'q', 26) ON DUPLICATE KEY UPDATE c = VALUES(c)",
         "INSERT INTO shared VALUES (3, 'r', 5), (10, 's', 26), (4, 's', 5) ON DUPLICATE KEY UPDATE c = VALUES(c)",

@@ -63,9 +63,9 @@ type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
 struct Rows<'r> {
     /// Of each row of the table that was inserted or met, the new row that has written it last.
     written: Vec<usize>,
-    /// Those that were inserted, by key.
-    inserted: HashMap<(usize, &'r [u8]), usize>,
-    /// Those that stood there, by their cells: sealed ones tell rows apart.
+    /// Them, by the keys under which they were inserted or met.
+    by_key: HashMap<(usize, &'r [u8]), usize>,
+    /// Those that stood there before, by their cells: sealed ones tell rows apart.
     there: HashMap<&'r Met, usize>,
 }
 
@@ -89,7 +89,7 @@ impl<'r> Rows<'r> {
     ) -> Meeting<'r> {
         let mut twins = searches.iter().filter_map(|search| {
             let place = (search.key, search.condition.as_slice());
-            Some((search.key, *self.inserted.get(&place)?))
+            Some((search.key, *self.by_key.get(&place)?))
         });
         // an earlier row of the statement stands before a row of the table under the same key
         let twin = twins.find(|(key, _)| old.is_none_or(|(k, _)| key <= k));
@@ -103,21 +103,19 @@ impl<'r> Rows<'r> {
         }
         let place = self.written.len();
         self.written.push(row);
-        match old {
-            Some((_, cells)) => {
-                if cells.iter().any(|(cell, _)| cell.is_some()) {
-                    self.there.insert(cells, place);
-                }
-                Meeting::Old(cells)
-            }
-            None => {
-                for search in searches {
-                    let key = (search.key, search.condition.as_slice());
-                    self.inserted.insert(key, place);
-                }
-                Meeting::None
+        for search in searches {
+            if old.is_none_or(|(key, _)| *key == search.key) {
+                let key = (search.key, search.condition.as_slice());
+                self.by_key.insert(key, place);
             }
         }
+        let Some((_, cells)) = old else {
+            return Meeting::None;
+        };
+        if cells.iter().any(|(cell, _)| cell.is_some()) {
+            self.there.insert(cells, place);
+        }
+        Meeting::Old(cells)
     }
 }
 

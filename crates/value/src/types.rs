@@ -478,7 +478,7 @@ impl SqlType {
     }
 
     /// Bytes of an integer payload; 0 for other kinds.
-    pub(crate) fn int_bytes(&self) -> usize {
+    pub fn int_bytes(&self) -> usize {
         match self.kind {
             Kind::TinyInt(_) => 1,
             Kind::SmallInt(_) => 2,

@@ -123,7 +123,9 @@ pub(super) fn times_out_of_range(
         text.parse::<f64>().is_ok_and(|n| n.abs() >= 9.3e18)
     };
     let clipped = match input {
-        Input::Text { bytes, .. } => is_parameter && ty.is_integer() && is_beyond(bytes),
+        Input::Text { bytes, .. } if is_parameter && ty.is_integer() => {
+            ty.int_bytes() < 8 && is_beyond(bytes)
+        }
         _ => false,
     };
     out + u64::from(clipped && ctx.family == Family::MySql)

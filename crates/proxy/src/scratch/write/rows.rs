@@ -540,12 +540,8 @@ fn definition(new: &NewRows, family: Family) -> String {
             true => "NULL",
             false => "NOT NULL",
         };
-        // lines of a file may have too few fields
-        let has_defaults =
-            n >= new.given || new.load.is_some() || new.met.is_some() || new.values.is_some();
-        let default = has_defaults
-            .then(|| default(column, family, true))
-            .flatten();
+        // lines of a file may have too few fields, and behind a value that does not fit MySQL misses those of the others
+        let default = default(column, family, true);
         let missed = || (n >= new.given && column.default.is_none()).then(|| implicit(column));
         let default = default.or_else(|| missed().flatten());
         let default = default.map_or(String::new(), |d| format!(" DEFAULT {d}"));
