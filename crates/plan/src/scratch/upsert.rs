@@ -542,8 +542,9 @@ impl Visitor for Clause<'_> {
     }
 }
 
-/// The columns without a default that a new row leaves out and the clause assigns. MariaDB does not miss their values, unless they come from a query: a row that meets
-/// none gets 0 or an empty text. A date would be a zero date, which depends on the SQL mode: there the server is left to miss it.
+/// The columns without a default that a new row leaves out and the clause assigns. MariaDB does not miss their values, unless rows
+/// come from a query: a row that meets none gets 0 or an empty text. A date would be a zero date, which depends on the SQL mode: there
+/// the server is left to miss it.
 fn not_missed(
     planner: &mut Planner<'_>,
     list: &[Assignment],
