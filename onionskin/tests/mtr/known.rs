@@ -37,11 +37,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "UUID_SHORT() gives another value each time",
     ),
     (
-        "insert_update",
-        "ON DUPLICATE KEY UPDATE b = a",
-        "a protected column without a value and without a default, which the clause assigns: MariaDB does not miss it, the proxy does",
-    ),
-    (
         "insert",
         "insert into t1 values (default,default,default,default)",
         "another proxy has made the table a moment before: a first try, which the server refused, has taken numbers of AUTO_INCREMENT",
@@ -102,6 +97,11 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "insert_select",
         "on duplicate key update x=values(z)",
         "the clause behind ON DUPLICATE KEY UPDATE is looked at where there are rows, and the query has none",
+    ),
+    (
+        "ctype_utf8",
+        "select a from t1 group by a",
+        "a group of texts that are equal to the collation and not the same is shown as any of them; at the plain server it is the first by chance of its plan",
     ),
     (
         "ctype_utf8",

@@ -60,9 +60,11 @@ pub use stage::{SECRET, Stage, with_and_without_protection};
 pub use sysbench::{Sysbench, SysbenchReport};
 pub use twin::{assert_equal_to_twin, beside_a_writer, table_and_twin};
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Makes two tests, `mariadb::name` and `mysql::name`, of each function `fn name(kind: Kind)`.
@@ -96,9 +98,15 @@ pub fn checkout() -> PathBuf {
 /// Taken from below the range that the kernel uses for outgoing connections, so that no connection of another
 /// test takes it before the server that it is meant for.
 pub fn free_port() -> u16 {
+    // a server listens some time after its port was chosen; no other test of the process may choose it meanwhile
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
     for _ in 0..1000 {
         let port = rand::random_range(15_000..32_000);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if !given.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            given.insert(port);
             return port;
         }
     }
