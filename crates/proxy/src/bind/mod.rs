@@ -353,7 +353,6 @@ impl<'a> Binder<'a> {
 
     /// Coerces a value; the payload lies in the scratch buffer.
     fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
-        self.scratch.refused_times = 1;
         let bound = self.coerced(column, source, stores, self.row_of(source, row));
         if let Err(failure) = &bound {
             // before such an error nothing is looked at; MariaDB misses a default there only in an UPDATE

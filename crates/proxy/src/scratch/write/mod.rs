@@ -110,6 +110,8 @@ impl Session {
         }
         let mut tries = 0;
         let finished = loop {
+            // what was said of a try before is not of this one
+            self.statements.begin();
             let mut change = Change::new(self);
             let done = self.with_engine(&write.scratch, |session, engine| {
                 let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
