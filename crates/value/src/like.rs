@@ -24,7 +24,7 @@
 
 use std::sync::OnceLock;
 
-use crate::byte_tables::{Bytes, Pairs};
+use crate::byte_tables::Pairs;
 use crate::charset::Charset;
 use crate::collation::Weights;
 use crate::context::{CompareError, Input};
@@ -59,7 +59,7 @@ enum Rule {
     /// By their bytes in this character set, some of whose characters have more than one code.
     Encoded(Charset),
     /// By a table of bytes.
-    Bytes(Bytes, Charset),
+    Bytes(&'static [u8; 256], Charset),
     /// ASCII by a table, others by their bytes.
     Pairs(Pairs, Charset),
     /// By a table of weights, as far as it lists them.
@@ -104,7 +104,7 @@ impl Rule {
             Weights::Unknown => return Err(WeightError::UnknownCollation),
             Weights::Bytes if charset.is_measured() => Rule::Encoded(charset),
             Weights::Bytes | Weights::CodePoints => Rule::Code(charset),
-            Weights::Single(table) => Rule::Bytes(table, charset),
+            Weights::Single(table) => Rule::Bytes(table.table(), charset),
             Weights::Pairs(pairs) => Rule::Pairs(pairs, charset),
             Weights::GeneralCi => weights(tables::general_ci(), u32::MAX, &GENERAL),
             Weights::UnicodeCi => weights(tables::unicode_ci(), 0xFFFF, &UNICODE),
@@ -152,7 +152,7 @@ impl Rule {
         };
         match self {
             Rule::Bytes(table, _) => {
-                let weight = table.table()[usize::from(byte)];
+                let weight = table[usize::from(byte)];
                 return Ok(Some((BY_CODE | Key::from(weight), 1)));
             }
             Rule::Pairs(pairs, charset) if byte < 128 => {
@@ -177,16 +177,26 @@ impl Rule {
 
     /// The first byte, from `at` on, of a character with this key. Most of what LIKE does with a value is to look for it.
     fn find(self, text: &[u8], mut at: usize, wanted: Key) -> Result<Option<usize>, WeightError> {
-        if let Rule::Weights { ascii, charset, .. } = self
-            && charset.has_ascii()
-            && let Some(keys) = ascii.get()
-        {
-            let rest = text.get(at..).unwrap_or_default();
-            at += rest
-                .iter()
-                .take_while(|&&byte| byte < 128 && keys[usize::from(byte)] != wanted)
-                .count();
-        }
+        let rest = text.get(at..).unwrap_or_default();
+        // bytes that are a character each, which is not this one
+        at += match self {
+            Rule::Bytes(table, _) => match u8::try_from(wanted ^ BY_CODE) {
+                Ok(weight) => count_while(rest, |byte| table[usize::from(byte)] != weight),
+                Err(_) => rest.len(),
+            },
+            Rule::Code(charset) if charset.has_ascii() => {
+                // what is left of a code without the mark, which no byte is if the key is not a code's
+                let code = u32::try_from(wanted ^ BY_CODE).unwrap_or(u32::MAX);
+                count_while(rest, |byte| byte < 128 && u32::from(byte) != code)
+            }
+            Rule::Weights { ascii, charset, .. } if charset.has_ascii() => match ascii.get() {
+                Some(keys) => {
+                    count_while(rest, |byte| byte < 128 && keys[usize::from(byte)] != wanted)
+                }
+                None => 0,
+            },
+            _ => 0,
+        };
         while let Some((key, length)) = self.first(text.get(at..).unwrap_or_default())? {
             if key == wanted {
                 return Ok(Some(at));
@@ -195,6 +205,11 @@ impl Rule {
         }
         Ok(None)
     }
+}
+
+/// How many bytes there are before the first that is not so.
+fn count_while(bytes: &[u8], mut is: impl FnMut(u8) -> bool) -> usize {
+    bytes.iter().take_while(|&&byte| is(byte)).count()
 }
 
 /// A part of a pattern.
@@ -607,6 +622,14 @@ mod tests {
                     like(collation, &value, &wanted),
                     expected,
                     "{value} LIKE {wanted}"
+                );
+            }
+            let (value, wanted) = (value.replace('😀', "ß"), wanted.replace('😀', "ß"));
+            for collation in ["latin1_swedish_ci", "latin1_bin", "utf16_general_ci"] {
+                assert_eq!(
+                    like_in(collation, &value, &wanted),
+                    expected,
+                    "{value} LIKE {wanted}, {collation}"
                 );
             }
             matched += usize::from(expected);
