@@ -23,6 +23,7 @@ on_both_servers!(
     a_dump_is_made_and_loaded,
     who_leaves_in_the_greeting_does_not_keep_others_out,
     what_was_said_before_an_error_is_shown,
+    conditions_are_shown_in_parts_and_counted,
     texts_for_parameters_are_converted,
     rows_of_prepared_inserts_have_numbers,
     queries_are_analyzed,
@@ -406,6 +407,52 @@ fn what_was_said_before_an_error_is_shown(kind: Kind) {
         stage.same_text("SELECT COUNT(*) FROM dated");
         stage.both("DO 1");
         stage.same_text("SHOW WARNINGS");
+    }
+}
+
+fn conditions_are_shown_in_parts_and_counted(kind: Kind) {
+    let table = "CREATE TABLE visit (id INT PRIMARY KEY AUTO_INCREMENT, day DATE NOT NULL {range})";
+    let Some(mut stage) = Stage::start(kind, &[table]) else {
+        return;
+    };
+    stage.both("SET sql_mode = ''");
+    let warned =
+        "INSERT INTO visit (day) VALUES ('x'), ('2020-01-31 10:11:12'), ('y'), ('2020-01-32')";
+    stage.both(warned);
+    stage.same_text("SHOW COUNT(*) WARNINGS");
+    stage.same_text("SHOW WARNINGS");
+    for question in [
+        "SHOW WARNINGS LIMIT 2",
+        "show warnings limit 1, 2",
+        "SHOW WARNINGS LIMIT 2 OFFSET 1",
+        "SHOW WARNINGS /* 7 */ LIMIT 0",
+        "SHOW WARNINGS LIMIT 100, 100",
+        "SHOW WARNINGS LIMIT 1, 18446744073709551615",
+        "SHOW ERRORS LIMIT 5",
+        "SHOW COUNT( * ) WARNINGS",
+        "SHOW COUNT(*) ERRORS",
+    ] {
+        stage.both(warned);
+        stage.same_text(question);
+        // it is no statement that ends what there is to say
+        stage.same_text("SHOW WARNINGS LIMIT 3");
+    }
+    stage.both("SET sql_mode = DEFAULT");
+    for question in [
+        "SHOW WARNINGS LIMIT 1",
+        "SHOW WARNINGS LIMIT 1, 1",
+        "SHOW ERRORS LIMIT 1",
+        "SHOW ERRORS LIMIT 1, 1",
+        "SHOW COUNT(*) WARNINGS",
+        "SHOW COUNT(*) ERRORS",
+    ] {
+        for wrong in [
+            "UPDATE visit SET day = 'x' WHERE id = 1",
+            "INSERT INTO visit VALUES (1, '2020-01-31')",
+        ] {
+            stage.both_fail(wrong);
+            stage.same_text(question);
+        }
     }
 }
 

@@ -1,0 +1,334 @@
+//! The answers to questions about the last statement.
+
+use std::ops::Range;
+
+use onionskin_plan::errors;
+use onionskin_value::{Family, Warning};
+use onionskin_wire::messages::Command;
+use onionskin_wire::rows::{TextRow, put_text_cell};
+use onionskin_wire::{Step, WireError};
+
+use super::question::{Item, Limit, Question, question};
+use super::words::tells_of_values;
+use super::{KEPT, name_of};
+use crate::error::{Failure, Outcome};
+use crate::session::Session;
+
+impl Session {
+    /// Answers a question about the last statement, if the template's is one and the server's answer would be wrong.
+    /// `Ok(false)`: it is none; what is kept is cleared.
+    pub fn ask(&mut self, sql: &[u8]) -> Outcome<bool> {
+        if !self.diagnostics.any() {
+            // what only says how to count was for the last statement, too
+            self.diagnostics.clear();
+            return Ok(false);
+        }
+        if self.asks_by_name(sql) {
+            let about = "a prepared question about the last statement";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        let keeps = self.state.family == Family::MariaDb;
+        let question = match question(&self.template.key) {
+            Question::Count(_)
+            | Question::Conditions {
+                errors_only: false, ..
+            } if self.diagnostics.unclear => Question::Unclear,
+            Question::Cells(items)
+                if self.diagnostics.unclear
+                    && items
+                        .iter()
+                        .any(|i| matches!(i, Item::WarningCount | Item::ErrorCount)) =>
+            {
+                Question::Unclear
+            }
+            clear => clear,
+        };
+        match question {
+            Question::Keeps if keeps => {
+                self.diagnostics.row_count = None;
+                self.diagnostics.found_rows = None;
+                Ok(false)
+            }
+            Question::None | Question::Keeps => {
+                self.diagnostics.clear();
+                Ok(false)
+            }
+            Question::Conditions { errors_only, limit } => {
+                let window = match limit {
+                    Some(limit) => self.window(sql, &limit)?,
+                    None => 0..u64::MAX,
+                };
+                self.show_conditions(errors_only, window).map(|()| true)
+            }
+            Question::Count(item) => {
+                self.exchange_cells(sql, &[item])?;
+                self.diagnostics.row_count = None;
+                self.diagnostics.found_rows = None;
+                Ok(true)
+            }
+            Question::Cells(items) => {
+                self.exchange_cells(sql, &items)?;
+                self.diagnostics.row_count = None;
+                self.diagnostics.found_rows = None;
+                if !keeps {
+                    self.diagnostics.clear();
+                }
+                Ok(true)
+            }
+            Question::Unclear => Err(unclear()),
+        }
+    }
+
+    /// Which rows LIMIT leaves.
+    fn window(&self, sql: &[u8], limit: &Limit) -> Outcome<Range<u64>> {
+        let number = |at: usize| {
+            let text = self.template.literals.get(at)?.text(sql);
+            std::str::from_utf8(text).ok()?.parse::<u64>().ok()
+        };
+        let count = number(limit.count).ok_or_else(unclear)?;
+        let offset = match limit.offset {
+            Some(at) => number(at).ok_or_else(unclear)?,
+            None => 0,
+        };
+        Ok(offset..offset.saturating_add(count))
+    }
+
+    /// `SHOW WARNINGS`, or `SHOW ERRORS`: the server's rows, and ours behind them; of those the ones in the window.
+    fn show_conditions(&mut self, errors_only: bool, window: Range<u64>) -> Outcome<()> {
+        let own = std::mem::take(&mut self.diagnostics.warnings);
+        let error = self.diagnostics.error.clone();
+        let told = self.diagnostics.told.clone();
+        let list = std::mem::take(&mut self.diagnostics.list);
+        let mut places = Places {
+            room: match self.state.family {
+                Family::MariaDb => 64,
+                Family::MySql => KEPT,
+            },
+            passed: 0,
+            window,
+        };
+        let mut surplus = std::mem::take(&mut self.diagnostics.surplus);
+        let servers_surplus = surplus;
+        // ours come before an error of the server's, which is the last that was said
+        let mut left: &[Warning] = if errors_only { &[] } else { &own };
+        let sql: &[u8] = match errors_only {
+            true => b"SHOW ERRORS",
+            false => b"SHOW WARNINGS",
+        };
+        self.begin_question(sql)?;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Err => return Err(self.server.error()),
+                Step::Row if surplus > 0 && is_about_values(self.server.payload()) => surplus -= 1,
+                // what the server still shows is of an earlier statement
+                Step::Row
+                    if error.is_some() || list.is_some() || self.diagnostics.hides_servers => {}
+                Step::EndOfRows { .. } => {
+                    for row in list.iter().flatten() {
+                        let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+                        if surplus > 0 && tells_of_values(cell(1), cell(2)) {
+                            surplus -= 1;
+                        } else if !errors_only || cell(0) == Some(b"Error") {
+                            if cell(0) == Some(b"Error") {
+                                self.write_warnings(&mut left, &mut places)?;
+                            }
+                            self.write_cells([cell(0), cell(1), cell(2)], &mut places)?;
+                        }
+                    }
+                    self.write_warnings(&mut left, &mut places)?;
+                    // it was the last that was said
+                    if let Some((code, message)) = &error
+                        && (errors_only || places.room > 0)
+                    {
+                        for _ in 0..self.diagnostics.error_times {
+                            self.write_condition(b"Error", *code, message, &mut places)?;
+                        }
+                    }
+                    self.write_end(step)?;
+                }
+                Step::EofAfterColumns { .. } => self.write_end(step)?,
+                Step::Row => {
+                    if is_error(self.server.payload()) {
+                        self.write_warnings(&mut left, &mut places)?;
+                        if let Some((code, message)) = &told {
+                            self.write_condition(b"Error", *code, message, &mut places)?;
+                            continue;
+                        }
+                    }
+                    if places.take() {
+                        self.relay_payload()?;
+                    }
+                }
+                _ => self.relay_payload()?,
+            }
+        }
+        self.diagnostics.warnings = own;
+        self.diagnostics.list = list;
+        self.diagnostics.surplus = servers_surplus;
+        self.diagnostics.row_count = None;
+        self.diagnostics.found_rows = None;
+        Ok(())
+    }
+
+    /// Writes as many of the warnings as there is room for; none are left then.
+    fn write_warnings(&mut self, left: &mut &[Warning], places: &mut Places) -> Outcome<()> {
+        for warning in std::mem::take(left).iter().take(places.room) {
+            let level = name_of(warning.level);
+            self.write_condition(level, warning.code, warning.message.as_bytes(), places)?;
+        }
+        Ok(())
+    }
+
+    fn write_condition(
+        &mut self,
+        level: &[u8],
+        code: u16,
+        message: &[u8],
+        places: &mut Places,
+    ) -> Outcome<()> {
+        let code = code.to_string();
+        self.write_cells([Some(level), Some(code.as_bytes()), Some(message)], places)
+    }
+
+    fn write_cells(&mut self, cells: [Option<&[u8]>; 3], places: &mut Places) -> Outcome<()> {
+        if !places.take() {
+            return Ok(());
+        }
+        let out = self.client.begin_payload();
+        cells.into_iter().for_each(|cell| put_text_cell(out, cell));
+        self.client.end_payload().map_err(Failure::Client)
+    }
+
+    /// Writes what the server has sent.
+    fn relay_payload(&mut self) -> Outcome<()> {
+        let payload = self.server.connection.last_payload();
+        self.client.write_payload(payload).map_err(Failure::Client)
+    }
+
+    /// Sends a question. It raises no warnings of its own, nor does it find rows of an `UPDATE`.
+    fn begin_question(&mut self, sql: &[u8]) -> Outcome<()> {
+        self.diagnostics.each_row = false;
+        self.server.put_query(sql)?;
+        self.server.flush()?;
+        self.server.begin(Command::Query)
+    }
+
+    /// Relays the answer to a `SELECT` of such items, with the numbers that the server does not know.
+    fn exchange_cells(&mut self, sql: &[u8], items: &[Item]) -> Outcome<()> {
+        let own = self.diagnostics.count() as i64;
+        let surplus = std::mem::take(&mut self.diagnostics.surplus);
+        let error = self.diagnostics.error.is_some();
+        let times = self.diagnostics.error_times as i64;
+        let list = self.diagnostics.list.iter().flatten();
+        let is_error =
+            |row: &&Vec<Option<Vec<u8>>>| row.first().and_then(Option::as_deref) == Some(b"Error");
+        let (listed, errors) = (
+            list.clone().count() as i64,
+            list.filter(is_error).count() as i64,
+        );
+        let numbers: Vec<Option<Known>> = items
+            .iter()
+            .map(|item| match item {
+                Item::RowCount => self.diagnostics.row_count.map(Known::Is),
+                Item::FoundRows => self.diagnostics.found_rows.map(|n| Known::Is(n as i64)),
+                Item::WarningCount if error => Some(Known::Is(times + own)),
+                Item::WarningCount if self.diagnostics.hides_servers => Some(Known::Is(own)),
+                Item::WarningCount if self.diagnostics.list.is_some() => {
+                    Some(Known::Is(listed + own - surplus as i64))
+                }
+                Item::ErrorCount if self.diagnostics.list.is_some() => Some(Known::Is(errors)),
+                Item::WarningCount => Some(Known::More(own - surplus as i64)),
+                Item::ErrorCount if error => Some(Known::Is(times)),
+                Item::ErrorCount | Item::Other => None,
+            })
+            .collect();
+        let warnings = std::mem::take(&mut self.diagnostics.warnings);
+        self.begin_question(sql)?;
+        while !self.server.tracker.is_complete() {
+            let step = self.server.step()?;
+            match step {
+                Step::Err => return Err(self.server.error()),
+                Step::Row => {
+                    let out = self.client.begin_payload();
+                    exchange(self.server.connection.last_payload(), &numbers, out)?;
+                    self.client.end_payload().map_err(Failure::Client)?;
+                }
+                Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => self.write_end(step)?,
+                _ => self.relay_payload()?,
+            }
+        }
+        self.diagnostics.warnings = warnings;
+        self.diagnostics.surplus = surplus;
+        Ok(())
+    }
+}
+
+/// The places of conditions in an answer.
+struct Places {
+    /// How many the server would still remember.
+    room: usize,
+    /// How many there were.
+    passed: u64,
+    /// Which of them the client wants.
+    window: Range<u64>,
+}
+
+impl Places {
+    /// One more condition: whether the client wants it.
+    fn take(&mut self) -> bool {
+        self.room = self.room.saturating_sub(1);
+        self.passed += 1;
+        self.window.contains(&(self.passed - 1))
+    }
+}
+
+fn unclear() -> Failure {
+    Failure::refused(
+        &errors::NOT_UNDERSTOOD,
+        "a question about the last statement",
+    )
+}
+
+/// Whether a row of `SHOW WARNINGS` tells of an error.
+fn is_error(row: &[u8]) -> bool {
+    let level = TextRow::new(row).next();
+    matches!(level, Some(Ok(Some(b"Error"))))
+}
+
+/// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.
+fn is_about_values(row: &[u8]) -> bool {
+    let cells: Vec<_> = TextRow::new(row).filter_map(Result::ok).collect();
+    let cell = |n: usize| cells.get(n).copied().flatten();
+    tells_of_values(cell(1), cell(2))
+}
+
+/// A number that the server does not know, or not wholly.
+enum Known {
+    Is(i64),
+    More(i64),
+}
+
+/// Copies a row of text with some of its numbers exchanged.
+fn exchange(row: &[u8], numbers: &[Option<Known>], out: &mut Vec<u8>) -> Outcome<()> {
+    let mut cells = TextRow::new(row);
+    for number in numbers {
+        let cell = cells.cell().map_err(Failure::Backend)?;
+        let text = match (number, cell) {
+            (Some(Known::Is(n)), _) => n.to_string(),
+            (Some(Known::More(n)), Some(cell)) => {
+                let servers: i64 = std::str::from_utf8(cell)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .ok_or(Failure::Backend(WireError::Malformed("a count")))?;
+                (servers + n).to_string()
+            }
+            _ => {
+                put_text_cell(out, cell);
+                continue;
+            }
+        };
+        put_text_cell(out, Some(text.as_bytes()));
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Errors and warnings in the servers' words.
+
+use onionskin_value::{Family, Level, Warning};
+
+use crate::error::Failure;
+use crate::exchange::Rows;
+
+/// Words that will go.
+pub(crate) const DEPRECATED: u16 = 1287;
+/// MySQL's words about `VALUES()`.
+const VALUES_CALL: &str = "'VALUES function' is deprecated and will be removed in a future release. Please use an alias \
+                           (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE \
+                           clause with alias.col instead";
+
+/// Whether a statement of this shape uses `VALUES()`, of which MySQL warns before anything else.
+pub(crate) fn calls_values(key: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
+    text.split_once(" on duplicate ")
+        .is_some_and(|(_, behind)| behind.contains("values"))
+}
+
+/// What MySQL says of each call of `VALUES()` in a statement of this shape, where the server is sent a text without them.
+pub(crate) fn deprecated_calls(key: &[u8], family: Family) -> Vec<Warning> {
+    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
+    let (Family::MySql, Some((_, clause))) = (family, text.split_once(" on duplicate ")) else {
+        return Vec::new();
+    };
+    let calls = clause.split("values").skip(1);
+    calls
+        .filter(|behind| behind.trim_start().starts_with('('))
+        .map(|_| Warning {
+            level: Level::Warning,
+            code: DEPRECATED,
+            message: VALUES_CALL.into(),
+        })
+        .collect()
+}
+
+/// Whether an error of the server's stands in what `SHOW WARNINGS` has shown.
+pub(crate) fn tells_of(list: &Rows, failure: &Failure) -> bool {
+    let Failure::Server { code, .. } = failure else {
+        return false;
+    };
+    list.iter().any(|row| number(row) == Some(*code))
+}
+
+/// Gives the error in the list the client's words.
+pub(crate) fn tell_as(list: &mut Rows, code: u16, message: &[u8]) {
+    for row in list.iter_mut().filter(|row| number(row) == Some(code)) {
+        if let [Some(level), _, Some(text)] = row.as_mut_slice()
+            && level == b"Error"
+        {
+            *text = message.to_vec();
+        }
+    }
+}
+
+/// The number of a row of `SHOW WARNINGS`.
+fn number(row: &[Option<Vec<u8>>]) -> Option<u16> {
+    let text = row.get(1)?.as_deref()?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether an error's text was changed because the server's shows a token.
+pub(crate) fn hides_token(message: &[u8]) -> bool {
+    message.starts_with(b"Duplicate entry '(protected)'")
+}
+
+/// Whether a warning of this code and text is about `VALUES()` in ON DUPLICATE KEY UPDATE, which MySQL will not have for ever.
+pub(crate) fn tells_of_values(code: Option<&[u8]>, text: Option<&[u8]>) -> bool {
+    let code = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    let about = |text| memchr::memmem::find(text, b"VALUES function").is_some();
+    code == Some(DEPRECATED) && text.is_some_and(about)
+}
