@@ -287,6 +287,7 @@ fn plain_payload(
         latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
         // one that stands in a column was kept
         signed_zero: true,
+        enum_takes_zero: true,
         ignore: false,
         row: 1,
         column: name,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
 use onionskin_schema::{
-    Table, show_columns_row, show_create_table, show_create_view, show_index_row,
+    Dialect, Table, show_columns_row, show_create_table, show_create_view, show_index_row,
 };
 use onionskin_value::Charset;
 use onionskin_wire::messages::{ColumnDefinition, Command};
@@ -49,14 +49,14 @@ impl Session {
         }
         self.send_text(planned, text, false)?;
         self.server.begin(Command::Query)?;
-        let family = self.state.family;
+        let dialect = self.state.dialect();
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
             match step {
                 Step::Err => return Err(self.server.error()),
                 Step::Row => {
                     let packet = self.server.payload().to_vec();
-                    let Some(cells) = logical_row(&packet, what, table, family)? else {
+                    let Some(cells) = logical_row(&packet, what, table, dialect)? else {
                         continue;
                     };
                     let name = cells.get(name_at).and_then(|c| c.as_deref());
@@ -195,7 +195,7 @@ fn logical_row<'p>(
     packet: &'p [u8],
     what: &Show,
     table: &Table,
-    family: onionskin_value::Family,
+    dialect: Dialect,
 ) -> Outcome<Option<Row<'p>>> {
     let mut row: Row = Vec::new();
     for cell in TextRow::new(packet) {
@@ -203,7 +203,7 @@ fn logical_row<'p>(
         row.push(cell.map(String::from_utf8_lossy));
     }
     Ok(match what {
-        Show::Columns { .. } => show_columns_row(row, table, family),
+        Show::Columns { .. } => show_columns_row(row, table, dialect),
         Show::Index { .. } => show_index_row(row, table),
         Show::CreateView => {
             let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
@@ -216,7 +216,7 @@ fn logical_row<'p>(
         }
         Show::CreateTable => {
             let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
-            let logical = show_create_table(text, table, family)
+            let logical = show_create_table(text, table, dialect)
                 .map_err(|e| Failure::refused(&errors::DAMAGED, e.to_string()))?;
             if let Some(cell) = row.get_mut(1) {
                 *cell = Some(Cow::Owned(logical));

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use onionskin_plan::{LexMode, Settings, UseScratch};
+use onionskin_schema::Dialect;
 use onionskin_value::{
     Charset, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
 };
@@ -56,6 +57,8 @@ pub(crate) struct State {
     pub latest_timestamp: u64,
     /// The server keeps the sign of a zero.
     pub signed_zero: bool,
+    /// The server is MariaDB 11.8 or later, for what cannot be asked. Which version between 10.11 and it began with that is not known.
+    pub is_mariadb_118: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
     /// `user@host` as the server authenticated it.
@@ -89,7 +92,7 @@ impl State {
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
               @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0 /*M!110201 , @@character_set_collations*/",
+              -0e0, 0 /*M!110800 + 1*/ /*M!110201 , @@character_set_collations*/",
         )?;
         server.flush()?;
         let tracked = match server.read_ok() {
@@ -120,11 +123,12 @@ impl State {
                 _ => LATEST_TIMESTAMP,
             },
             signed_zero: cell(12).is_some_and(|zero| zero.starts_with('-')),
+            is_mariadb_118: cell(13).as_deref() == Some("1"),
             database: cell(6),
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
             default_collation: cell(9).unwrap_or_default(),
-            charset_collations: cell(13).unwrap_or_default(),
+            charset_collations: cell(14).unwrap_or_default(),
             found_rows,
             tracked,
             changed: true,
@@ -142,6 +146,14 @@ impl State {
         server.changes.clear();
         server.select_limit = limiting(&cell(10).unwrap_or_default());
         Ok(state)
+    }
+
+    /// Whose form definitions have.
+    pub fn dialect(&self) -> Dialect {
+        Dialect {
+            family: self.family,
+            binary_in_hex: self.is_mariadb_118,
+        }
     }
 
     fn set(&mut self, name: &str, value: &str) {

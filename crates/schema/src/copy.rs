@@ -29,7 +29,7 @@ pub fn copy_definition(
         });
     }
     let text = match table.is_protected() {
-        true => logical(physical_sql, table, family, true),
+        true => logical(physical_sql, table, family.into(), true),
         false => Some(physical_sql.to_owned()),
     };
     text.and_then(|text| copied(&text, head, family))

@@ -16,13 +16,46 @@ use crate::{
     type_facts::{data_type_of, is_binary, is_long, is_numeric},
 };
 
+/// Whose form definitions have.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// The server's family.
+    pub family: Family,
+    /// Whether defaults of BINARY and VARBINARY are shown as `x'…'`: by MariaDB 11.8, not by 10.11. MySQL has forms of its own.
+    pub binary_in_hex: bool,
+}
+
+impl From<Family> for Dialect {
+    fn from(family: Family) -> Self {
+        Dialect {
+            family,
+            binary_in_hex: false,
+        }
+    }
+}
+
+impl Dialect {
+    /// Whether a default of this type, which is not empty, is shown as `x'…'`.
+    fn shows_in_hex(self, data_type: &str, value: &[u8]) -> bool {
+        let is_short = is_binary(data_type) && !is_long(data_type);
+        self.binary_in_hex && self.family == Family::MariaDb && is_short && !value.is_empty()
+    }
+}
+
+/// `x'616c696365'`
+fn hex_literal(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("x'{digits}'")
+}
+
 /// Appends the DEFAULT clause of a column in SHOW CREATE TABLE, with a space before it, or nothing.
 pub(crate) fn push_default_clause(
     out: &mut String,
     default: Option<&DefaultLiteral>,
     sql_type: &SqlType,
-    family: Family,
+    dialect: Dialect,
 ) {
+    let family = dialect.family;
     let column_type = sql_type.to_sql(family);
     let data_type = data_type_of(&column_type);
     match default {
@@ -38,6 +71,7 @@ pub(crate) fn push_default_clause(
         Some(DefaultLiteral::Value(value)) => {
             out.push_str(" DEFAULT ");
             match std::str::from_utf8(value) {
+                _ if dialect.shows_in_hex(data_type, value) => out.push_str(&hex_literal(value)),
                 Ok(text) if family == Family::MariaDb && is_numeric(data_type) => {
                     out.push_str(text);
                 }
@@ -62,8 +96,9 @@ pub(crate) fn push_default_clause(
 pub(crate) fn default_cell(
     default: Option<&DefaultLiteral>,
     sql_type: &SqlType,
-    family: Family,
+    dialect: Dialect,
 ) -> Option<String> {
+    let family = dialect.family;
     let value = match default {
         Some(DefaultLiteral::Value(value)) => value,
         Some(DefaultLiteral::Expression(text)) => return Some(shown_default(text, family)),
@@ -80,6 +115,9 @@ pub(crate) fn default_cell(
                 .iter()
                 .fold("0x".to_owned(), |text, byte| text + &format!("{byte:02X}")),
         );
+    }
+    if dialect.shows_in_hex(data_type, value) {
+        return Some(hex_literal(value));
     }
     let text = shown(&String::from_utf8_lossy(value));
     if family == Family::MariaDb && is_long(data_type) {
@@ -198,6 +236,7 @@ mod tests {
             family: Family::MariaDb,
             latest_timestamp: onionskin_value::LATEST_TIMESTAMP,
             signed_zero: false,
+            enum_takes_zero: false,
             ignore: false,
             row: 1,
             column: "c",

@@ -166,7 +166,8 @@ fn default(family: Family) -> String {
              THEN IF(LENGTH({bytes}) = 0, '', CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1)))) \
              ELSE {text} END"
         ),
-        // The value as SQL; quotes are escaped in the defaults of long types, which are expressions.
+        // The value as SQL; quotes are escaped in the defaults of long types, which are expressions. MariaDB 11.8 shows
+        // those of binary types in hexadecimal.
         Family::MariaDb => {
             let is_long = format!("({data_type} LIKE '%text' OR {data_type} LIKE '%blob')");
             let quote = format!("IF({is_long}, _utf8mb4 X'5C27', _utf8mb4 X'2727')");
@@ -187,6 +188,8 @@ fn default(family: Family) -> String {
                  WHEN LEFT(onionskin_default, 1) = '{DEFAULT_EXPRESSION}' THEN {text} \
                  WHEN {data_type} IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', \
                  'double', 'year', 'bit') THEN {text} \
+                 /*M!110800 WHEN {data_type} IN ('binary', 'varbinary') AND LENGTH({bytes}) > 0 \
+                 THEN CONCAT(_utf8mb4 X'7827', LOWER(HEX({bytes})), _utf8mb4 X'27') */ \
                  ELSE CONCAT(_utf8mb4 X'27', {escaped}, _utf8mb4 X'27') END"
             )
         }

@@ -62,7 +62,7 @@ pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,
     is_our_constraint, is_reserved_name, physical_definitions,
 };
-pub use display::{bits_of_default, canonical_default};
+pub use display::{Dialect, bits_of_default, canonical_default};
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
 pub use information_views::{LOGICAL_VIEWS, information_schema_view};

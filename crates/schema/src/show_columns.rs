@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-use onionskin_value::Family;
-
 use crate::{
     computed::{extra, time_fraction},
-    display::default_cell,
+    display::{Dialect, default_cell},
     prefix::{self, prefix_length},
     show_create::{is_gram, literal_default, logical_name, names_gram},
     table::{Table, same_name},
@@ -20,8 +18,9 @@ pub type Cell<'a> = Option<Cow<'a, str>>;
 pub fn show_columns_row<'a>(
     row: Vec<Cell<'a>>,
     table: &Table,
-    family: Family,
+    dialect: impl Into<Dialect>,
 ) -> Option<Vec<Cell<'a>>> {
+    let dialect = dialect.into();
     let field = row.first().and_then(|cell| cell.as_deref());
     let Some(column) = field.and_then(|name| table.owner_of(name)) else {
         return Some(row);
@@ -42,7 +41,7 @@ pub fn show_columns_row<'a>(
         (3 + shift, Some(column.key.as_column_key().to_owned())),
         (
             4 + shift,
-            default_cell(literal_default(column), sql_type, family),
+            default_cell(literal_default(column), sql_type, dialect),
         ),
     ];
     let shown_extra = row.get(5 + shift).and_then(|cell| cell.as_deref());
@@ -50,7 +49,7 @@ pub fn show_columns_row<'a>(
         column.computed_default().is_some(),
         time_fraction(sql_type).filter(|_| column.on_update),
         shown_extra.unwrap_or_default(),
-        family,
+        dialect.family,
     );
     // of a temporary table, MySQL shows NULL in the place of nothing, as a word
     if !extra.is_empty() || !matches!(shown_extra, None | Some("NULL")) {

@@ -11,7 +11,7 @@ use crate::{
     charset::{charset_of, default_collation},
     comment::is_text_json,
     computed::{present_time, time_fraction},
-    display::push_default_clause,
+    display::{Dialect, push_default_clause},
     errors::SchemaError,
     long_unique::shown_hash,
     prefix::with_prefixes,
@@ -25,7 +25,7 @@ use crate::{
 pub fn show_create_table(
     physical_sql: &str,
     table: &Table,
-    family: Family,
+    dialect: impl Into<Dialect>,
 ) -> Result<String, SchemaError> {
     if let Some(reason) = &table.damaged {
         return Err(SchemaError::DamagedTable {
@@ -36,7 +36,7 @@ pub fn show_create_table(
     if !table.is_protected() {
         return Ok(physical_sql.to_owned());
     }
-    logical(physical_sql, table, family, false).ok_or_else(|| {
+    logical(physical_sql, table, dialect.into(), false).ok_or_else(|| {
         SchemaError::DefinitionNotUnderstood {
             table: table.name.clone(),
         }
@@ -142,9 +142,10 @@ fn with_names_by_form(text: &str) -> String {
 pub(crate) fn logical(
     physical_sql: &str,
     table: &Table,
-    family: Family,
+    dialect: Dialect,
     marks: bool,
 ) -> Option<String> {
+    let family = dialect.family;
     let statement = Statement::cut(physical_sql)?;
     let table_collation = table_collation(statement.tail, family);
     let mut elements = Vec::with_capacity(statement.elements.len());
@@ -159,7 +160,7 @@ pub(crate) fn logical(
                 None => elements.push(element.to_owned()),
                 Some(column) if column.enc_name().is_some_and(|enc| same_name(enc, &name)) => {
                     seen += 1;
-                    let line = column_line(column, trimmed, table_collation.as_deref(), family)?;
+                    let line = column_line(column, trimmed, table_collation.as_deref(), dialect)?;
                     let mark = match (&column.protection, marks) {
                         (Some(protection), true) => {
                             format!(" ENCRYPTED FOR ({})", protection.capabilities.words())
@@ -193,8 +194,9 @@ fn column_line(
     column: &Column,
     physical: &str,
     table_collation: Option<&str>,
-    family: Family,
+    dialect: Dialect,
 ) -> Option<String> {
+    let family = dialect.family;
     let sql_type = column.sql_type.as_ref()?;
     let mut line = Token::first(physical)?.quoted(&column.name);
     line.push(' ');
@@ -234,7 +236,7 @@ fn column_line(
     if column.invisible && family == Family::MariaDb && !shown_late {
         line.push_str(" INVISIBLE");
     }
-    push_default_clause(&mut line, literal_default(column), sql_type, family);
+    push_default_clause(&mut line, literal_default(column), sql_type, dialect);
     if let Some(fraction) = time_fraction(sql_type).filter(|_| column.on_update) {
         line.push_str(" ON UPDATE ");
         line.push_str(&present_time(fraction, family));

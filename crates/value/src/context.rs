@@ -24,6 +24,9 @@ pub struct Context<'a> {
     /// Whether the back end keeps the sign of a zero that a string, a literal with an exponent or a DOUBLE parameter gives. MySQL
     /// does, whatever is said here, and MariaDB 11.8; not 10.11.
     pub signed_zero: bool,
+    /// Whether an ENUM takes a text that is the number 0 for the value of an error and says nothing. MySQL does, whatever is said
+    /// here, and MariaDB 11.8; not 10.11.
+    pub enum_takes_zero: bool,
     /// INSERT IGNORE and the like: errors become warnings and values are clipped as without strict mode.
     pub ignore: bool,
     /// The row of the statement, from 1, for "at row N".
@@ -37,6 +40,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether the text `0` is the value of an error to an ENUM.
+    pub(crate) fn takes_zero_for_an_error(&self) -> bool {
+        self.enum_takes_zero || self.family == Family::MySql
+    }
+
     /// A number as the back end reads it: one of them knows no negative zero.
     pub(crate) fn zero(&self, value: f64) -> f64 {
         match self.signed_zero || self.family == Family::MySql {

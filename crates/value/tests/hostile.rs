@@ -112,6 +112,7 @@ fn nothing_panics() {
                 family,
                 latest_timestamp: [LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED][noise.below(2)],
                 signed_zero: noise.below(2) == 0,
+                enum_takes_zero: noise.below(2) == 0,
                 ignore: noise.below(4) == 0,
                 row: 1,
                 column: "c",

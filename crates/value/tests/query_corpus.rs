@@ -58,6 +58,7 @@ impl Table<'_> {
             family: self.family,
             latest_timestamp: LATEST_TIMESTAMP,
             signed_zero: false,
+            enum_takes_zero: false,
             ignore: false,
             row: 1,
             column: "c",

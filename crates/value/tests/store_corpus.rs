@@ -43,6 +43,7 @@ fn replay(family: Family, text: &str, least: u32) {
             family,
             latest_timestamp: LATEST_TIMESTAMP,
             signed_zero: false,
+            enum_takes_zero: false,
             ignore,
             row: 1,
             column: "c",

@@ -473,6 +473,7 @@ pub(super) fn canonical(
         // A default that the server does not take, it refuses itself.
         latest_timestamp: onionskin_value::LATEST_TIMESTAMP_UNSIGNED,
         signed_zero: false,
+        enum_takes_zero: false,
         ignore: false,
         row: 1,
         column,

@@ -332,6 +332,7 @@ impl<'a> Binder<'a> {
             family: self.state.family,
             latest_timestamp: self.state.latest_timestamp,
             signed_zero: self.state.signed_zero,
+            enum_takes_zero: self.state.is_mariadb_118,
             ignore: self.ignore,
             row,
             column: &used.column().name,

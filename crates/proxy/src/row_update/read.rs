@@ -275,6 +275,7 @@ impl Session {
             family: self.state.family,
             latest_timestamp: self.state.latest_timestamp,
             signed_zero: self.state.signed_zero,
+            enum_takes_zero: self.state.is_mariadb_118,
             ignore: false,
             row,
             column: &used.column().name,

@@ -216,6 +216,7 @@ fn is_kept(document: &[u8]) -> bool {
         family: Family::MySql,
         latest_timestamp: LATEST_TIMESTAMP,
         signed_zero: false,
+        enum_takes_zero: false,
         ignore: false,
         row: 1,
         column: "",

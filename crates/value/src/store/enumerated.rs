@@ -168,8 +168,7 @@ pub(super) fn store_enum(
                         .filter(|text| text.len() < ENUM_DIGITS)
                         .and_then(number_text)
                         .filter(|number| *number <= most)
-                        // MySQL takes the text '0' for the value of an error and says nothing.
-                        .filter(|number| *number > 0 || report.ctx.family == Family::MySql);
+                        .filter(|number| *number > 0 || report.ctx.takes_zero_for_an_error());
                     if number.is_none() {
                         report.warn(Condition::Truncated)?;
                     }

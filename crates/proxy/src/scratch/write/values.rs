@@ -78,6 +78,7 @@ fn stored(
         latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
         // the engine has stored it
         signed_zero: true,
+        enum_takes_zero: true,
         ignore: false,
         row: 1,
         column: &used.column().name,
