@@ -91,6 +91,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
+	$(MAKE) mariadb118
 	python3 scripts/bench.py
 	rm -rf target/bench-nightly
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out target/bench-nightly

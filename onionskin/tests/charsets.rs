@@ -153,6 +153,7 @@ fn columns_and_connections(kind: Kind) {
     assert_eq!(findings.refused("members"), [""; 0]);
     members_that_are_refused(&mut twins);
     a_name_of_mysqls(&mut twins, kind);
+    a_name_of_mysqls_beside_protected_columns(&mut twins);
     connections(&mut twins, &mut findings, kind);
     // texts that the column's set lacks, in conditions
     let refused = findings.refused("connections");
@@ -191,6 +192,47 @@ fn a_name_of_mysqls(twins: &mut Twins, kind: Kind) {
             }
         }
     }
+}
+
+/// A plain column of that name is compared as the server means it: the letters are equal to MariaDB; the tables behind
+/// MySQL's collation do not have them.
+fn a_name_of_mysqls_beside_protected_columns(twins: &mut Twins) {
+    for (session, protection) in [
+        (&mut twins.plain, ""),
+        (&mut twins.protected, "ENCRYPTED FOR ()"),
+    ] {
+        let created = session.run(&format!(
+            "CREATE TABLE named (id INT PRIMARY KEY, s VARCHAR(9) {protection}, p VARCHAR(9) COLLATE utf8mb4_0900_ai_ci)"
+        ));
+        if created.is_err() {
+            // MariaDB 10.11
+            return;
+        }
+        session.must(
+            "INSERT INTO named VALUES (1, 'x', 'Ꞻ'), (2, 'x', 'ꞻ'), (3, 'x', 'Ꞔ'), (4, 'x', 'ꞔ')",
+        );
+    }
+    for sql in [
+        "SELECT COUNT(*) FROM named WHERE p = 'ꞻ' AND s = 'x'",
+        "SELECT COUNT(DISTINCT s, p) FROM named",
+        "SELECT COUNT(*) FROM named GROUP BY s, p",
+        "SELECT s, COUNT(DISTINCT p) FROM named GROUP BY s",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT p, s FROM named) d",
+        "SELECT COUNT(*) FROM named WHERE s = p",
+        "SELECT id FROM named ORDER BY s, p, id DESC",
+        "SELECT COUNT(*) FROM named a JOIN named b ON a.p = b.p AND a.s = b.s",
+        "SELECT MAX(s), COUNT(DISTINCT p) FROM named",
+        "SELECT COUNT(*) FROM (SELECT s, p FROM named UNION SELECT s, p FROM named) u",
+        "SELECT s, COUNT(*) FROM named GROUP BY p, s ORDER BY s, p LIMIT 1, 1",
+        "SELECT MAX(id) FROM named WHERE s LIKE 'x' AND p LIKE 'ꞻ'",
+    ] {
+        let said = [&mut twins.plain, &mut twins.protected].map(|session| {
+            let answer = session.run(sql);
+            answer.map(|o| o.text()).map_err(|failure| failure.code)
+        });
+        assert_eq!(said[0], said[1], "{sql}");
+    }
+    twins.both("DROP TABLE named");
 }
 
 fn create(twins: &mut Twins, definition: &str) {

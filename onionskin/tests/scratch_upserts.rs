@@ -263,6 +263,10 @@ fn sessions_that_count_lose_nothing(kind: Kind) {
     assert_eq!(other.must_fail(sql), 1205);
     twins.protected.must("ROLLBACK");
     other.must(sql);
+    if kind == Kind::MariaDb {
+        // on by default in later versions, where what follows is error 1020 as on a plain server
+        twins.protected.must("SET innodb_snapshot_isolation = OFF");
+    }
     // a key that is newer than the transaction's snapshot
     twins.protected.must("BEGIN");
     twins.protected.must("SELECT COUNT(*) FROM tally");

@@ -77,6 +77,8 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(900);
 
 /// "You need a privilege for this operation".
 const ACCESS_DENIED: u16 = 1227;
+/// "Unknown system variable".
+const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// One connection.
 ///
@@ -115,7 +117,14 @@ impl Session {
         } else {
             "SET range_optimizer_max_mem_size = 0, max_execution_time = 0, information_schema_stats_expiry = 0"
         })?;
-        if !is_mariadb {
+        if is_mariadb {
+            // On by default since 11.6, where a statement that reads one table and writes another fails (1020) if another session has
+            // written the same row meanwhile. What counts here is the latest row. Older versions do not have it.
+            match session.run("SET innodb_snapshot_isolation = OFF") {
+                Err(error) if error.code != UNKNOWN_VARIABLE => return Err(error),
+                _ => {}
+            }
+        } else {
             // For tables that have had none since before it was required. It takes a privilege that few accounts have.
             match session.run("SET sql_require_primary_key = 0") {
                 Err(error) if error.code != ACCESS_DENIED => return Err(error),

@@ -114,6 +114,11 @@ pub struct Column {
 }
 
 impl Column {
+    /// Whether a new row must have a value for it.
+    pub fn is_required(&self) -> bool {
+        self.default.is_none() && !self.nullable
+    }
+
     /// The sealed column's name, if this column is protected.
     pub fn enc_name(&self) -> Option<&str> {
         Some(self.protection.as_ref()?.names.enc.as_str())

@@ -568,12 +568,11 @@ fn not_missed(
 
 /// Whether a row must name a value, other than a date, for the column.
 fn is_missed(column: &Column) -> bool {
-    let required = column.default.is_none() && !column.nullable;
     let given = column.auto_increment || column.generated;
     let simple = |ty: &SqlType| {
         !ty.is_temporal() && !matches!(ty.kind, Kind::Enum(_) | Kind::Json | Kind::Year)
     };
-    required && !given && column.sql_type.as_ref().is_some_and(simple)
+    column.is_required() && !given && column.sql_type.as_ref().is_some_and(simple)
 }
 
 /// Plans the clause. `given` are the columns of the new rows, `tail` the number of the clause's tokens.

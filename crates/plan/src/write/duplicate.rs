@@ -5,7 +5,6 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use sqlparser::ast::{Assignment, Expr};
 
-use super::insert::is_required;
 use super::{Target, is_default, physical};
 use crate::errors::{self, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
@@ -60,7 +59,7 @@ impl Planner<'_> {
                 let index = self.column_index(&column);
                 let is_left_out = |piece: &Piece| matches!(piece, Piece::Slot(slot) if slot.column == index && matches!(slot.source, Source::Omitted { .. }));
                 let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
-                if is_required(column.column()) && given.any(is_left_out) {
+                if column.column().is_required() && given.any(is_left_out) {
                     // servers take the column for given then, and store what they store without strict mode
                     return refuse(&errors::VALUE, column.path());
                 }

@@ -258,7 +258,7 @@ impl Planner<'_> {
             for assignment in list {
                 let name = self.assigned_name(assignment)?;
                 if let Target::Protected(column) = self.target(&name, table)?
-                    && is_required(column.column())
+                    && column.column().is_required()
                 {
                     assigned.push(column.index);
                 }
@@ -283,7 +283,7 @@ impl Planner<'_> {
                 // NOT NULL without a default: an error, or the type's own default, which only
                 // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                c.default.is_some() || (is_required(c) && (ours || has_first_member(c)))
+                c.default.is_some() || (c.is_required() && (ours || has_first_member(c)))
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),
@@ -483,7 +483,7 @@ impl Planner<'_> {
                         .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
                     let settings = self.request.settings;
                     let c = column.column();
-                    let required = is_required(c) && !has_first_member(c);
+                    let required = c.is_required() && !has_first_member(c);
                     let lenient = lenience.ignore || !settings.strict;
                     if source == Source::Default
                         && required
@@ -626,11 +626,6 @@ fn is_own_default(e: &Expr, column: &str, table: &Table) -> bool {
         && function.over.is_none()
         && name.value.to_lowercase() == column.to_lowercase()
         && table.column(column).is_some_and(|c| c.protection.is_some())
-}
-
-/// Whether a new row must have a value for it.
-pub(super) fn is_required(column: &Column) -> bool {
-    column.default.is_none() && !column.nullable
 }
 
 /// Whether the column takes its first member where a row names no value.
