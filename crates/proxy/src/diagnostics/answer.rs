@@ -60,16 +60,9 @@ impl Session {
                 };
                 self.show_conditions(errors_only, window).map(|()| true)
             }
-            Question::Count(item) => {
-                self.exchange_cells(sql, &[item])?;
-                self.diagnostics.row_count = None;
-                self.diagnostics.found_rows = None;
-                Ok(true)
-            }
+            Question::Count(item) => self.exchange_cells(sql, &[item]).map(|()| true),
             Question::Cells(items) => {
                 self.exchange_cells(sql, &items)?;
-                self.diagnostics.row_count = None;
-                self.diagnostics.found_rows = None;
                 if !keeps {
                     self.diagnostics.clear();
                 }
@@ -260,6 +253,8 @@ impl Session {
         }
         self.diagnostics.warnings = warnings;
         self.diagnostics.surplus = surplus;
+        self.diagnostics.row_count = None;
+        self.diagnostics.found_rows = None;
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The server answers for the last statement that it ran itself. It does not know of values that were coerced here, of
 //! errors found here, nor that a `COMMIT` of ours was a part of the client's `UPDATE`. What it cannot know is kept
-//! here until the next statement, and put into its answers: the server answers the client's text, so that
-//! definitions are its own, and single cells are exchanged. A question in any other form is refused while
+//! here until the next statement, and put into its answers: the server answers the question, so that
+//! definitions are its own, and rows are put between or single cells exchanged. A question in any other form is refused while
 //! there is something to tell.
 
 mod answer;
