@@ -1,7 +1,13 @@
 //! The comments that hold the schema.
 
-use onionskin_schema::{Capabilities, ColumnMetadata, DefaultLiteral, comment};
+use onionskin_schema::{Capabilities, ColumnMetadata, DefaultLiteral, SetMark, comment};
 use onionskin_value::{Family, SqlType};
+
+/// The mark of all protected columns.
+const SET: SetMark = SetMark {
+    generation: 3,
+    tag: [0xcd; 16],
+};
 
 fn sum(bytes: &[u8]) -> [u8; 16] {
     let mut tag = [0u8; 16];
@@ -27,12 +33,13 @@ pub fn run(input: &[u8]) {
         // What was read can be written, and reads and writes the same ever after. It need not be equal: MySQL has
         // no display widths, for example.
         for family in [Family::MariaDb, Family::MySql] {
-            let Ok(written) = comment::encode(&metadata, family, sum) else {
+            let Ok(written) = comment::encode(&metadata, &SET, family, sum) else {
                 continue;
             };
             let read = comment::decode(&written, name, |bytes, tag| sum(bytes) == *tag);
             let read = read.unwrap_or_else(|error| panic!("{written}: {error}"));
-            let again = comment::encode(&read, family, sum).map_err(|error| error.to_string());
+            let again =
+                comment::encode(&read, &SET, family, sum).map_err(|error| error.to_string());
             assert_eq!(again.as_ref(), Ok(&written));
         }
     }
@@ -53,10 +60,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
             like: collation.is_some(),
             join: None,
         },
+        without_grams: comment.is_empty() && collation.is_some(),
         column_id: [1, 2, 3, 4],
         table_id: [5; 8],
         key_id: 1,
         suite: 1,
+        cell_version: 1,
     };
     let columns = [
         metadata("int(11)", None, Some(DefaultLiteral::Null), ""),
@@ -76,7 +85,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ];
     let mut seeds = Vec::new();
     for column in &columns {
-        let text = comment::encode(column, Family::MariaDb, sum).expect("a short comment");
+        let text = comment::encode(column, &SET, Family::MariaDb, sum).expect("a short comment");
         for verify in 0..2 {
             seeds.push([&[verify], text.as_bytes()].concat());
         }

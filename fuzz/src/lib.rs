@@ -9,6 +9,7 @@
 
 pub mod ciphertext;
 pub mod comments;
+pub mod deep;
 pub mod packets;
 pub mod statements;
 pub mod streams;
@@ -39,6 +40,11 @@ pub const TARGETS: &[Target] = &[
         name: "plans",
         run: statements::plans,
         seeds: statements::seeds,
+    },
+    Target {
+        name: "deep",
+        run: deep::run,
+        seeds: deep::seeds,
     },
     Target {
         name: "ciphertext",

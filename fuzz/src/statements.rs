@@ -8,7 +8,7 @@ use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template, UseScratch,
 };
 use onionskin_schema::{
-    Capabilities, Column, GramForm, KeyRole, PhysicalNames, Policy, Protection, Table,
+    Capabilities, Column, GramForm, KeyRole, PhysicalNames, Policy, Protection, Table, Whole,
 };
 use onionskin_value::{Charset, Family, SqlType};
 
@@ -129,9 +129,11 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 column_id: [id; 4],
                 key_id: 1,
                 suite: 1,
+                cell_version: 1,
                 names: PhysicalNames::new(name, [id; 4], &sql_type, &capabilities),
                 capabilities,
                 grams: GramForm::Numbers,
+                whole: Whole::Unmarked,
             }),
             invisible: false,
             comment: String::new(),

@@ -5,11 +5,13 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    num::NonZeroU32,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, ScratchConfig};
+use onionskin_proxy::{Backend, LoginLimits, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -71,16 +73,33 @@ struct Content {
     #[serde(default = "default_suite", deserialize_with = "parsed")]
     suite: Suite,
     #[serde(default)]
-    protect: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    enforce: bool,
+    pins: Option<PathBuf>,
+    #[serde(default)]
+    protect: BTreeMap<String, BTreeMap<String, Entry>>,
     tls: Option<ClientTls>,
     backend_tls: Option<BackendTlsMode>,
     backend_ca: Option<PathBuf>,
+    backend_rsa_key: Option<PathBuf>,
+    login_seconds: Option<NonZeroU32>,
+    max_logins: Option<NonZeroU32>,
+    max_logins_per_address: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
     scratch_seconds: Option<std::num::NonZeroU32>,
     #[serde(default)]
     like_index: bool,
+}
+
+/// A line of a section of `[protect]`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    /// `enforce = true`
+    Switch(bool),
+    /// A column and its capabilities.
+    Capabilities(Vec<String>),
 }
 
 /// `[scratch]`: the server on the trusted side that does what neither the server behind nor the proxy can.
@@ -133,12 +152,18 @@ pub struct ConfigFile {
     pub suite: Suite,
     /// `[protect]`
     pub policy: Policy,
+    /// `pins`: the file that `onionskin pin` writes.
+    pub pins: Option<PathBuf>,
     /// `[tls]`
     pub tls: Option<ClientTls>,
     /// `backend_tls`
     pub backend_tls: Option<BackendTlsMode>,
     /// `backend_ca`
     pub backend_ca: Option<PathBuf>,
+    /// `backend_rsa_key`
+    pub backend_rsa_key: Option<PathBuf>,
+    /// `login_seconds`, `max_logins`, `max_logins_per_address`
+    pub login: LoginLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -169,10 +194,11 @@ impl ConfigFile {
             path: path.to_owned(),
             source: Box::new(source),
         })?;
-        let policy = Policy::parse(&content.protect).map_err(|source| ConfigError::Protect {
-            path: path.to_owned(),
-            source,
-        })?;
+        let policy =
+            policy(content.protect, content.enforce).map_err(|source| ConfigError::Protect {
+                path: path.to_owned(),
+                source,
+            })?;
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
@@ -180,9 +206,16 @@ impl ConfigFile {
             keys: content.keys,
             suite: content.suite,
             policy,
+            pins: content.pins,
             tls: content.tls,
             backend_tls: content.backend_tls,
             backend_ca: content.backend_ca,
+            backend_rsa_key: content.backend_rsa_key,
+            login: login_limits(
+                content.login_seconds,
+                content.max_logins,
+                content.max_logins_per_address,
+            ),
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
@@ -207,6 +240,11 @@ impl ConfigFile {
         Some(engine)
     }
 
+    /// The file of pins, if the configuration names one.
+    pub fn pins_path(&self) -> Option<PathBuf> {
+        self.pins.as_ref().map(|path| self.folder().join(path))
+    }
+
     /// The folder that relative paths in the file start from.
     pub fn folder(&self) -> &Path {
         match self.path.parent() {
@@ -214,6 +252,56 @@ impl ConfigFile {
             _ => Path::new("."),
         }
     }
+}
+
+/// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it to one address.
+fn login_limits(
+    seconds: Option<NonZeroU32>,
+    logins: Option<NonZeroU32>,
+    per_address: Option<NonZeroU32>,
+) -> LoginLimits {
+    let default = LoginLimits::default();
+    let number = |given: NonZeroU32| given.get() as usize;
+    let logins = logins.map_or(default.logins, number);
+    LoginLimits {
+        time: seconds.map_or(default.time, |s| Duration::from_secs(s.get().into())),
+        logins,
+        logins_per_address: per_address.map_or(logins.div_ceil(2), number),
+    }
+}
+
+/// The policy of `[protect]`; `enforce` is for sections that do not say it themselves.
+fn policy(
+    protect: BTreeMap<String, BTreeMap<String, Entry>>,
+    enforce: bool,
+) -> Result<Policy, SchemaError> {
+    const SWITCH: &str = "enforce";
+    let mut sections = BTreeMap::new();
+    let mut switches = BTreeMap::new();
+    for (pattern, entries) in protect {
+        let mut columns = BTreeMap::new();
+        for (name, entry) in entries {
+            match entry {
+                Entry::Capabilities(words) => {
+                    columns.insert(name, words);
+                }
+                Entry::Switch(on) if name == SWITCH => {
+                    switches.insert(pattern.to_lowercase(), on);
+                }
+                Entry::Switch(on) => {
+                    return Err(SchemaError::UnknownCapability {
+                        pattern,
+                        column: name,
+                        word: on.to_string(),
+                    });
+                }
+            }
+        }
+        sections.insert(pattern, columns);
+    }
+    let mut policy = Policy::parse(&sections)?;
+    policy.enforce(|pattern| switches.get(pattern).copied().unwrap_or(enforce));
+    Ok(policy)
 }
 
 /// A commented configuration for a server at `backend`.
@@ -233,11 +321,29 @@ keys    = "file:keys.json"
 # Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 
+# What [protect] below says is for tables that are made through the proxy. Enforced, it holds for those that are
+# there as well: statements near a table are refused while a column that it names is plaintext, shows the server more
+# than it may, or is missing. Whoever administers the server cannot take it out of protection unnoticed then. A section
+# may have a line of its own, to the contrary, while its tables are still to be encrypted.
+enforce = true
+# What is protected, in a file of this side that onionskin pin writes: statements on a table that is not the one that
+# was pinned are refused. Relative to this file.
+# pins = "pins"
+
 # TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
 # host). "required" with backend_ca checks the authority only. The default is "preferred", "verify" if backend_ca is set, and
 # "never" on a Unix socket.
 # backend_tls = "verify"
 # backend_ca  = "ca.pem"
+# The server's RSA key (its public_key.pem), for passwords of caching_sha2_password over a link without TLS. A server that is
+# reached over TCP gets passwords only under this key, or with its certificate verified as above.
+# backend_rsa_key = "public_key.pem"
+
+# Before a client is logged in: seconds for all of its login, and how many log in at once, in all and from one address. Each
+# of them holds a connection to the server; others wait.
+# login_seconds          = 30
+# max_logins             = 64
+# max_logins_per_address = 32
 
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000
@@ -246,6 +352,7 @@ suite   = "aes"
 # scratch_seconds = 60
 
 # LIKE by full-text indexes on MariaDB. They are no part of transactions and may miss rows; without them all rows are opened.
+# Tables that are made while this is off get none.
 # MySQL has another index, which needs no setting.
 # like_index = false
 
@@ -273,6 +380,7 @@ suite   = "aes"
 # about = ["like"]          # LIKE by an index; the server sees which texts share which runs of three characters
 # notes = []                # sealed: the server sees the length and whether it is NULL
 # "*"   = []                # every column that is not listed
+# enforce = true            # the default of a section is what stands above
 "#
     )
 }
@@ -386,6 +494,34 @@ mod tests {
         let config = parse(&live).expect("sound");
         assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
         assert!(config.tls.is_some() && !config.policy.is_empty());
+        assert_eq!(config.backend_rsa_key, Some("public_key.pem".into()));
+        let (said, default) = (config.login, LoginLimits::default());
+        assert_eq!(said.time, default.time);
+        assert_eq!(
+            (said.logins, said.logins_per_address),
+            (default.logins, default.logins_per_address)
+        );
+    }
+
+    #[test]
+    fn sections_are_enforced_as_they_say_or_as_the_file_says() {
+        let unmet = |text: &str| {
+            let config = parse(text).expect("sound");
+            config.policy.unmet("a", "b", None).is_some()
+        };
+        assert!(!unmet("[protect.\"a.b\"]\nc = []\n"));
+        assert!(unmet("enforce = true\n[protect.\"a.b\"]\nc = []\n"));
+        assert!(unmet("[protect.\"A.b\"]\nc = []\nenforce = true\n"));
+        assert!(!unmet(
+            "enforce = true\n[protect.\"a.b\"]\nc = []\nenforce = false\n"
+        ));
+        // a column may be called so
+        let column = parse("[protect.\"a.b\"]\nenforce = [\"eq\"]\n").expect("sound");
+        assert!(column.policy.find("a", "b", "enforce").is_some());
+        let other = error("[protect.\"a.b\"]\nenforced = true\n");
+        assert!(other.contains("enforced"), "{other}");
+        let pins = parse("pins = \"p\"\n").expect("sound");
+        assert_eq!(pins.pins_path().as_deref(), Some(Path::new("dir/p")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use onionskin_backup::{
 use onionskin_bench::BenchError;
 use onionskin_keys::KeyError;
 use onionskin_migrate::MigrateError;
+use onionskin_proxy::PinError;
 
 use crate::{bench, config_file::ConfigError, private::PrivateError};
 
@@ -24,6 +25,9 @@ pub enum CommandError {
     /// `keys.json`.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// A file with a passphrase.
+    #[error("{0}")]
+    Secret(String),
     /// The private server.
     #[error(transparent)]
     Private(#[from] PrivateError),
@@ -151,6 +155,12 @@ pub enum CommandError {
     /// The back end cannot be asked.
     #[error("{0}")]
     Explain(String),
+    /// The pins cannot be used by a proxy.
+    #[error(transparent)]
+    Pins(#[from] PinError),
+    /// The pins could not be written, or hold what is not so any more.
+    #[error("{0}")]
+    Pin(String),
     /// A table could not be changed.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
@@ -165,6 +175,8 @@ impl CommandError {
         match self {
             Self::Config(_)
             | Self::Keys(_)
+            | Self::Secret(_)
+            | Self::Pins(_)
             | Self::Exists(_)
             | Self::KeysLost { .. }
             | Self::ListenAddress { .. }

@@ -5,15 +5,17 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use clap::Args;
 use mysql::{Conn, OptsBuilder, Row, prelude::Queryable};
 use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, explain};
-use onionskin_schema::{ColumnRow, Table, catalog_query, tables_from_rows};
+use onionskin_proxy::{Backend, BackendTls, Config, LoginLimits, explain};
+use onionskin_schema::{
+    ColumnRow, Table, catalog_query, identifier, is_rightly_part, tables_from_rows,
+};
 use onionskin_value::Family;
 
 use crate::{
     config_file::{BackendTlsMode, ConfigFile},
     error::CommandError,
     home,
-    serve::{MAX_SESSIONS, parse_backend},
+    serve::{MAX_SESSIONS, parse_backend, pins},
 };
 
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
@@ -45,7 +47,7 @@ impl Explain {
     /// Prints the explanation.
     pub fn run(self) -> Result<(), CommandError> {
         let file = ConfigFile::read(&self.config)?;
-        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+        let keys = home::load_keys(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
             None => {
@@ -56,14 +58,18 @@ impl Explain {
         let mut definitions = Definitions::connect(&backend, &self.user, &self.password_env)?;
         let family = definitions.family()?;
         let scratch = file.scratch_engine(None);
+        let pins = pins(&file, &keys)?;
         let config = Config {
             listen: file.listen,
             backend,
             keys: Arc::new(keys),
             suite: file.suite,
             policy: file.policy,
+            pins,
             client_tls: None,
             backend_tls: BackendTls::Never,
+            backend_rsa_key: None,
+            login: LoginLimits::default(),
             trace: false,
             max_sessions: MAX_SESSIONS,
             scratch,
@@ -99,6 +105,9 @@ impl Explain {
                 println!("learns  nothing of any protected value")
             }
             lines => lines.iter().for_each(|line| println!("learns  {line}")),
+        }
+        for line in &explained.findings {
+            println!("warning {line}");
         }
         Ok(())
     }
@@ -174,10 +183,23 @@ impl Definitions {
         for (database, names) in by_database {
             let rows: Vec<Vec<Option<String>>> =
                 self.0.query_map(catalog_query(database, &names), texts)?;
-            found.extend(tables_from_rows(
-                rows.iter().map(|row| ColumnRow::of(row)),
-                verify,
-            ));
+            let mut tables = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify);
+            for table in tables.iter_mut().filter(|table| table.is_part()) {
+                let sql = format!(
+                    "SHOW CREATE TABLE {}.{}",
+                    identifier(&table.database),
+                    identifier(&table.name)
+                );
+                let shown: Vec<Row> = self.0.query(sql)?;
+                let text = shown
+                    .into_iter()
+                    .next()
+                    .and_then(|row| texts(row).into_iter().nth(1));
+                if is_rightly_part(table, Some(&text.flatten().unwrap_or_default())) {
+                    table.damaged = None;
+                }
+            }
+            found.append(&mut tables);
         }
         Ok(found)
     }

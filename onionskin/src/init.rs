@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use onionskin_proxy::Backend;
 
-use crate::{config_file::DEFAULT_BACKEND, error::CommandError, home};
+use crate::{config_file::DEFAULT_BACKEND, error::CommandError, home, passphrase::passphrase};
 
 /// Write onionskin.toml and keys.json into a folder
 ///
-/// The keys are put under a passphrase if the environment variable ONIONSKIN_PASSPHRASE is set.
+/// The keys are put under a passphrase if the environment variable ONIONSKIN_PASSPHRASE holds one, or ONIONSKIN_PASSPHRASE_FILE
+/// names the file of one.
 #[derive(Args)]
 pub struct Init {
     /// The folder; made if it is missing
@@ -28,8 +29,8 @@ impl Init {
         }
         home::create(&self.dir, &self.backend)?;
         let config = self.dir.join(home::CONFIG);
-        let protection = match home::passphrase() {
-            Some(_) => "under the passphrase of ONIONSKIN_PASSPHRASE, which serve needs as well",
+        let protection = match passphrase()? {
+            Some(_) => "under the passphrase, which serve needs as well",
             None => {
                 "readable by you only; set ONIONSKIN_PASSPHRASE before init to put it under a passphrase"
             }

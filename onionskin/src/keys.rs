@@ -9,14 +9,14 @@ use chrono::DateTime;
 use clap::{Args, Subcommand};
 use onionskin_keys::{KeyChange, KeyEntry, KeySet};
 
-use crate::{error::CommandError, home, stream_keys::KeyArguments};
+use crate::{error::CommandError, home, passphrase, stream_keys::KeyArguments};
 
 /// The variable of a passphrase that is going to be.
 const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 
 /// List, add and choose data keys, or change the passphrase of the key file
 ///
-/// ONIONSKIN_PASSPHRASE opens a file that is under a passphrase. Programs that run keep the keys that they were started with.
+/// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is under a passphrase. Programs that run keep the keys that they were started with.
 #[derive(Args)]
 pub struct Keys {
     #[command(flatten)]
@@ -48,8 +48,11 @@ impl Keys {
     /// Does it, and says what comes next.
     pub fn run(self) -> Result<(), CommandError> {
         let (locator, base) = self.file.locate()?;
-        let passphrase = home::passphrase();
+        let passphrase = passphrase::passphrase()?;
         let change = |what: KeyChange<'_>| change(&locator, &base, passphrase.as_deref(), what);
+        if let Some(leftover) = KeySet::leftover(&locator, &base) {
+            eprintln!("onionskin: {}", home::about_leftover(&leftover));
+        }
         match self.action {
             Action::List => show(&KeySet::entries_of_file(
                 &locator,
@@ -106,15 +109,14 @@ fn change(
 }
 
 fn new_passphrase(remove: bool) -> Result<Option<String>, CommandError> {
-    let new = std::env::var(NEW_PASSPHRASE).ok();
-    match (remove, new.filter(|new| !new.is_empty())) {
+    match (remove, passphrase::given(NEW_PASSPHRASE)?) {
         (true, None) => Ok(None),
         (false, Some(new)) => Ok(Some(new)),
         (true, Some(_)) => Err(CommandError::Arguments(format!(
             "--remove takes the passphrase away, and {NEW_PASSPHRASE} names another: leave one of them out"
         ))),
         (false, None) => Err(CommandError::Arguments(format!(
-            "set the environment variable {NEW_PASSPHRASE} to the new passphrase, or say --remove"
+            "set the environment variable {NEW_PASSPHRASE} to the new passphrase, or {NEW_PASSPHRASE}_FILE to the file that has it, or say --remove"
         ))),
     }
 }

@@ -7,10 +7,13 @@
 //! | `keys` | the data keys and the passphrase of `keys.json` |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
+//! | `pin` | keeps in a file what is protected |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file` | `onionskin.toml` |
+//! | `hardening` | no core dumps, nobody looks into the process |
+//! | `passphrase` | where a passphrase comes from |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
 //! | `stream_keys`, `stream_io`, `chain`, `meter` | what those share: keys, files and pipes, backups that continue each other, progress |
 //! | `trial_start` | what `verify --start` does |
@@ -26,6 +29,7 @@ mod config_file;
 mod demo;
 mod error;
 mod explain;
+mod hardening;
 mod home;
 mod init;
 mod keys;
@@ -33,6 +37,8 @@ mod logging;
 mod meter;
 mod migrate;
 mod open;
+mod passphrase;
+mod pin;
 mod private;
 mod replay;
 mod restore;
@@ -70,6 +76,7 @@ enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Migrate(Box<migrate::Migrate>),
+    Pin(pin::Pin),
     Archive(archive::Archive),
     Bench(bench::Bench),
     #[command(hide = true)]
@@ -77,6 +84,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    hardening::keep_memory_private();
     let ended = match Program::parse().command {
         Command::Init(init) => init.run(),
         Command::Serve(serve) => serve.run(),
@@ -89,6 +97,7 @@ fn main() -> ExitCode {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Pin(pin) => pin.run(),
         Command::Archive(archive) => archive.run(),
         Command::Bench(bench) => bench.run(),
         Command::Tied(tied) => tied.run(),

@@ -13,15 +13,14 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use onionskin_keys::KeySet;
 use onionskin_migrate::{
-    Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, Stragglers, parse_columns,
+    Consent, Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, Stragglers, parse_columns,
     parse_load, status,
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
 
-use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
+use crate::{config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend, tls};
 
 /// How often the bar moves.
 const BAR: Duration = Duration::from_millis(200);
@@ -81,17 +80,18 @@ pub struct Migrate {
     quiet: bool,
 }
 
-/// What is done. Exactly one of them.
+/// What is done. Exactly one of them, but that --decrypt and --add may stand beside --resume and --roll-back.
 #[derive(Args)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 struct What {
     /// Protect columns: "name: eq; age: eq range; note:"
     #[arg(long, value_name = "COLUMNS")]
     encrypt: Option<String>,
-    /// Make protected columns plaintext again: "name, age"
+    /// Make protected columns plaintext again: "name, age". With --resume and --roll-back: that what they do may make these
+    /// columns plaintext
     #[arg(long, value_name = "COLUMNS")]
     decrypt: Option<String>,
-    /// Give protected columns more capabilities: "name: eq"
+    /// Give protected columns more capabilities: "name: eq". With --resume and --roll-back: that what they do may give these
     #[arg(long, value_name = "COLUMNS")]
     add: Option<String>,
     /// Take capabilities from protected columns: "age: range"
@@ -132,7 +132,51 @@ enum CutOver {
 }
 
 impl What {
+    /// What may not stand together.
+    fn check(&self) -> Result<(), CommandError> {
+        let goes_on = self.resume || self.roll_back;
+        let given = [
+            ("--encrypt", self.encrypt.is_some()),
+            ("--decrypt", self.decrypt.is_some() && !goes_on),
+            ("--add", self.add.is_some() && !goes_on),
+            ("--drop", self.drop.is_some()),
+            ("--rotate", self.rotate),
+            ("--alter", self.alter.is_some()),
+            ("--rebuild", self.rebuild),
+            ("--resume", self.resume),
+            ("--abort", self.abort),
+            ("--finish", self.finish),
+            ("--roll-back", self.roll_back),
+            ("--status", self.status),
+        ];
+        let given: Vec<&str> = given
+            .into_iter()
+            .filter_map(|(name, is_given)| is_given.then_some(name))
+            .collect();
+        match given.len() {
+            1 => Ok(()),
+            _ => Err(CommandError::Arguments(format!(
+                "{} cannot stand together: one of them at a time",
+                given.join(" and ")
+            ))),
+        }
+    }
+
+    /// What the command line allows the server to learn, beside --resume and --roll-back.
+    fn consent(&self) -> Result<Consent, CommandError> {
+        Ok(Consent {
+            plain: self.decrypt.as_deref().map(names).unwrap_or_default(),
+            more: match &self.add {
+                Some(text) => parse_columns(text).map_err(CommandError::Arguments)?,
+                None => Default::default(),
+            },
+        })
+    }
+
     fn operation(&self) -> Result<Option<Operation>, CommandError> {
+        if self.resume || self.roll_back {
+            return Ok(None);
+        }
         let columns = |text: &String| parse_columns(text).map_err(CommandError::Arguments);
         Ok(Some(match self {
             Self {
@@ -142,10 +186,7 @@ impl What {
             Self {
                 decrypt: Some(text),
                 ..
-            } => {
-                let names = text.split([',', ';', ' ']).map(str::trim);
-                Operation::Decrypt(names.filter(|n| !n.is_empty()).map(str::to_owned).collect())
-            }
+            } => Operation::Decrypt(names(text)),
             Self {
                 add: Some(text), ..
             } => Operation::Add(columns(text)?),
@@ -165,10 +206,13 @@ impl What {
 impl Migrate {
     /// Does it.
     pub fn run(self) -> Result<(), CommandError> {
+        self.what.check()?;
         let (file, backend) = self.configuration()?;
         let login = self.login(file.as_ref(), &backend)?;
         if self.what.status {
-            return print_status(&login);
+            // Without the right keys it still lists what has begun.
+            let keys = file.as_ref().and_then(|file| keys(file).ok());
+            return print_status(&login, keys.as_ref());
         }
         let operation = self.what.operation()?;
         let Some((database, table)) = self.table.clone() else {
@@ -187,6 +231,7 @@ impl Migrate {
             switch: self.cut_over == CutOver::Now,
             reverse: self.reverse,
             drop_old: self.drop_old,
+            consent: self.what.consent()?,
         };
         match operation {
             Some(operation) if self.dry_run => {
@@ -216,8 +261,13 @@ impl Migrate {
                     None => job.resume(&progress),
                 };
                 drop(shown);
-                print_done(&job, &done?, begun.elapsed());
-                Ok(())
+                let done = done?;
+                print_done(&job, &done, begun.elapsed());
+                let is_other = done.switched.is_some() || self.what.roll_back;
+                match &file {
+                    Some(file) if is_other => renew_pins(file, &job, operation.as_ref()),
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -260,11 +310,33 @@ impl Migrate {
     }
 }
 
+/// The table has other ids now: proxies that load pins would refuse it.
+fn renew_pins(
+    file: &ConfigFile,
+    job: &Job,
+    operation: Option<&Operation>,
+) -> Result<(), CommandError> {
+    let decrypted = match operation {
+        Some(Operation::Decrypt(columns)) => columns.as_slice(),
+        _ => &[],
+    };
+    let table = (job.database.as_str(), job.table.as_str());
+    if !pin::renew(file, &job.login, table, decrypted)? {
+        println!(
+            "warning: {}.{} is not pinned as it is now, because less of it is protected than was pinned; \
+             if that is wanted, run onionskin pin --accept",
+            job.database, job.table
+        );
+    }
+    Ok(())
+}
+
 fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
-    let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+    let keys = home::load_keys(file)?;
     Ok(Keys {
         set: Arc::new(keys),
         suite: file.suite,
+        like_index: file.like_index,
     })
 }
 
@@ -284,14 +356,31 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     }
 }
 
-fn print_status(login: &Login) -> Result<(), CommandError> {
-    let (running, unread) = status(login)?;
+/// Names with commas between them.
+fn names(text: &str) -> Vec<String> {
+    let names = text.split([',', ';', ' ']).map(str::trim);
+    names.filter(|n| !n.is_empty()).map(str::to_owned).collect()
+}
+
+/// A text from the server without what a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> {
+    let (running, unread) = status(login, keys.map(|keys| &keys.set))?;
     for line in unread {
-        eprintln!("{line}");
+        eprintln!("{}", printable(&line));
     }
     for running in running {
-        println!(
-            "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC",
+        let checked = match running.is_checked {
+            true => "",
+            false => "  (as the server says: name the configuration with -c to have it checked)",
+        };
+        let line = format!(
+            "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC{checked}",
             running.database,
             running.table,
             running.operation,
@@ -302,6 +391,7 @@ fn print_status(login: &Login) -> Result<(), CommandError> {
             running.position,
             running.written_at
         );
+        println!("{}", printable(&line));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, Proxy};
+use onionskin_proxy::{Backend, BackendTls, Config, PinFile, Proxy, findings_at_start};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
@@ -26,7 +26,8 @@ pub const MAX_SESSIONS: usize = 10_000;
 /// Run the proxy until SIGTERM or SIGINT
 ///
 /// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG chooses what is logged,
-/// ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the keys comes from ONIONSKIN_PASSPHRASE.
+/// ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the keys comes from ONIONSKIN_PASSPHRASE, from
+/// the file that ONIONSKIN_PASSPHRASE_FILE names, or from systemd's credential onionskin-passphrase.
 #[derive(Args)]
 pub struct Serve {
     /// The configuration [default: onionskin.toml]
@@ -68,7 +69,7 @@ impl Serve {
         let address = self.listen.unwrap_or_else(|| file.listen.clone());
         let local = is_local(&address)?;
         let given = self.backend.as_deref().map(parse_backend).transpose()?;
-        let keys = KeySet::load(&file.keys, file.folder(), home::passphrase().as_deref())?;
+        let keys = home::load_keys(&file)?;
         let client_tls = tls::for_clients(&file)?;
 
         let mut engine = None;
@@ -102,15 +103,20 @@ impl Serve {
             Some(_) => BackendTls::Never,
             None => tls::for_server(&file, &backend)?,
         };
+        let backend_rsa_key = tls::server_key(&file)?;
         let scratch = file.scratch_engine(engine.as_ref().map(PrivateServer::socket));
+        let pins = pins(&file, &keys)?;
         let proxy = Proxy::bind(Config {
             listen: address.clone(),
             backend,
             keys: Arc::new(keys),
             suite: file.suite,
             policy: file.policy,
+            pins,
             client_tls: Some(client_tls),
             backend_tls,
+            backend_rsa_key,
+            login: file.login,
             trace: self.trace,
             max_sessions: MAX_SESSIONS,
             scratch,
@@ -150,6 +156,18 @@ impl Serve {
             _ => Ok(ConfigFile::read(&here)?),
         }
     }
+}
+
+/// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says so.
+pub fn pins(file: &ConfigFile, keys: &KeySet) -> Result<Option<Arc<PinFile>>, CommandError> {
+    let Some(path) = file.pins_path() else {
+        return Ok(None);
+    };
+    let pins = PinFile::load(&path, keys)?;
+    for finding in findings_at_start(&file.policy, &pins.pins()) {
+        tracing::warn!("{finding}");
+    }
+    Ok(Some(Arc::new(pins)))
 }
 
 /// Nothing needs to be configured: the first start makes what is missing.

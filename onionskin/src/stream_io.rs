@@ -182,6 +182,8 @@ pub fn start_source(
     command
         .args(arguments)
         .env_remove("ONIONSKIN_PASSPHRASE")
+        .env_remove("ONIONSKIN_PASSPHRASE_FILE")
+        .env_remove("CREDENTIALS_DIRECTORY")
         .envs(variable);
     let program = Program::start(&program.to_string_lossy(), command).map_err(failed)?;
     widen(program.output());

@@ -9,7 +9,7 @@ use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError};
 use onionskin_keys::{KeySet, StreamKey, Suite};
 
-use crate::{config_file::ConfigFile, error::CommandError, home};
+use crate::{config_file::ConfigFile, error::CommandError, home, passphrase::passphrase};
 
 /// Where keys come from.
 #[derive(Args)]
@@ -50,7 +50,7 @@ impl KeyArguments {
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, CommandError> {
-        let passphrase = home::passphrase();
+        let passphrase = passphrase()?;
         if self.keys.is_some() {
             let (locator, base) = self.locate()?;
             let keys = KeySet::load(&locator, &base, passphrase.as_deref())?;
@@ -126,9 +126,10 @@ impl StreamKeyError {
 
 /// The passphrase, where there is no way without.
 pub fn needed_passphrase() -> Result<String, CommandError> {
-    home::passphrase().ok_or_else(|| {
+    passphrase()?.ok_or_else(|| {
         CommandError::Arguments(
-            "a passphrase is needed: set the environment variable ONIONSKIN_PASSPHRASE".into(),
+            "a passphrase is needed: set the environment variable ONIONSKIN_PASSPHRASE, or ONIONSKIN_PASSPHRASE_FILE to the file that has it"
+                .into(),
         )
     })
 }
@@ -172,9 +173,13 @@ impl<'a> KeyFinder<'a> {
                     Err(StreamError::WrongKey("key"))
                 }
             },
-            KeySource::Passphrase(_) => match home::passphrase() {
-                Some(passphrase) => header.key_from_passphrase(&passphrase),
-                None => Err(StreamError::OtherKeySource(
+            KeySource::Passphrase(_) => match passphrase() {
+                Err(error) => {
+                    self.failed.replace(Some(error));
+                    Err(StreamError::WrongKey("passphrase"))
+                }
+                Ok(Some(passphrase)) => header.key_from_passphrase(&passphrase),
+                Ok(None) => Err(StreamError::OtherKeySource(
                     "under a passphrase, and ONIONSKIN_PASSPHRASE is not set",
                 )),
             },

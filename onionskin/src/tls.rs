@@ -6,12 +6,17 @@ use std::{
     sync::Arc,
 };
 
+use onionskin_keys::read_private_file;
 use onionskin_proxy::{Backend, BackendTls};
 use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
+use onionskin_wire::auth::{LinkTrust, ServerKey};
 use onionskin_wire::tls::{ServerVerification, client_config, server_config};
 use rustls::{ClientConfig, ServerConfig};
 
 use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile};
+
+/// Longest file of a private key, in bytes.
+const KEY_LIMIT: u64 = 1 << 20;
 
 /// What the proxy shows its clients: the certificate of `[tls]`, or a new self-signed one.
 pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> {
@@ -19,7 +24,9 @@ pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> 
         return self_signed().map_err(|text| fault(&file.path, text));
     };
     let (certificate, key) = (file.folder().join(&tls.cert), file.folder().join(&tls.key));
-    let (certificate_bytes, key_bytes) = (read(&certificate)?, read(&key)?);
+    let certificate_bytes = read(&certificate)?;
+    let key_bytes = read_private_file(&key, KEY_LIMIT)
+        .map_err(|error| fault(&file.path, format!("[tls] key: {error}")))?;
     server_config(&certificate_bytes, &key_bytes).map_err(|error| {
         let text = format!(
             "this certificate and the key in {} cannot be used: {error}; both must be PEM and belong together",
@@ -68,11 +75,11 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
             return Err(fault(&file.path, text.into()));
         }
         (BackendTlsMode::Required, None) => BackendTls::Required(unverified()?),
-        (BackendTlsMode::Required, Some(path)) => BackendTls::Required(verified(
+        (BackendTlsMode::Required, Some(path)) => BackendTls::Verified(verified(
             ServerVerification::AuthorityOnly(read(&path)?),
             path,
         )?),
-        (BackendTlsMode::Verify, Some(path)) => BackendTls::Required(verified(
+        (BackendTlsMode::Verify, Some(path)) => BackendTls::Verified(verified(
             ServerVerification::AuthorityAndName(read(&path)?),
             path,
         )?),
@@ -83,6 +90,21 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
     })
 }
 
+/// The server's RSA key that the configuration names.
+pub fn server_key(file: &ConfigFile) -> Result<Option<Arc<ServerKey>>, ConfigError> {
+    let Some(path) = &file.backend_rsa_key else {
+        return Ok(None);
+    };
+    let path = file.folder().join(path);
+    match ServerKey::from_pem(&read(&path)?) {
+        Ok(key) => Ok(Some(Arc::new(key))),
+        Err(_) => {
+            let text = "this is no RSA public key in PEM: take public_key.pem from the server's data directory";
+            Err(fault(&path, text.into()))
+        }
+    }
+}
+
 /// Connections of our own to `backend`, as the configuration says. Whether a server that need not offer TLS does is asked here.
 pub fn login(
     file: Option<&ConfigFile>,
@@ -90,11 +112,13 @@ pub fn login(
     user: String,
     password: String,
 ) -> Result<ConnectOptions, ConfigError> {
-    let (tls, required) = match file.map(|file| for_server(file, backend)).transpose()? {
-        None | Some(BackendTls::Never) => (None, false),
-        Some(BackendTls::IfOffered(tls)) => (Some(tls), false),
-        Some(BackendTls::Required(tls)) => (Some(tls), true),
-    };
+    let (tls, required, tls_verifies) =
+        match file.map(|file| for_server(file, backend)).transpose()? {
+            None | Some(BackendTls::Never) => (None, false, false),
+            Some(BackendTls::IfOffered(tls)) => (Some(tls), false, false),
+            Some(BackendTls::Required(tls)) => (Some(tls), true, false),
+            Some(BackendTls::Verified(tls)) => (Some(tls), true, true),
+        };
     let mut options = ConnectOptions {
         address: match backend {
             Backend::Tcp { host, port } => Address::Tcp {
@@ -106,6 +130,10 @@ pub fn login(
         user,
         password,
         tls,
+        trust: LinkTrust {
+            tls_verifies,
+            rsa_key: file.map(server_key).transpose()?.flatten(),
+        },
         identity: None,
     };
     if options.tls.is_some()

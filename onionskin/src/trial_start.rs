@@ -132,6 +132,8 @@ impl Start<'_> {
             .args(["--no-defaults", "--user=root", "--batch"])
             .arg(socket)
             .env_remove("ONIONSKIN_PASSPHRASE")
+            .env_remove("ONIONSKIN_PASSPHRASE_FILE")
+            .env_remove("CREDENTIALS_DIRECTORY")
             .env_remove("ONIONSKIN_PASSWORD")
             .env_remove("MYSQL_PWD")
             .stdin(Stdio::piped())

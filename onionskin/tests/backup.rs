@@ -26,7 +26,7 @@ fn a_physical_backup_comes_back_as_a_server() {
     }
     // What comes later is not in it.
     session.must("DELETE FROM app.one WHERE id > 100");
-    let said = scenery.must(&["verify", "--deep", "aes.sealed"]);
+    let said = scenery.must(&["verify", "aes.sealed"]);
     assert!(
         said.contains("tablespaces: all have their checksums"),
         "{said}"
@@ -165,8 +165,8 @@ fn pages_that_were_damaged_before_are_found() {
     stream[content + 3 * 16384 + 100] ^= 1;
     fs::write(&path, &stream).expect("written");
     scenery.must(&["seal", "stream", "-o", "damaged"]);
-    scenery.must(&["verify", "damaged"]);
-    let output = scenery.onionskin(&["verify", "--deep", "damaged"]);
+    scenery.must(&["verify", "--footer", "damaged"]);
+    let output = scenery.onionskin(&["verify", "damaged"]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("1 DAMAGED"), "{said}");

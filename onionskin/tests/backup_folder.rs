@@ -85,11 +85,11 @@ fn incremental_backups_are_listed_restored_and_pruned() {
     };
     assert_eq!(lines.len(), 6, "{lines:?}");
     for (name, ends) in [
-        ("full ", "verified, full"),
-        ("first ", "verified, incremental on full"),
-        ("second ", "verified, incremental on first"),
-        ("dump ", "verified, full"),
-        ("4 sealed files", "iB"),
+        ("full ", "footer checked, full"),
+        ("first ", "footer checked, incremental on full"),
+        ("second ", "footer checked, incremental on first"),
+        ("dump ", "footer checked, full"),
+        ("4 sealed files", "onionskin verify FILE"),
     ] {
         assert!(line(name).ends_with(ends), "{}", line(name));
     }
@@ -101,7 +101,7 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         line("dump ").contains("  dump            mariadb 1"),
         "{lines:?}"
     );
-    let said = scenery.must(&["verify", "--deep", "backups/second"]);
+    let said = scenery.must(&["verify", "backups/second"]);
     assert!(said.contains(&format!("gtid      {gtid}")), "{said}");
     assert!(said.contains("base      first"), "{said}");
 
@@ -340,7 +340,7 @@ fn a_server_starts_on_what_is_verified() {
     content[20_000..60_000].fill(0x55);
     fs::write(&path, content).expect("written");
     scenery.must(&["backup", "--to", "faulty"]);
-    let output = scenery.onionskin(&["verify", "--deep", "--start", "faulty"]);
+    let output = scenery.onionskin(&["verify", "--start", "faulty"]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(said.contains("FAULTY: app.old: "), "{said}");

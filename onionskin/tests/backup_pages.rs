@@ -1,4 +1,4 @@
-//! Page checksums in all the formats that servers write: `verify --deep` checks them, or says how many it could not.
+//! Page checksums in all the formats that servers write: `verify` checks them, or says how many it could not.
 
 mod support;
 
@@ -7,10 +7,10 @@ use support::*;
 
 const COLUMNS: &str = "(id INT PRIMARY KEY, c VARCHAR(200), KEY (c))";
 
-/// The line of `verify --deep` about pages, with its notes.
+/// The line of `verify` about pages, with its notes.
 fn pages(scenery: &Scenery, source: &str, file: &str) -> String {
     scenery.must(&["backup", "-q", "--source", source, "--to", file]);
-    let output = scenery.onionskin(&["verify", "--deep", file]);
+    let output = scenery.onionskin(&["verify", file]);
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     let lines = said.lines().skip_while(|line| !line.starts_with("pages"));
     let lines: Vec<&str> = lines

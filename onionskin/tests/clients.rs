@@ -23,34 +23,54 @@ c = []
 "#;
 
 fn every_login_over_tcp(kind: Kind) {
-    logins(kind, true, "", |server| server.address());
+    logins(kind, true, |_| String::new(), |server| server.address());
 }
 
 fn every_login_over_a_unix_socket(kind: Kind) {
     if !direct_mode() {
-        logins(kind, true, "", |server| {
-            format!("unix:{}", server.socket().display())
-        });
+        logins(
+            kind,
+            true,
+            |_| String::new(),
+            |server| format!("unix:{}", server.socket().display()),
+        );
     }
 }
 
 fn every_login_over_tls_to_the_server(kind: Kind) {
     // A password goes in clear inside of TLS, in answer to a client that may have no TLS itself.
     if !direct_mode() {
-        logins(kind, true, "backend_tls = \"required\"", |server| {
-            server.address()
-        });
+        let settings = |server: &Server| match server.authority() {
+            Some(path) => format!(
+                "backend_tls = \"required\"\nbackend_ca = \"{}\"",
+                path.display()
+            ),
+            None => "backend_tls = \"required\"".into(),
+        };
+        logins(kind, true, settings, |server| server.address());
     }
 }
 
 fn every_login_without_tls_on_the_server(kind: Kind) {
     // The proxy offers TLS to clients whatever the server does.
     if !direct_mode() {
-        logins(kind, false, "", |server| server.address());
+        let settings = |server: &Server| match kind {
+            Kind::MariaDb => String::new(),
+            Kind::MySql => {
+                let key = server.data_dir().join("public_key.pem");
+                format!("backend_rsa_key = \"{}\"", key.display())
+            }
+        };
+        logins(kind, false, settings, |server| server.address());
     }
 }
 
-fn logins(kind: Kind, tls: bool, settings: &str, backend: impl Fn(&Server) -> String) {
+fn logins(
+    kind: Kind,
+    tls: bool,
+    settings: impl Fn(&Server) -> String,
+    backend: impl Fn(&Server) -> String,
+) {
     let Some(server) = Server::start(
         kind,
         ServerOptions {
@@ -62,7 +82,7 @@ fn logins(kind: Kind, tls: bool, settings: &str, backend: impl Fn(&Server) -> St
     };
     let options = ProxyOptions {
         backend: Some(backend(&server)),
-        settings: settings.into(),
+        settings: settings(&server),
         tables: PROTECT.into(),
         ..ProxyOptions::default()
     };

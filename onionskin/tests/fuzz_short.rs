@@ -30,6 +30,11 @@ fn plans() {
 }
 
 #[test]
+fn deep() {
+    run("deep");
+}
+
+#[test]
 fn ciphertext() {
     run("ciphertext");
 }
@@ -63,6 +68,7 @@ fn every_target_is_run() {
             "packets",
             "splitter",
             "plans",
+            "deep",
             "ciphertext",
             "comments",
             "stream_header",

@@ -11,6 +11,8 @@ mod soundness;
 mod speed;
 #[path = "like/twins.rs"]
 mod twins;
+#[path = "like/unindexed.rs"]
+mod unindexed;
 
 use matcher::{
     characters_are_alike_where_the_server_says_so,
@@ -19,6 +21,7 @@ use matcher::{
 use soundness::{an_index_answers_as_a_scan_while_others_write, long_texts_are_found};
 use speed::selective_patterns_do_not_open_all_rows;
 use twins::{Twins, indexed_twins, twins};
+use unindexed::no_grams_are_kept_for_an_index_that_is_not_used;
 
 on_both_servers!(
     characters_are_alike_where_the_server_says_so,
@@ -33,6 +36,7 @@ on_both_servers!(
     rows_beside_duplicates_are_found,
     rows_that_match_are_always_found,
     tables_are_migrated_to_grams_and_back,
+    no_grams_are_kept_for_an_index_that_is_not_used,
     selective_patterns_do_not_open_all_rows,
 );
 

@@ -375,14 +375,18 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     assert_eq!(session.must_fail("SELECT v FROM t"), 1054);
     let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--abort"]);
     assert!(text.contains("--roll-back"), "{text}");
-    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
+    // The rows become plaintext in the old table: every command line says so.
+    let in_clear = ["--decrypt", "v, n"];
+    let resume = [&["app.t", "--resume"][..], &in_clear].concat();
+    let roll_back = [&["app.t", "--roll-back"][..], &in_clear].concat();
+    let child = start_reverse(&server, &proxy, &mut session, &resume);
     write(&mut through, 4);
     let rows = "SELECT id, v, n FROM t ORDER BY id";
     let expected = through.text(rows).unwrap();
     let text = must_migrate(
         &server,
         Some(&proxy),
-        &["app.t", "--roll-back", "--drop-old"],
+        &[&roll_back[..], &["--drop-old"]].concat(),
     );
     assert!(text.contains(" 0 repaired"), "{text}");
     let (succeeded, text) = end_of_migration(child);
@@ -395,18 +399,15 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
 
     // Killed between the rename and the note of it: what was written since is found by comparing.
     let child = start_reverse(&server, &proxy, &mut session, &columns);
-    session
-        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
     let mut killed = child;
     killed.kill().expect("kill -9");
     killed.wait().expect("a child");
-    session
-        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'switch') WHERE id = 1");
+    set_state(&mut session, &proxy, "JSON_SET(state, '$.phase', 'switch')");
     write(&mut through, 6);
-    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
+    let child = start_reverse(&server, &proxy, &mut session, &resume);
     write(&mut through, 7);
     let expected = through.text(rows).unwrap();
-    must_migrate(&server, Some(&proxy), &["app.t", "--roll-back"]);
+    must_migrate(&server, Some(&proxy), &roll_back);
     end_of_migration(child);
     assert!(session.text(rows).unwrap() == expected);
     session.must("DROP TABLE t_onionskin_new");
@@ -428,8 +429,11 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     // What was asked for in the beginning holds, however early it had ended.
     let arguments = ["app.t", "--rebuild", "--reverse", "--cut-over", "postpone"];
     must_migrate(&server, Some(&proxy), &arguments);
-    session
-        .must("UPDATE t_onionskin SET state = JSON_SET(state, '$.phase', 'prepare') WHERE id = 1");
+    set_state(
+        &mut session,
+        &proxy,
+        "JSON_SET(state, '$.phase', 'prepare')",
+    );
     let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
     write(&mut through, 9);
     let expected = through.text(rows).unwrap();
@@ -452,7 +456,11 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     child.wait().expect("a child");
     write(&mut through, 10);
     let expected = through.text(rows).unwrap();
-    session.must("UPDATE t_onionskin SET state = JSON_SET(state, '$.server', 'another', '$.position', 'gone.000001:4') WHERE id = 1");
+    set_state(
+        &mut session,
+        &proxy,
+        "JSON_SET(state, '$.server', 'another', '$.position', 'gone.000001:4')",
+    );
     must_migrate(
         &server,
         Some(&proxy),

@@ -109,6 +109,7 @@ fn login(port: u16) -> Login {
         user: "root".into(),
         password: String::new(),
         tls: None,
+        trust: Default::default(),
         identity: None,
     }
 }

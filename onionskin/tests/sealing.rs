@@ -128,12 +128,12 @@ fn through_pipes_and_through_files() {
             );
             assert!(out == plain);
             for deep in [false, true] {
-                let arguments = ["verify", "stream", "--deep"];
-                let said = home.must(&arguments[..if deep { 3 } else { 2 }], b"");
+                let arguments = ["verify", "stream", "--footer"];
+                let said = home.must(&arguments[..if deep { 2 } else { 3 }], b"");
                 let said = String::from_utf8(said).expect("UTF-8");
                 assert!(said.contains(&format!("suite {suite}")), "{said}");
                 assert!(said.contains(&format!("{} bytes", plain.len())), "{said}");
-                assert_eq!(said.contains("NOT looked at"), !deep, "{said}");
+                assert_eq!(said.contains("NOT read"), !deep, "{said}");
             }
             fs::remove_file(home.path("stream")).expect("removed");
         }
@@ -143,6 +143,41 @@ fn through_pipes_and_through_files() {
     home.must(&["open", "-q", "sealed", "-o", "opened"], b"");
     assert_eq!(home.files(), ["opened", "plain", "sealed"]);
     assert!(fs::read(home.path("opened")).expect("there") == plain);
+}
+
+#[test]
+fn what_was_not_read_is_not_called_verified() {
+    let home = Home::new();
+    let mut sealed = home.must(&["seal", "--level", "0"], &plaintext());
+    let middle = sealed.len() / 2;
+    sealed[middle] ^= 1;
+    fs::create_dir(home.path("backups")).expect("a folder");
+    fs::write(home.path("backups/one"), &sealed).expect("written");
+    let said = |arguments: &[&str], code: i32| {
+        let output = home.run(arguments, b"");
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        said
+    };
+    // Only what was read can be told of: the list reads footers and says so.
+    let listed = said(&["backup", "list", "--to", "backups"], 0);
+    assert!(listed.contains("footer checked, full"), "{listed}");
+    assert!(
+        listed.contains("was not read") && !listed.contains("verified"),
+        "{listed}"
+    );
+    let footer = said(&["verify", "--footer", "backups/one"], 0);
+    assert!(footer.contains("the content was NOT read"), "{footer}");
+    // Whatever is said without reading less was read: the flipped byte is met.
+    for arguments in [
+        &["verify", "backups/one"][..],
+        &["verify", "--deep", "backups/one"],
+    ] {
+        let verified = said(arguments, 3);
+        assert!(!verified.contains("is what was written"), "{verified}");
+    }
+    said(&["verify", "--deep", "--footer", "backups/one"], 2);
 }
 
 #[test]
@@ -168,7 +203,7 @@ fn exit_codes() {
     let sealed = home.must(&["seal"], &plain);
     let input = |bytes: &[u8]| {
         fs::write(home.path("stream"), bytes).expect("written");
-        home.run(&["verify", "--deep", "stream"], b"")
+        home.run(&["verify", "stream"], b"")
     };
 
     // 2: keys and arguments.

@@ -181,7 +181,9 @@ impl Scanner {
                 checksum,
             } => {
                 let end = offset.saturating_add(len);
-                let info = INFO_FILES.contains(&path.as_str()) && end <= MAX_INFO_LEN;
+                // All of it: a piece may come as often as a source likes.
+                let kept = (self.info.len() as u64).saturating_add(len);
+                let info = INFO_FILES.contains(&path.as_str()) && end.max(kept) <= MAX_INFO_LEN;
                 let file = self.files.entry(path.clone()).or_default();
                 file.size = file.size.max(end);
                 if len > 0 {

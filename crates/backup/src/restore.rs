@@ -17,7 +17,7 @@ use onionskin_keys::StreamKey;
 
 use crate::{
     Footer, Manifest, Progress, SealedStream, StreamError,
-    unpack::{Unpacker, make_folder},
+    unpack::{Unpacker, inside, make_folder},
     whole_folder::{Partial, is_empty, system_tablespace},
 };
 
@@ -175,7 +175,8 @@ fn unpack(
 /// Whether every file of the manifest is there, in its full length. Makes its empty folders.
 fn compare(manifest: &Manifest, folder: &Path) -> Result<(), RestoreError> {
     for member in &manifest.members {
-        let path = folder.join(&member.name);
+        let path = inside(folder, &member.name)
+            .map_err(|source| file_error(Path::new(&member.name), source))?;
         if member.name.ends_with('/') {
             make_folder(&path).map_err(|source| file_error(&path, source))?;
             continue;

@@ -2,9 +2,8 @@
 
 use std::{io::Write, sync::Arc};
 
-use onionskin_crypt::{FRAME_TAG_LEN, StreamKey};
+use onionskin_crypt::{FRAME_TAG_LEN, StreamKey, fresh_bytes};
 use onionskin_keys::{KeySet, PassphraseCost, Suite, stream_key_from_passphrase};
-use rand::Rng;
 use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
 use crate::{
@@ -97,9 +96,7 @@ pub fn seal(
     options: &SealOptions,
     progress: &Progress,
 ) -> Result<Sealed, StreamError> {
-    let mut random = [0; RANDOM_LEN];
-    rand::rng().fill_bytes(&mut random);
-    seal_with(source, output, key, options, progress, random, None)
+    seal_with(source, output, key, options, progress, fresh_bytes(), None)
 }
 
 /// With given random bytes, and at will with another rhythm of the subkeys.

@@ -97,17 +97,7 @@ impl Files {
     }
 
     fn create(&self, path: &str) -> io::Result<File> {
-        let relative = Path::new(path);
-        let inside = relative
-            .components()
-            .all(|component| matches!(component, Component::Normal(_)));
-        if !inside || relative.file_name().is_none() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "not a name inside of the data directory",
-            ));
-        }
-        let target = self.folder.join(relative);
+        let target = inside(&self.folder, path)?;
         if let Some(parent) = target.parent() {
             make_folder(parent)?;
         }
@@ -117,6 +107,19 @@ impl Files {
             .truncate(false)
             .mode(0o640)
             .open(target)
+    }
+}
+
+/// The path of what a backup calls `name`, in a folder and nowhere else.
+pub(crate) fn inside(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    let relative = Path::new(name);
+    let mut components = relative.components();
+    match components.all(|part| matches!(part, Component::Normal(_))) && !name.is_empty() {
+        true => Ok(folder.join(relative)),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a name inside of the data directory",
+        )),
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! offset  length
-//!      0       1  format version 1 in the high four bits, suite id in the low four
+//!      0       1  format version in the high four bits, suite id in the low four: see [`CellFormat`]
 //!      1       2  key id, big-endian
 //!      3       4  column id
-//!      7      12  nonce, random
+//!      7      12  nonce, random or synthetic
 //!     19       n  ciphertext, as long as the payload
 //! 19 + n      16  tag
 //! ```
@@ -21,14 +21,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroize;
 
 use crate::{
-    ColumnId, KeyId, OpenError, SealError, Suite,
+    CellFormat, ColumnId, KeyId, OpenError, SealError, Suite,
     aead::{Aead, TAG_LEN},
-    derive::{ColumnSecrets, Purpose},
-    nonce::NONCE_LEN,
+    derive::{ColumnSecrets, Purpose, hmac_sm3},
+    nonce::{NONCE_LEN, Nonces},
 };
 
-/// The cell format that this crate writes.
-pub const CELL_FORMAT_VERSION: u8 = 1;
 /// Bytes before the nonce: version and suite, key id, column id.
 pub const CELL_HEADER_LEN: usize = 7;
 /// How much longer a cell is than its payload.
@@ -50,10 +48,8 @@ pub const fn sealed_len(payload_len: usize) -> usize {
 /// What a cell says about itself before any key is used. Not authenticated until the cell opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellHeader {
-    /// The suite it was sealed under.
-    pub suite: Suite,
-    /// The format version.
-    pub version: u8,
+    /// The suite that it was sealed under, and the version of its format.
+    pub format: CellFormat,
     /// The data key it was sealed under.
     pub key_id: KeyId,
     /// The column id of [`ColumnId`].
@@ -64,7 +60,7 @@ impl CellHeader {
     fn encode(&self) -> [u8; CELL_HEADER_LEN] {
         let [k0, k1] = self.key_id.to_be_bytes();
         let [c0, c1, c2, c3] = self.column;
-        [self.version << 4 | self.suite.id(), k0, k1, c0, c1, c2, c3]
+        [self.format.first_byte(), k0, k1, c0, c1, c2, c3]
     }
 }
 
@@ -76,14 +72,13 @@ pub fn cell_header(cell: &[u8]) -> Result<CellHeader, OpenError> {
     let &[kind, k0, k1, c0, c1, c2, c3] = cell
         .first_chunk::<CELL_HEADER_LEN>()
         .ok_or(OpenError::TooShort)?;
-    let version = kind >> 4;
-    if version != CELL_FORMAT_VERSION {
-        return Err(OpenError::UnknownVersion(version));
-    }
-    let suite = Suite::from_id(kind & 0xf).ok_or(OpenError::UnknownSuite(kind & 0xf))?;
+    let (version, suite) = (kind >> 4, kind & 0xf);
+    let format = CellFormat::from_numbers(suite, version).ok_or(match Suite::from_id(suite) {
+        None if CellFormat::is_version(version) => OpenError::UnknownSuite(suite),
+        _ => OpenError::UnknownVersion(version),
+    })?;
     Ok(CellHeader {
-        suite,
-        version,
+        format,
         key_id: KeyId::from_be_bytes([k0, k1]),
         column: [c0, c1, c2, c3],
     })
@@ -92,6 +87,7 @@ pub fn cell_header(cell: &[u8]) -> Result<CellHeader, OpenError> {
 /// Seals and opens the cells of one column under one data key.
 pub(crate) struct CellSealer {
     aead: Aead,
+    nonces: Nonces,
     header: CellHeader,
     header_bytes: [u8; CELL_HEADER_LEN],
     aad: [u8; AAD_LEN],
@@ -100,14 +96,27 @@ pub(crate) struct CellSealer {
 }
 
 impl CellSealer {
-    pub(crate) fn new(suite: Suite, key_id: KeyId, id: &ColumnId, secrets: &ColumnSecrets) -> Self {
-        let aead = match suite {
-            Suite::Aes => Aead::aes(&mut secrets.column_key(Purpose::Seal, id)),
-            Suite::Sm => Aead::sm(&mut secrets.column_key(Purpose::Seal, id)),
+    pub(crate) fn new(
+        format: CellFormat,
+        key_id: KeyId,
+        id: &ColumnId,
+        secrets: &ColumnSecrets,
+    ) -> Self {
+        let (aead, nonces) = match format.suite() {
+            Suite::Aes => {
+                let aead = Aead::aes(&mut secrets.column_key(Purpose::Seal, id));
+                (aead, Nonces::Random)
+            }
+            Suite::Sm => {
+                let aead = Aead::sm(&mut secrets.column_key(Purpose::Seal, id));
+                let mut key: [u8; 32] = secrets.column_key(Purpose::Nonce, id);
+                let nonces = Nonces::Synthetic(Box::new(hmac_sm3(&key)));
+                key.zeroize();
+                (aead, nonces)
+            }
         };
         let header = CellHeader {
-            suite,
-            version: CELL_FORMAT_VERSION,
+            format,
             key_id,
             column: id.column,
         };
@@ -120,6 +129,7 @@ impl CellSealer {
         table.copy_from_slice(&id.table);
         Self {
             aead,
+            nonces,
             header,
             header_bytes,
             aad,
@@ -139,10 +149,16 @@ impl CellSealer {
         let units = 1 + (payload_len as u64 >> UNIT_SHIFT);
         // Refused calls go on counting; at a billion a second the counter would wrap after five centuries.
         let before = self.sealed_units.fetch_add(units, Ordering::Relaxed);
-        if before.saturating_add(units) > self.header.suite.seal_bound() {
+        if before.saturating_add(units) > self.header.format.suite().seal_bound() {
             return Err(SealError::Exhausted);
         }
         Ok(())
+    }
+
+    /// Appends the cell of `payload`, which the caller has charged.
+    pub(crate) fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
+        let nonce = self.nonces.next(&self.aad, payload)?;
+        self.seal_with_nonce(&nonce, payload, out)
     }
 
     /// Appends the cell of `payload`. The caller has charged it and answers for the nonce.
@@ -177,8 +193,9 @@ impl CellSealer {
     /// Appends the payload of `cell`, or leaves `out` as it was.
     pub(crate) fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
         let header = cell_header(cell)?;
-        if header.suite != self.header.suite {
-            return Err(OpenError::OtherSuite(header.suite));
+        let suite = header.format.suite();
+        if suite != self.header.format.suite() {
+            return Err(OpenError::OtherSuite(suite));
         }
         if header.column != self.header.column {
             return Err(OpenError::OtherColumn);
@@ -194,10 +211,13 @@ impl CellSealer {
             .split_first_chunk::<NONCE_LEN>()
             .ok_or(OpenError::TooShort)?;
 
+        // All versions of a suite are sealed alike; the byte that tells them apart is authenticated.
+        let mut aad = self.aad;
+        aad[AAD_LABEL.len()] = header.format.first_byte();
         let start = out.len();
         out.extend_from_slice(ciphertext);
         self.aead
-            .open_in_place(nonce, &self.aad, &mut out[start..], tag)
+            .open_in_place(nonce, &aad, &mut out[start..], tag)
             .inspect_err(|_| out.truncate(start))
     }
 
@@ -212,8 +232,16 @@ impl CellSealer {
     }
 
     #[cfg(test)]
+    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; NONCE_LEN] {
+        match &self.nonces {
+            Nonces::Synthetic(key) => crate::nonce::synthetic(key, fresh, &self.aad, payload),
+            Nonces::Random => panic!("the suite has random nonces"),
+        }
+    }
+
+    #[cfg(test)]
     pub(crate) fn leave_units(&self, units: u64) {
-        let bound = self.header.suite.seal_bound();
+        let bound = self.header.format.suite().seal_bound();
         self.sealed_units.store(bound - units, Ordering::Relaxed);
     }
 }

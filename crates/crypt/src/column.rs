@@ -3,13 +3,12 @@
 use std::{fmt, ops::Deref};
 
 use crate::{
-    DataKey, KeyId, OpenError, SealError, Suite,
+    CellFormat, DataKey, KeyId, OpenError, SealError, Suite,
     block_prf::BlockPrf,
     cell::CellSealer,
     derive::{ColumnSecrets, Purpose},
     gram::{self, GRAM_LEN, GramToken},
     mac::{MAC_LEN, MacKey},
-    nonce::random_nonce,
     order_key::OrderPrf,
 };
 
@@ -74,15 +73,20 @@ impl ColumnCipher {
     ///
     /// With `join`, equality tokens and order keys are those of the group of that name instead of the column's own.
     /// Sealed cells and gram tokens are always the column's own.
+    ///
+    /// New cells have this format; those of every version of its suite open. A column that exists
+    /// has the format of its metadata: another is refused by the table's CHECK constraint.
     pub fn new(
-        suite: Suite,
+        format: impl Into<CellFormat>,
         key_id: KeyId,
         data_key: &DataKey,
         id: ColumnId,
         join: Option<&str>,
     ) -> Self {
+        let format = format.into();
+        let suite = format.suite();
         let secrets = ColumnSecrets::new(suite, data_key);
-        let sealer = CellSealer::new(suite, key_id, &id, &secrets);
+        let sealer = CellSealer::new(format, key_id, &id, &secrets);
         let tokens = MacKey::new(
             suite,
             &mut match join {
@@ -115,7 +119,12 @@ impl ColumnCipher {
 
     /// The suite of this cipher.
     pub fn suite(&self) -> Suite {
-        self.sealer.header().suite
+        self.format().suite()
+    }
+
+    /// The format of new cells.
+    pub fn format(&self) -> CellFormat {
+        self.sealer.header().format
     }
 
     /// The data key of this cipher.
@@ -140,12 +149,13 @@ impl ColumnCipher {
         self
     }
 
-    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes, different every time.
+    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes, different every time
+    /// (unless the kernel's random bytes repeat, and the payload with them).
     ///
     /// On error `out` is unchanged.
     pub fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         self.sealer.charge(payload.len())?;
-        self.sealer.seal_with_nonce(&random_nonce(), payload, out)
+        self.sealer.seal(payload, out)
     }
 
     /// Appends the payload of `cell` to `out`, once everything about it is verified. On error `out` is unchanged.
@@ -185,6 +195,11 @@ impl ColumnCipher {
     #[cfg(test)]
     pub(crate) fn seal_with_nonce(&self, nonce: &[u8; 12], payload: &[u8], out: &mut Vec<u8>) {
         self.sealer.seal_with_nonce(nonce, payload, out).unwrap();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; 12] {
+        self.sealer.synthetic_nonce(fresh, payload)
     }
 
     #[cfg(test)]

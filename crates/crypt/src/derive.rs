@@ -3,7 +3,7 @@
 //! ```text
 //! PRK  = HKDF-Extract(salt = "onionskin/1 column keys", IKM = data key)
 //! info = purpose ‖ 0x00 ‖ suite id ‖ scope
-//!        purpose: "seal", "eq", "ord" or "gram"
+//!        purpose: "seal", "nonce", "eq", "ord" or "gram"
 //!        scope:   0x00 ‖ table id (8) ‖ column id (4)      keys of one column
 //!                 0x01 ‖ name of the join group (UTF-8)    keys shared by the columns of a group
 //! key  = HKDF-Expand(PRK, info, length)
@@ -26,6 +26,8 @@ const SM3_LEN: usize = 32;
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     Seal,
+    /// Synthetic nonces of sealed cells, in suite `sm`.
+    Nonce,
     Equality,
     Order,
     Gram,
@@ -35,6 +37,7 @@ impl Purpose {
     fn label(self) -> &'static [u8] {
         match self {
             Purpose::Seal => b"seal\0",
+            Purpose::Nonce => b"nonce\0",
             Purpose::Equality => b"eq\0",
             Purpose::Order => b"ord\0",
             Purpose::Gram => b"gram\0",
@@ -179,6 +182,7 @@ mod tests {
             let secrets = secrets(suite);
             for purpose in [
                 Purpose::Seal,
+                Purpose::Nonce,
                 Purpose::Equality,
                 Purpose::Order,
                 Purpose::Gram,

@@ -14,6 +14,9 @@ pub enum SealError {
     /// The payload is longer than [`MAX_PAYLOAD_LEN`](crate::MAX_PAYLOAD_LEN).
     #[error("the value is too long to be sealed")]
     TooLong,
+    /// The kernel gave no random bytes.
+    #[error("the system gave no random bytes to seal the value with")]
+    NoRandomness,
     /// The cryptographic library refused.
     #[error("the cryptographic library refused to seal the value")]
     Failed,

@@ -35,11 +35,13 @@
 mod aead;
 mod block_prf;
 mod cell;
+mod cell_format;
 mod column;
 pub mod dangerous_bytes;
 mod data_key;
 mod derive;
 mod error;
+mod fresh;
 pub mod gram;
 mod mac;
 mod metadata;
@@ -53,12 +55,13 @@ pub mod unauthenticated;
 mod vectors;
 
 pub use cell::{
-    CELL_FORMAT_VERSION, CELL_HEADER_LEN, CELL_OVERHEAD, CellHeader, MAX_PAYLOAD_LEN, cell_header,
-    sealed_len,
+    CELL_HEADER_LEN, CELL_OVERHEAD, CellHeader, MAX_PAYLOAD_LEN, cell_header, sealed_len,
 };
+pub use cell_format::CellFormat;
 pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
+pub use fresh::fresh_bytes;
 pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
 pub use metadata::{METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;

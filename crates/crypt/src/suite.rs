@@ -19,8 +19,8 @@ impl Suite {
     ///
     /// - `aes`, 2^48: AES-GCM-SIV with random nonces. A repeated nonce shows only whether two payloads are the same,
     ///   and the limits of RFC 8452, section 6, for messages up to 64 KiB lie well above this figure.
-    /// - `sm`, 2^32: GCM with random 96-bit nonces (NIST SP 800-38D, 8.3). A repeated nonce would be fatal there;
-    ///   its probability stays below 2^-32.
+    /// - `sm`, 2^32: GCM with 96-bit nonces that meet as random ones do (NIST SP 800-38D, 8.3). A repeated nonce would be
+    ///   fatal there; its probability stays below 2^-32.
     ///
     /// The count is kept per process, column and data key. It starts at zero in a new process, and several proxies do not know
     /// of each other, so it catches a runaway writer and is no proof for years of traffic: for `sm`, rotate the

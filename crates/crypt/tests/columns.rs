@@ -1,8 +1,8 @@
 //! What a column's cells, tokens and keys promise to the rest of the program.
 
 use onionskin_crypt::{
-    CELL_FORMAT_VERSION, CELL_OVERHEAD, CellHeader, ColumnCipher, ColumnId, DataKey, OpenError,
-    Suite, cell_header, dangerous_bytes::data_key_from_bytes, order_key_len, sealed_len,
+    CELL_OVERHEAD, CellFormat, CellHeader, ColumnCipher, ColumnId, DataKey, OpenError, Suite,
+    cell_header, dangerous_bytes::data_key_from_bytes, order_key_len, sealed_len,
 };
 use proptest::prelude::*;
 
@@ -50,8 +50,7 @@ fn header_names_suite_key_and_column() {
         assert_eq!(
             cell_header(&cell),
             Ok(CellHeader {
-                suite,
-                version: CELL_FORMAT_VERSION,
+                format: CellFormat::newest(suite),
                 key_id: 258,
                 column: *b"col1"
             })

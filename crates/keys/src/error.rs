@@ -24,7 +24,8 @@ pub enum KeyError {
     },
     /// The file that is to take the key file's place is there already.
     #[error(
-        "{} exists: another command changes the keys, or was ended while it did; if none runs, remove that file",
+        "{} exists: another command changes the keys, or was ended while it did. If none runs, destroy that file (shred -u): \
+         it may hold the same keys, and the key file beside it is whole",
         path.display()
     )]
     BeingChanged {
@@ -33,7 +34,7 @@ pub enum KeyError {
     },
     /// Someone else than the owner can read or write the file.
     #[error(
-        "key file {} is open to other users (mode {mode:04o}): run chmod 600 on it",
+        "{} is open to other users (mode {mode:04o}): run chmod 600 on it",
         path.display()
     )]
     TooOpen {
@@ -42,6 +43,19 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
+    /// The file is another user's, who can change it and its mode.
+    #[error(
+        "{} belongs to user {owner}, and this program runs as user {user}: run it as the file's owner, or chown the file to {user} or root",
+        path.display()
+    )]
+    OtherOwner {
+        /// The key file.
+        path: PathBuf,
+        /// Its owner's number.
+        owner: u32,
+        /// The number of the user that this process runs as.
+        user: u32,
+    },
     /// The locator is not of the form `file:PATH`.
     #[error("unknown key provider in the setting \"keys\": expected \"file:PATH\"")]
     UnknownProvider,
@@ -49,7 +63,9 @@ pub enum KeyError {
     #[error("key file is malformed: {0}")]
     Malformed(String),
     /// The root key is under a passphrase, and none was given.
-    #[error("the key file is under a passphrase: set ONIONSKIN_PASSPHRASE")]
+    #[error(
+        "the key file is under a passphrase: set ONIONSKIN_PASSPHRASE, or ONIONSKIN_PASSPHRASE_FILE to the file that has it"
+    )]
     PassphraseNeeded,
     /// The passphrase does not open the root key (or the sealed root key was altered: the two cannot be told apart).
     #[error("wrong passphrase for the key file")]
@@ -57,7 +73,7 @@ pub enum KeyError {
     /// A passphrase was given for a file that has none. It may have been exchanged for another.
     #[error(
         "a passphrase was given, but the key file is not under one: \
-         unset ONIONSKIN_PASSPHRASE if this is the right file"
+         unset ONIONSKIN_PASSPHRASE, ONIONSKIN_PASSPHRASE_FILE and the credential onionskin-passphrase if this is the right file"
     )]
     NotUnderPassphrase,
     /// A new key file was asked for with an empty passphrase.

@@ -32,7 +32,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, fchown},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
@@ -48,6 +48,7 @@ use crate::{
     KeyContext, KeyError, KeyProvider, KeyPurpose, WrappedKey,
     file_root::{FileRoot, ROOT_KEY_LEN, RootKey, generate_root_key},
     passphrase::{self, PassphraseCost, SALT_LEN},
+    private_file::{Owner, read_file_of},
 };
 
 /// The version of `keys.json` that this crate reads and writes.
@@ -315,7 +316,7 @@ pub(crate) fn change(
     let path = fs::canonicalize(path).map_err(io_error)?;
     // Stands while this goes on, so that of two commands at a time none undoes what the other does.
     let new = NewFile::create(&path)?;
-    let mut keys = load(&path, passphrase)?;
+    let mut keys = load(&path, passphrase, Owner::AnyForRoot)?;
     let mut passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
     match what {
         KeyChange::Add => keys.add(rng)?,
@@ -325,7 +326,7 @@ pub(crate) fn change(
     let text = keys.to_text(passphrase.map(|passphrase| (passphrase, cost)), rng)?;
     new.write(&text)?;
     // Before the old file is gone, the new one is read as it will be.
-    if !load(&new.path, passphrase)?.are(&keys) {
+    if !load(&new.path, passphrase, Owner::OursOrRoot)?.are(&keys) {
         return Err(KeyError::Tampered);
     }
     new.take_the_place_of(&path)?;
@@ -333,8 +334,12 @@ pub(crate) fn change(
 }
 
 /// Reads, opens and verifies a key file.
-pub(crate) fn load(path: &Path, passphrase: Option<&str>) -> Result<UnwrappedKeys, KeyError> {
-    let text = read_private(path)?;
+pub(crate) fn load(
+    path: &Path,
+    passphrase: Option<&str>,
+    whose: Owner,
+) -> Result<UnwrappedKeys, KeyError> {
+    let text = read_file_of(whose, path, MAX_FILE_LEN)?;
     let file: KeyFile = serde_json::from_slice(&text).map_err(|error| {
         // Serde's own text may quote the content; the place is enough.
         KeyError::Malformed(format!(
@@ -462,34 +467,34 @@ fn decode(field: &str, text: &str) -> Result<Vec<u8>, KeyError> {
         .map_err(|_| KeyError::Malformed(format!("field {field} is not base64")))
 }
 
-/// Reads a file that only its owner can read.
-fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let io_error = |source| KeyError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(io_error)?;
-    // Of the opened file, not of the path: they could be two.
-    let metadata = file.metadata().map_err(io_error)?;
-    if !metadata.is_file() {
-        return Err(io_error(io::Error::other("not a regular file")));
-    }
-    let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(KeyError::TooOpen {
-            path: path.to_owned(),
-            mode,
-        });
-    }
-    if metadata.len() > MAX_FILE_LEN {
-        return Err(io_error(io::Error::other("too large for a key file")));
-    }
-    // Sized beforehand, so that no half-read copies of a root key are left behind by growing.
-    let mut text = Zeroizing::new(Vec::with_capacity(metadata.len() as usize + 1));
-    file.take(MAX_FILE_LEN)
-        .read_to_end(&mut text)
-        .map_err(io_error)?;
-    Ok(text)
+/// What a change that was broken off has left beside a key file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// The file. Another command may also be at work on it now.
+    pub path: PathBuf,
+    /// Whether it holds a root key that is under no passphrase.
+    pub is_open: bool,
+}
+
+/// Looks for a [`Leftover`] of the key file at `path`.
+pub(crate) fn leftover(path: &Path) -> Option<Leftover> {
+    let path = new_path(&fs::canonicalize(path).ok()?);
+    fs::symlink_metadata(&path).ok()?;
+    // Half a file counts as open: the beginning is where the root key stands.
+    let text = fs::read(&path).map(Zeroizing::new).unwrap_or_default();
+    let is_open = contains(&text, b"\"clear\"");
+    Some(Leftover { path, is_open })
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
+/// Where the file is written that takes the place of the one at `old`.
+fn new_path(old: &Path) -> PathBuf {
+    let mut path = old.as_os_str().to_owned();
+    path.push(".new");
+    path.into()
 }
 
 /// A file that is going to take the place of another one, beside it. Removed unless it has.
@@ -502,9 +507,7 @@ struct NewFile {
 
 impl NewFile {
     fn create(old: &Path) -> Result<Self, KeyError> {
-        let mut path = old.as_os_str().to_owned();
-        path.push(".new");
-        let path = PathBuf::from(path);
+        let path = new_path(old);
         let file = create_private(&path).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => KeyError::BeingChanged { path: path.clone() },
             _ => KeyError::Io {

@@ -7,21 +7,25 @@ use std::{
     sync::Arc,
 };
 
-use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite};
+use onionskin_crypt::{
+    CellFormat, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite, fresh_bytes,
+};
 use parking_lot::RwLock;
-use rand::{CryptoRng, Rng};
+use rand::CryptoRng;
 
 use crate::{
     KeyError,
-    key_file::{self, KeyChange, KeyEntry},
+    key_file::{self, KeyChange, KeyEntry, Leftover},
+    memory,
     passphrase::PassphraseCost,
+    private_file::Owner,
 };
 
 /// Ciphers that are kept though nobody uses them. A cipher takes about two kilobytes.
 const IDLE_CIPHERS: usize = 1024;
 
 /// One column under one data key.
-type Place = (Suite, KeyId, ColumnId);
+type Place = (CellFormat, KeyId, ColumnId);
 
 /// A column's ciphers by join group; in practice there is one.
 type ByGroup = Vec<(Option<Box<str>>, Arc<ColumnCipher>)>;
@@ -58,15 +62,16 @@ impl CipherCache {
             return;
         }
         let sealed = &mut self.sealed;
-        self.ciphers.retain(|(suite, _, _), ciphers| {
+        self.ciphers.retain(|(cells, _, _), ciphers| {
+            let suite = cells.suite();
             ciphers.retain_mut(|(_, cipher)| {
                 let Some(idle) = Arc::get_mut(cipher) else {
                     return true;
                 };
                 let units = idle.sealed_units();
-                match sealed.iter_mut().find(|(known, _)| known == suite) {
+                match sealed.iter_mut().find(|(known, _)| *known == suite) {
                     Some((_, most)) => *most = units.max(*most),
-                    None => sealed.push((*suite, units)),
+                    None => sealed.push((suite, units)),
                 }
                 false
             });
@@ -129,7 +134,8 @@ impl KeySet {
         base: &Path,
         passphrase: Option<&str>,
     ) -> Result<Vec<KeyEntry>, KeyError> {
-        Ok(key_file::load(&path_of(locator, base)?, passphrase)?.entries())
+        let path = path_of(locator, base)?;
+        Ok(key_file::load(&path, passphrase, Owner::AnyForRoot)?.entries())
     }
 
     /// Unwraps the keys that `locator` names: `file:PATH`, where a relative path starts from the directory `base`.
@@ -138,13 +144,23 @@ impl KeySet {
     /// is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
         let (active, data_keys, metadata) =
-            key_file::load(&path_of(locator, base)?, passphrase)?.into_keys();
+            key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?.into_keys();
         Ok(Self {
             active,
             data_keys,
             metadata,
             ciphers: RwLock::default(),
         })
+    }
+
+    /// What a change of the key file that `locator` names has left beside it: another command is at work, or was broken off.
+    pub fn leftover(locator: &str, base: &Path) -> Option<Leftover> {
+        key_file::leftover(&path_of(locator, base).ok()?)
+    }
+
+    /// Keeps the data keys out of swap. An error is no reason to stop: most often the system does not allow it.
+    pub fn lock_in_memory(&self) -> std::io::Result<()> {
+        memory::lock(self.data_keys.values())
     }
 
     /// The data key under which new values are written.
@@ -163,12 +179,12 @@ impl KeySet {
     /// Because all callers share one cipher, its count of sealed values is the process's.
     pub fn column_cipher(
         &self,
-        suite: Suite,
+        cells: CellFormat,
         key_id: KeyId,
         id: ColumnId,
         join: Option<&str>,
     ) -> Result<Arc<ColumnCipher>, KeyError> {
-        let place = (suite, key_id, id);
+        let place = (cells, key_id, id);
         if let Some(cipher) = self.ciphers.read().find(&place, join) {
             return Ok(cipher);
         }
@@ -182,8 +198,8 @@ impl KeySet {
             return Ok(cipher);
         }
         cache.make_room();
-        let cipher = ColumnCipher::new(suite, key_id, data_key, id, join);
-        let cipher = Arc::new(cipher.having_sealed(cache.sealed(suite)));
+        let cipher = ColumnCipher::new(cells, key_id, data_key, id, join);
+        let cipher = Arc::new(cipher.having_sealed(cache.sealed(cells.suite())));
         cache
             .ciphers
             .entry(place)
@@ -219,12 +235,12 @@ impl KeySet {
 
     /// An id for a table that is being created.
     pub fn random_table_id(&self) -> [u8; 8] {
-        random()
+        fresh_bytes()
     }
 
     /// An id for a column that is being created. Four bytes: compare it with the other columns of the table.
     pub fn random_column_id(&self) -> [u8; 4] {
-        random()
+        fresh_bytes()
     }
 }
 
@@ -236,12 +252,6 @@ fn path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
         .filter(|path| !path.is_empty())
         .map(|path| base.join(path))
         .ok_or(KeyError::UnknownProvider)
-}
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    rand::rng().fill_bytes(&mut bytes);
-    bytes
 }
 
 impl fmt::Debug for KeySet {

@@ -14,7 +14,7 @@
 //! KeySet::create_file(Path::new("keys.json"), Some("a passphrase"), &mut rand::rng())?;
 //! let keys = KeySet::load("file:keys.json", Path::new("."), Some("a passphrase"))?;
 //! let id = ColumnId { table: keys.random_table_id(), column: keys.random_column_id() };
-//! let cipher = keys.column_cipher(Suite::Aes, keys.active_key(), id, None)?;
+//! let cipher = keys.column_cipher(Suite::Aes.into(), keys.active_key(), id, None)?;
 //! # Ok(()) }
 //! ```
 //!
@@ -29,16 +29,19 @@ mod error;
 mod file_root;
 pub mod key_file;
 mod key_set;
+mod memory;
 mod passphrase;
+mod private_file;
 mod provider;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::KeyError;
-pub use key_file::{KeyChange, KeyEntry};
+pub use key_file::{KeyChange, KeyEntry, Leftover};
 pub use key_set::KeySet;
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
+pub use private_file::read_private_file;
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 
 // What the interface of a key set speaks of.

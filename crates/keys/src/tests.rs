@@ -70,7 +70,7 @@ impl Dir {
 
 fn token(keys: &KeySet) -> [u8; 16] {
     *keys
-        .column_cipher(Suite::Aes, keys.active_key(), ID, None)
+        .column_cipher(Suite::Aes.into(), keys.active_key(), ID, None)
         .unwrap()
         .equality_token(b"alice")
 }
@@ -92,6 +92,95 @@ fn keys_come_back_with_and_without_a_passphrase() {
         let other = other.load(passphrase).unwrap();
         assert_ne!(token(&first), token(&other));
         assert!(!other.metadata_key().verify(b"comment", &tag));
+    }
+}
+
+/// Only root can give a file away; elsewhere nobody else's file can be made to read.
+#[test]
+fn a_key_file_of_another_user_is_refused() {
+    let dir = Dir::new();
+    dir.create(None);
+    let path = dir.path();
+    assert!(read_private_file(&path, 1 << 20).is_ok());
+    if std::os::unix::fs::chown(&path, Some(12345), None).is_err() {
+        return;
+    }
+    let refused = dir.load(None).expect_err("refused");
+    assert!(
+        matches!(refused, KeyError::OtherOwner { owner: 12345, .. }),
+        "{refused}"
+    );
+    let text = refused.to_string();
+    assert!(text.contains("12345") && text.contains("chown"), "{text}");
+    // Root changes it for its owner.
+    assert!(dir.change(None, KeyChange::Add).is_ok());
+    assert!(dir.load(None).is_err());
+    std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+    assert!(dir.load(None).is_ok());
+}
+
+#[test]
+fn what_a_broken_change_left_is_found_and_says_whether_it_is_open() {
+    let dir = Dir::new();
+    dir.create(Some("p"));
+    let base = dir.0.path();
+    assert_eq!(KeySet::leftover("file:keys.json", base), None);
+    let new = base.join("keys.json.new");
+    for (text, is_open) in [
+        ("", false),
+        (PASSPHRASE, false),
+        (CLEAR, true),
+        (&CLEAR[..60], true),
+    ] {
+        fs::write(&new, text).unwrap();
+        let found = KeySet::leftover("file:keys.json", base).unwrap();
+        assert_eq!(
+            (found.path, found.is_open),
+            (fs::canonicalize(&new).unwrap(), is_open)
+        );
+        let refused = dir
+            .change(Some("p"), KeyChange::Add)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("keys.json.new") && refused.contains("shred"),
+            "{refused}"
+        );
+    }
+    // What is there is not written over, and the keys are read as before.
+    assert!(new.exists() && dir.load(Some("p")).is_ok());
+}
+
+/// Where a passphrase wraps the old file and the new one, no file in between is without.
+#[test]
+fn what_is_written_under_a_passphrase_is_never_open() {
+    let dir = Dir::new();
+    dir.create(Some("p"));
+    for (passphrase, change) in [
+        ("p", KeyChange::Add),
+        ("p", KeyChange::Activate(2)),
+        ("p", KeyChange::Passphrase(Some("q"))),
+        ("q", KeyChange::Add),
+    ] {
+        dir.change(Some(passphrase), change).unwrap();
+        let text = fs::read_to_string(dir.path()).unwrap();
+        assert!(text.contains("argon2id") && !text.contains("clear"));
+    }
+}
+
+#[test]
+fn data_keys_are_locked_in_memory() {
+    let dir = Dir::new();
+    dir.create(None);
+    let keys = dir.load(None).unwrap();
+    let locked = || -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmLck:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.and_then(|kib| kib.parse().ok()).unwrap()
+    };
+    if keys.lock_in_memory().is_ok() {
+        assert!(locked() >= 4, "a page");
     }
 }
 
@@ -310,7 +399,7 @@ fn vectors_of_the_format() {
         for (id, byte) in [(1, 0x11), (7, 0x77)] {
             let expected =
                 ColumnCipher::new(Suite::Aes, id, &data_key_from_bytes([byte; 32]), ID, None);
-            let cipher = keys.column_cipher(Suite::Aes, id, ID, None).unwrap();
+            let cipher = keys.column_cipher(Suite::Aes.into(), id, ID, None).unwrap();
             assert_eq!(cipher.equality_token(b"x"), expected.equality_token(b"x"));
         }
         let metadata = MetadataKey::new(&data_key_from_bytes([0x4d; 32]));
@@ -323,7 +412,7 @@ fn ciphers_are_shared_and_told_apart() {
     let dir = Dir::new();
     dir.write(CLEAR);
     let keys = dir.load(None).unwrap();
-    let get = |suite, id, join| keys.column_cipher(suite, 7, id, join).unwrap();
+    let get = |suite: Suite, id, join| keys.column_cipher(suite.into(), 7, id, join).unwrap();
     let one = get(Suite::Aes, ID, None);
     assert!(Arc::ptr_eq(&one, &get(Suite::Aes, ID, None)));
     let group = get(Suite::Aes, ID, Some("g"));
@@ -338,7 +427,7 @@ fn ciphers_are_shared_and_told_apart() {
         get(Suite::Sm, ID, None),
         get(Suite::Aes, other, None),
         get(Suite::Aes, ID, Some("")),
-        keys.column_cipher(Suite::Aes, 1, ID, None).unwrap(),
+        keys.column_cipher(Suite::Aes.into(), 1, ID, None).unwrap(),
     ];
     for (i, a) in all.iter().enumerate() {
         for b in &all[i + 1..] {
@@ -348,7 +437,7 @@ fn ciphers_are_shared_and_told_apart() {
     }
     for unknown in [0, 2, 8, u16::MAX] {
         assert!(matches!(
-            keys.column_cipher(Suite::Aes, unknown, ID, None),
+            keys.column_cipher(Suite::Aes.into(), unknown, ID, None),
             Err(KeyError::UnknownKey(id)) if id == unknown
         ));
     }
@@ -361,7 +450,12 @@ fn many_threads_get_one_cipher() {
     let keys = dir.load(None).unwrap();
     let ciphers: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| keys.column_cipher(Suite::Sm, 1, ID, Some("g")).unwrap()))
+            .map(|_| {
+                scope.spawn(|| {
+                    keys.column_cipher(Suite::Sm.into(), 1, ID, Some("g"))
+                        .unwrap()
+                })
+            })
             .collect();
         threads
             .into_iter()
@@ -381,7 +475,10 @@ fn ciphers_that_nobody_uses_are_forgotten_and_their_counts_are_not() {
         column: n.to_be_bytes(),
         ..ID
     };
-    let get = |n: u32| keys.column_cipher(Suite::Aes, 7, column(n), None).unwrap();
+    let get = |n: u32| {
+        keys.column_cipher(Suite::Aes.into(), 7, column(n), None)
+            .unwrap()
+    };
     let held = get(0);
     let mut cell = Vec::new();
     for _ in 0..5 {
@@ -453,7 +550,7 @@ fn a_key_is_added_then_used_and_the_old_ones_stay() {
         let used = dir.load(passphrase).unwrap();
         assert_eq!(used.active_key(), 2);
         assert_ne!(token(&used), token(&before), "another key");
-        let under_the_old_one = used.column_cipher(Suite::Aes, 1, ID, None).unwrap();
+        let under_the_old_one = used.column_cipher(Suite::Aes.into(), 1, ID, None).unwrap();
         assert_eq!(*under_the_old_one.equality_token(b"alice"), token(&before));
         let tag = before.metadata_key().tag(b"comment");
         assert!(used.metadata_key().verify(b"comment", &tag));

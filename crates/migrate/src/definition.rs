@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onionskin_keys::{KeySet, Suite};
-use onionskin_proxy::physical_create_table;
+use onionskin_proxy::{PhysicalTable, physical_create_table};
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{Policy, identifier, same_name};
 use onionskin_value::Family;
 
+use crate::consent::Consent;
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, PhysicalColumn};
+use crate::imprint::Known;
 use crate::operation::Operation;
 use crate::preflight::{Names, choose_key};
 use crate::sealing::{ColumnChange, Resealing};
@@ -24,19 +26,29 @@ pub struct Keys {
     pub set: Arc<KeySet>,
     /// For new cells.
     pub suite: Suite,
+    /// Whether MariaDB keeps grams of columns with LIKE.
+    pub like_index: bool,
 }
 
 /// About how many bytes of rows one statement may read into memory.
 const MOST_IN_MEMORY: u64 = 8 << 20;
 
-/// The statements that make the new table, without rows.
+/// How the new table is made.
+pub struct Planned {
+    /// Without rows.
+    pub statements: Vec<String>,
+    /// What must come of it, where columns are protected before or after.
+    pub physical: Option<PhysicalTable>,
+}
+
+/// The statements that make the new table.
 pub fn statements(
     old: &Facts,
     names: &Names,
     operation: &Operation,
     keys: Option<&Keys>,
     family: Family,
-) -> Result<Vec<String>> {
+) -> Result<Planned> {
     let after = operation.protected_after(&old.logical)?;
     let new = identifier(&names.new);
     if after.is_empty() && !old.logical.is_protected() {
@@ -51,7 +63,10 @@ pub fn statements(
             statements.push(format!("ALTER TABLE {new} {specifications}"));
             statements.push("SET SESSION time_zone = '+00:00'".into());
         }
-        return Ok(statements);
+        return Ok(Planned {
+            statements,
+            physical: None,
+        });
     }
     let keys = keys.ok_or_else(|| {
         MigrateError::Request("protected columns need keys: name the configuration with -c".into())
@@ -80,13 +95,17 @@ pub fn statements(
         "utf8mb4_general_ci",
         &policy,
         (&keys.set, keys.suite),
+        keys.like_index,
         family,
     )
     .map_err(|reason| MigrateError::Refused {
         table: old.table.clone(),
         reason,
     })?;
-    Ok(vec![physical])
+    Ok(Planned {
+        statements: vec![physical.sql.clone()],
+        physical: Some(physical),
+    })
 }
 
 /// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones. MariaDB wants that in a table only.
@@ -150,11 +169,11 @@ pub fn create(
     Ok(())
 }
 
-/// How rows get from the old table into the new one, which exists. Columns of the old table that were `dropped` have nothing but the name in
+/// How rows get from the old table into the new one, which exists. What the server may learn more of is in `consent`. Columns of the old table that were `dropped` have nothing but the name in
 /// common with those that the new table has under their names.
 pub fn route(
-    old: &Facts,
-    new: &Facts,
+    (old, new): (&Known, &Known),
+    consent: &Consent,
     keys: Option<&Keys>,
     family: Family,
     dropped: &[String],
@@ -175,6 +194,7 @@ pub fn route(
         if let Some(before) = before
             && (before.protection.is_some() || column.protection.is_some())
         {
+            consent.check(before, column, &new.table)?;
             changes.push(ColumnChange::new(
                 (&old.logical, before),
                 (&new.logical, column),

@@ -38,6 +38,20 @@ pub enum MigrateError {
         "the table was changed by another statement while it was migrated ({0}): clean up with --abort and begin again"
     )]
     Changed(String),
+    /// A table is not the one that the migration began with or made.
+    #[error(
+        "{table} is not the table that this migration knows: {what}; somebody has changed or exchanged it on the server. \
+         Nothing is written to it: clean up with --abort and begin again"
+    )]
+    Exchanged {
+        /// The table.
+        table: String,
+        /// What is different.
+        what: String,
+    },
+    /// The command line does not say that the server may learn so much.
+    #[error("{0}")]
+    NotAllowed(String),
     /// The new table cannot hold the rows of the old one.
     #[error(
         "the new table does not take a row of the old one: {message}; change the rows or the new definition, and begin again after --abort"
@@ -128,7 +142,10 @@ impl MigrateError {
 
     /// Whether trying again without another request cannot help.
     pub fn is_about_the_request(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::Request(_))
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Request(_) | Self::NotAllowed(_)
+        )
     }
 }
 

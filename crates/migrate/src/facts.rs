@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use onionskin_keys::KeySet;
+use onionskin_rowstream::checkpoint::Imprint;
 use onionskin_rowstream::key::{KeyColumn, KeyDefinition, KeyKind, hex_literal};
 use onionskin_rowstream::session::{Session, SqlError};
 use onionskin_schema::{
@@ -11,6 +12,7 @@ use onionskin_schema::{
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
+use crate::imprint::imprint_of;
 
 /// A physical column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct PhysicalColumn {
     pub generated: bool,
     /// What it is generated from; empty for others.
     pub expression: String,
+    /// In which a protected column's logical definition stands.
+    pub comment: String,
 }
 
 /// A unique index without parts that can be NULL.
@@ -48,6 +52,8 @@ pub struct Facts {
     pub row_length: u64,
     /// SHOW CREATE TABLE.
     pub definition: String,
+    /// The definition by tags; empty without keys.
+    pub imprint: Imprint,
     /// As applications see it; without keys, protected columns make it damaged.
     pub logical: Table,
     /// The server's estimate.
@@ -112,9 +118,11 @@ impl Facts {
         let definition = definition(session, database, table)?;
         let unique = unique_indexes(session, &here).map_err(&doing)?;
         let uniqueness = uniqueness(session, database, table, &columns).map_err(&doing)?;
+        let imprint = imprint_of(keys, table, &columns, &definition);
         Ok(logical.map(|logical| Self {
             database: database.to_owned(),
             table: table.to_owned(),
+            imprint,
             columns,
             unique,
             uniqueness,
@@ -311,7 +319,7 @@ fn unique_indexes(
         .collect())
 }
 
-fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
+pub(crate) fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
     let extra = row.extra.to_ascii_lowercase();
     PhysicalColumn {
         name: row.column_name.to_owned(),
@@ -327,6 +335,7 @@ fn physical(row: &ColumnRow<'_>) -> PhysicalColumn {
             || extra.contains("virtual generated")
             || extra.contains("stored generated"),
         expression: row.generation_expression.unwrap_or_default().to_owned(),
+        comment: row.column_comment.to_owned(),
         extra,
     }
 }

@@ -16,6 +16,7 @@
 //! | `operation` | what is asked for |
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
 //! | `definition`, `sealing` | the new table; values on their way into it |
+//! | `imprint`, `consent` | that the tables are the ones that are meant; what the server may learn |
 //! | `engine` | rounds of changes, with copying and comparing between them |
 //! | `specifications` | what stands in `--alter` |
 //! | `statement` | what a statement in the binary log means |
@@ -29,10 +30,12 @@
 
 mod brake;
 mod conflict;
+mod consent;
 mod definition;
 mod engine;
 mod error;
 mod facts;
+mod imprint;
 mod operation;
 mod preflight;
 mod progress;
@@ -49,9 +52,10 @@ mod throttle;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use onionskin_keys::KeySet;
 use onionskin_rowstream::apply::{ONE_TRANSACTION, on_all};
 use onionskin_rowstream::binlog::TableName;
-use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, State, VERSION};
+use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, Imprint, State, Untrusted, VERSION};
 use onionskin_rowstream::copy::Place;
 use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
@@ -64,10 +68,12 @@ use brake::Brake;
 use engine::Engine;
 use error::Result;
 use facts::Facts;
+use imprint::Known;
 use snapshots::Snapshots;
 use switch::{Switch, drop_sentry, exists, is_sentry};
 use throttle::Throttle;
 
+pub use consent::Consent;
 pub use definition::Keys;
 pub use error::MigrateError;
 pub use operation::{Operation, parse_columns};
@@ -109,6 +115,8 @@ pub struct Job {
     pub reverse: bool,
     /// Whether the old table is dropped after the switch.
     pub drop_old: bool,
+    /// What the server may learn more of; the beginning of an operation says that itself.
+    pub consent: Consent,
 }
 
 /// What was done.
@@ -135,7 +143,8 @@ pub struct Done {
 impl Job {
     /// Does it, from the beginning.
     pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
-        let (job, control) = self.spelled()?;
+        let (mut job, control) = self.spelled()?;
+        job.consent = Consent::of(operation, job.reverse);
         job.begin(control, operation, progress)
             .map_err(MigrateError::of_lost_connection)
     }
@@ -163,11 +172,11 @@ impl Job {
                 });
             }
         }
-        let statements =
-            definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let state = State {
+        let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let checkpoint = self.checkpoint(&names);
+        let mut state = State {
             version: VERSION,
+            id: new_id(),
             operation: serde_json::to_string(operation)
                 .map_err(|error| MigrateError::Request(error.to_string()))?,
             definition: old.definition.clone(),
@@ -183,23 +192,34 @@ impl Job {
             server: control.identity()?,
             reverse: self.reverse,
             locked_at: None,
+            original: old.imprint.clone(),
+            made: None,
         };
         checkpoint.create(&mut control, &state)?;
+        let old = Known::at_the_beginning(old);
         let prepared = (|| {
-            definition::create(&mut control, &old, &names, &statements, operation)?;
+            let statements = &planned.statements;
+            definition::create(&mut control, &old, &names, statements, operation)?;
             let new = self.facts(&mut control, &names.new)?;
+            let new = Known::made(new, planned.physical.as_ref(), &old)?;
             let dropped = operation.dropped();
+            let (keys, consent) = (self.keys.as_ref(), &self.consent);
             if self.reverse {
                 reverse::check_reversible(&new, &old, &dropped)?;
-                definition::route(&new, &old, self.keys.as_ref(), family, &[])?;
+                definition::route((&new, &old), consent, keys, family, &[])?;
             }
-            definition::route(&old, &new, self.keys.as_ref(), family, &dropped)
+            definition::route((&old, &new), consent, keys, family, &dropped)?;
+            Ok(new.imprint.clone())
         })();
-        if let Err(error) = prepared {
-            // Nothing was copied yet, so nothing is left behind.
-            self.clean_up(&mut control, &names, &checkpoint)?;
-            return Err(error);
+        match prepared {
+            Ok(made) => state.made = Some(made),
+            Err(error) => {
+                // Nothing was copied yet, so nothing is left behind.
+                self.clean_up(&mut control, &names, &checkpoint)?;
+                return Err(error);
+            }
         }
+        checkpoint.write(&mut control, &state)?;
         self.go_on(control, family, state, progress)
     }
 
@@ -215,7 +235,7 @@ impl Job {
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let checkpoint = self.checkpoint(&names);
         let Some(mut state) = checkpoint.read(&mut control)? else {
             // Killed in the first moment: nothing else was made.
             checkpoint.drop(&mut control)?;
@@ -237,6 +257,7 @@ impl Job {
             return self.resume_reverse(control, family, state, progress);
         }
         if is_switched(&mut control, &names, Some(&state))? {
+            self.must_be_unchanged(&mut control, &self.table, made(&state)?)?;
             let dropped = operation_of(&state)?.dropped();
             let late = self.recover(&mut control, family, &names, &mut state, &dropped)?;
             if state.reverse {
@@ -259,6 +280,8 @@ impl Job {
         drop_sentry(&mut control, &names)?;
         if state.phase == "prepare" {
             let operation = operation_of(&state)?;
+            let old = self.facts(&mut control, &self.table)?;
+            operation.must_be_allowed(&old.logical, &self.consent)?;
             self.clean_up(&mut control, &names, &checkpoint)?;
             drop(control);
             let again = Self {
@@ -281,9 +304,11 @@ impl Job {
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        // A damaged checkpoint is no reason to keep it.
-        let state = checkpoint.read(&mut control).unwrap_or_default();
+        let checkpoint = self.checkpoint(&names);
+        // A damaged or forged checkpoint is no reason to keep it. Nothing is read or written here but names.
+        let found = checkpoint.peek(&mut control).unwrap_or_default();
+        let is_ours = |why| matches!(why, None | Some(Untrusted::NoKeys));
+        let state = found.and_then(|found| found.state.filter(|_| is_ours(found.untrusted)));
         if state.as_ref().is_some_and(reverse::is_reverse) {
             return Err(reverse::switched_already(&self.table));
         }
@@ -318,8 +343,8 @@ impl Job {
         let names = Names::of(&self.table);
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         preflight::check_table(&mut control, &old)?;
-        let mut lines =
-            definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let mut lines = planned.statements;
         let key = old.unique.iter().find_map(|index| old.key(index));
         lines.push(match key {
             Some(key) => format!(
@@ -361,9 +386,22 @@ impl Job {
         Ok(control)
     }
 
+    fn checkpoint(&self, names: &Names) -> Checkpoint {
+        let keys = self.keys.as_ref().map(|keys| &keys.set);
+        Checkpoint::new(&self.database, &names.checkpoint, keys)
+    }
+
+    fn key_set(&self) -> Option<&KeySet> {
+        self.keys.as_ref().map(|keys| keys.set.as_ref())
+    }
+
+    /// A table of this migration, by the name that it has now.
+    fn known(&self, session: &mut Session, table: &str, imprint: &Imprint) -> Result<Known> {
+        Known::noted(self.facts(session, table)?, imprint)
+    }
+
     fn facts(&self, session: &mut Session, table: &str) -> Result<Facts> {
-        let keys = self.keys.as_ref().map(|keys| keys.set.as_ref());
-        Facts::read(session, &self.database, table, keys)?.ok_or_else(|| {
+        Facts::read(session, &self.database, table, self.key_set())?.ok_or_else(|| {
             MigrateError::Request(format!("there is no table {}.{table}", self.database))
         })
     }
@@ -447,7 +485,7 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let names = Names::of(&self.table);
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let checkpoint = self.checkpoint(&names);
         // What happens to the table from here on, new triggers and keys included, is in the log behind this place.
         let log_end = preflight::log_end(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
@@ -456,11 +494,15 @@ impl Job {
                 "its definition is another one".into(),
             ));
         }
+        let old = Known::noted(old, &state.original)?;
         preflight::check_table(&mut control, &old)?;
-        let new = self.facts(&mut control, &names.new)?;
+        let made = made(&state)?.clone();
+        let new = self.known(&mut control, &names.new, &made)?;
         let operation = operation_of(&state)?;
+        self.must_be_under_the_active_key(&operation, &new)?;
         let dropped = operation.dropped();
-        let route = definition::route(&old, &new, self.keys.as_ref(), family, &dropped)?;
+        let (keys, consent) = (self.keys.as_ref(), &self.consent);
+        let route = definition::route((&old, &new), consent, keys, family, &dropped)?;
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
             // What is in the log before this position is visible after the mark that follows, and only then is copied.
@@ -483,9 +525,11 @@ impl Job {
             while control.run_until_done(&sql)? > 0 {}
         }
         state.locked_at = None;
+        let original = state.original.clone();
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.drain()?;
         engine.copy()?;
+        self.must_be_unchanged(&mut engine.control, &names.new, &made)?;
         // what has happened up to here must be in the new table before a transaction that is not waited for can begin
         engine.round()?;
         let old_snapshots = Snapshots::now(&mut engine)?;
@@ -493,6 +537,7 @@ impl Job {
         engine.verify()?;
         if !self.switch {
             engine.round()?;
+            self.must_be_unchanged(&mut engine.control, &names.new, &made)?;
             return Ok(done(&engine.state, None));
         }
         old_snapshots.wait(&mut engine)?;
@@ -504,6 +549,8 @@ impl Job {
             phase: "switch",
             keeps_numbers: !operation.tells_number(),
             register: &register,
+            keys: self.key_set(),
+            imprints: [&original, &made],
         }
         .run(&mut engine)?;
         let (mut control, checkpoint, mut state, position) = engine.end();
@@ -518,6 +565,32 @@ impl Job {
         }
         let done = done(&state, Some(switched));
         self.finish(&mut control, &names, &checkpoint, &state, done)
+    }
+
+    /// An error if a table is not the one that was noted.
+    fn must_be_unchanged(
+        &self,
+        session: &mut Session,
+        table: &str,
+        imprint: &Imprint,
+    ) -> Result<()> {
+        let now = imprint::read(session, &self.database, table, self.key_set())?;
+        imprint::must_be(table, &now.unwrap_or_default(), imprint)
+    }
+
+    /// A rotation that began under another key than today's, maybe long ago, is not the one that is wanted.
+    fn must_be_under_the_active_key(&self, operation: &Operation, new: &Known) -> Result<()> {
+        let active = self.key_set().map(KeySet::active_key);
+        let mut protected = new.logical.protected_columns();
+        match operation {
+            Operation::Rotate if protected.any(|(_, p)| Some(p.key_id) != active) => {
+                Err(MigrateError::Request(format!(
+                    "the rotation of {}.{} began under another data key than the one that is active now: --abort, and begin again",
+                    self.database, self.table
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sessions for rows.
@@ -626,6 +699,21 @@ fn is_switched(control: &mut Session, names: &Names, state: Option<&State>) -> R
         true => Ok(!is_sentry(control, names)?),
         false => Ok(state.is_some_and(|state| state.phase == "switch")),
     }
+}
+
+/// The table that was made, of a migration that has got so far.
+fn made(state: &State) -> Result<&Imprint> {
+    state.made.as_ref().ok_or_else(|| {
+        MigrateError::Request(
+            "the checkpoint is of a migration that had made no table: --abort, and begin again"
+                .into(),
+        )
+    })
+}
+
+/// Digits that no other migration has.
+fn new_id() -> String {
+    format!("{:016x}", rand::random::<u64>())
 }
 
 fn done(state: &State, switched: Option<Switched>) -> Done {

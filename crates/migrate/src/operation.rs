@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use serde::{Deserialize, Serialize};
 
+use crate::consent::Consent;
 use crate::error::{MigrateError, Result};
 use crate::specifications::Specifications;
 
@@ -80,6 +81,34 @@ impl Operation {
             Self::Drop(columns) => format!("drop from {}", names(columns)),
             Self::Rotate => "rotate keys".into(),
         }
+    }
+
+    /// An error unless `consent` holds what it lets the server learn more of. The tables, when they are there, are
+    /// looked at again.
+    pub(crate) fn must_be_allowed(&self, table: &Table, consent: &Consent) -> Result<()> {
+        let missing = |option: String| {
+            Err(MigrateError::NotAllowed(format!(
+                "this migration of {} is to {}: add {option} to this command line if that is what you want; if not, --abort",
+                table.name,
+                self.shown()
+            )))
+        };
+        let of = Consent::of(self, false);
+        for name in &of.plain {
+            if !consent.plain.iter().any(|plain| same_name(plain, name)) {
+                return missing(format!("--decrypt \"{}\"", of.plain.join(", ")));
+            }
+        }
+        for (name, words) in &of.more {
+            let mut given = consent
+                .more
+                .iter()
+                .filter(|(column, _)| same_name(column, name));
+            if !given.any(|(_, given)| words.iter().all(|word| given.contains(word))) {
+                return missing(format!("--add \"{name}: {}\"", words.join(" ")));
+            }
+        }
+        Ok(())
     }
 
     /// The columns that are dropped; the new table may have others of their names.

@@ -23,6 +23,7 @@ use onionskin_value::Family;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
+use crate::imprint::Known;
 use crate::preflight::{self, Names};
 use crate::progress::Progress;
 use crate::snapshots::Snapshots;
@@ -32,7 +33,7 @@ use crate::{Done, Job, definition, done, free_number, plaintext_logs};
 /// The checkpoint's phase while the old table is fed.
 pub(crate) const REVERSE: &str = "reverse";
 /// The checkpoint's phase while the tables are switched back.
-const ROLL_BACK: &str = "roll back";
+pub(crate) const ROLL_BACK: &str = "roll back";
 /// The checkpoint's phase when the old table is about to be dropped or given up, so that it may be missing.
 const FINISH: &str = "finish";
 /// How long the old table may be behind, and a request waits to be seen.
@@ -124,7 +125,7 @@ impl Job {
     ) -> Result<Engine> {
         let names = Names::of(&self.table).reversed();
         drop_sentry(&mut control, &names)?;
-        let (source, route) = self.way_back(&mut control, family)?;
+        let (source, route) = self.way_back(&mut control, family, &state)?;
         // Positions of another server's log mean nothing here.
         let here = control.identity()?;
         let is_same = state.server.is_empty() || state.server == here;
@@ -132,19 +133,12 @@ impl Job {
             is_reverse(&state) && is_same && preflight::is_in_log(&mut control, &state.position)?;
         state.server = here;
         state.locked_at = None;
-        if is_reverse(&state)
-            && facts::stable(&source.definition) != facts::stable(&state.definition)
-        {
-            return Err(no_way_back(MigrateError::Changed(
-                "its definition is another one".into(),
-            )));
-        }
         let sessions = self.row_sessions(&route)?;
         if !is_noted {
             state.position = preflight::log_end(&mut control)?;
         }
-        state.definition = source.definition;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        state.definition.clone_from(&source.definition);
+        let checkpoint = self.checkpoint(&names);
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         engine.may_brake = may_brake;
         engine.drain()?;
@@ -157,11 +151,25 @@ impl Job {
     }
 
     /// The table as it is, and how its rows become those of the old one.
-    fn way_back(&self, control: &mut Session, family: Family) -> Result<(Facts, Route)> {
+    fn way_back(
+        &self,
+        control: &mut Session,
+        family: Family,
+        state: &State,
+    ) -> Result<(Known, Route)> {
         let source = self.facts(control, &self.table)?;
-        let target = self.facts(control, &Names::of(&self.table).old)?;
+        if is_reverse(state)
+            && facts::stable(&source.definition) != facts::stable(&state.definition)
+        {
+            return Err(no_way_back(MigrateError::Changed(
+                "its definition is another one".into(),
+            )));
+        }
+        let source = Known::noted(source, crate::made(state)?)?;
+        let target = self.known(control, &Names::of(&self.table).old, &state.original)?;
         check_reversible(&source, &target, &[])?;
-        let route = definition::route(&source, &target, self.keys.as_ref(), family, &[])?;
+        let (keys, consent) = (self.keys.as_ref(), &self.consent);
+        let route = definition::route((&source, &target), consent, keys, family, &[])?;
         Ok((source, route))
     }
 
@@ -184,7 +192,7 @@ impl Job {
             )));
         }
         drop_sentry(&mut control, &names.clone().reversed())?;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
+        let checkpoint = self.checkpoint(&names);
         // In any other phase a missing old table means that it was renamed.
         state.phase = FINISH.into();
         checkpoint.write(&mut control, &state)?;
@@ -209,9 +217,10 @@ impl Job {
         let names = Names::of(&self.table);
         let family = facts::family(&mut control)?;
         self.must_be_begun(&mut control, &names)?;
+        let state = self.kept(&mut control, &names)?;
         if exists(&mut control, &names.old)? {
             // Without the right keys the old table is better kept up to date than left alone.
-            self.way_back(&mut control, family)?;
+            self.way_back(&mut control, family, &state)?;
         }
         let (_, state) = self.take_over(&mut control, &names)?;
         if !exists(&mut control, &names.old)? {
@@ -222,6 +231,7 @@ impl Job {
             };
         }
         let names = names.reversed();
+        let imprints = [crate::made(&state)?.clone(), state.original.clone()];
         let mut engine = self.reverse_engine(control, family, state, progress, true)?;
         engine.verify().map_err(no_way_back)?;
         Snapshots::now(&mut engine)?.wait(&mut engine)?;
@@ -233,6 +243,8 @@ impl Job {
             phase: ROLL_BACK,
             keeps_numbers: true,
             register: &register,
+            keys: self.key_set(),
+            imprints: [&imprints[0], &imprints[1]],
         }
         .run(&mut engine)
         .map_err(no_way_back)?;
@@ -263,7 +275,7 @@ impl Job {
         if drops {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.new)))?;
         }
-        Checkpoint::new(&self.database, &names.checkpoint).drop(control)?;
+        self.checkpoint(&names).drop(control)?;
         done.old = (!drops).then_some(names.new);
         Ok(done)
     }
@@ -285,31 +297,39 @@ impl Job {
             return self.end_keeping(control, state);
         }
         // Who asked before this process held the locks was killed since, or asks again.
-        Checkpoint::new(&self.database, &names.checkpoint).clear_request(&mut control)?;
+        self.checkpoint(&names).clear_request(&mut control)?;
         self.keep_old(control, family, state, None, progress)
     }
 
     /// Makes the process that feeds the old table end, and takes its place.
     fn take_over(&self, control: &mut Session, names: &Names) -> Result<(Checkpoint, State)> {
         self.must_be_begun(control, names)?;
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let nothing = || {
-            MigrateError::Request(format!(
-                "{}.{} is not being kept for a way back: that begins with --reverse, and after a kill goes on with --resume",
-                self.database, self.table
-            ))
-        };
-        let state = checkpoint.read(control)?.filter(is_reverse);
-        if state.is_none() {
-            return Err(nothing());
-        }
+        let checkpoint = self.checkpoint(names);
+        let asked = self.kept(control, names)?;
         checkpoint.ask(control)?;
         let locked = self.lock_out_others(control);
         checkpoint.clear_request(control)?;
         locked?;
         // As it is now that nobody else writes it.
-        let state = checkpoint.read(control)?.ok_or_else(nothing)?;
-        Ok((checkpoint, state))
+        let state = self.kept(control, names)?;
+        match state.id == asked.id {
+            true => Ok((checkpoint, state)),
+            false => Err(MigrateError::Request(format!(
+                "the checkpoint of {}.{} is another migration's than a moment ago: see --status",
+                self.database, self.table
+            ))),
+        }
+    }
+
+    /// The state of a migration whose old table is kept up to date.
+    fn kept(&self, control: &mut Session, names: &Names) -> Result<State> {
+        let state = self.checkpoint(names).read(control)?.filter(is_reverse);
+        state.ok_or_else(|| {
+            MigrateError::Request(format!(
+                "{}.{} is not being kept for a way back: that begins with --reverse, and after a kill goes on with --resume",
+                self.database, self.table
+            ))
+        })
     }
 }
 

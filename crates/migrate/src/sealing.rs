@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use onionskin_crypt::cell_header;
-use onionskin_keys::{ColumnCipher, ColumnId, KeySet, Suite};
+use onionskin_crypt::{CellFormat, cell_header};
+use onionskin_keys::{ColumnCipher, ColumnId, KeySet};
 use onionskin_proxy::sealing::{equality_token, gram_tokens, order_key};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
@@ -80,12 +80,12 @@ impl Side {
             table: table_id,
             column: protection.column_id,
         };
-        let suite = Suite::from_id(protection.suite)
+        let cells = CellFormat::from_numbers(protection.suite, protection.cell_version)
             .ok_or_else(|| refused("its cipher suite is not known".into()))?;
         let join = protection.capabilities.join.clone();
         let cipher = keys
             .set
-            .column_cipher(suite, protection.key_id, id, join.as_deref())
+            .column_cipher(cells, protection.key_id, id, join.as_deref())
             .map_err(|error| refused(error.to_string()))?;
         let form = Form::Sealed(Box::new(Sealed {
             names: protection.names.clone(),
@@ -177,12 +177,12 @@ impl Sealed {
         let damaged =
             |error: &dyn std::fmt::Display| format!("a sealed cell does not open: {error}");
         let header = cell_header(cell).map_err(|error| damaged(&error))?;
-        if header.key_id == self.cipher.key_id() && header.suite == self.cipher.suite() {
+        if header.key_id == self.cipher.key_id() && header.format.suite() == self.cipher.suite() {
             return self.cipher.open(cell, out).map_err(|error| damaged(&error));
         }
         let other = self
             .keys
-            .column_cipher(header.suite, header.key_id, self.id, self.join.as_deref())
+            .column_cipher(header.format, header.key_id, self.id, self.join.as_deref())
             .map_err(|error| damaged(&error))?;
         other.open(cell, out).map_err(|error| damaged(&error))
     }

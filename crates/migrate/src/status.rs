@@ -1,6 +1,9 @@
 //! What migrations are on their way, told by their checkpoints.
 
-use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint};
+use std::sync::Arc;
+
+use onionskin_keys::KeySet;
+use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, Found, Untrusted};
 use onionskin_rowstream::session::{Login, Session};
 
 use crate::error::{MigrateError, Result};
@@ -26,10 +29,15 @@ pub struct Running {
     pub position: String,
     /// When the checkpoint was last written, in UTC.
     pub written_at: String,
+    /// Digits that tell it from other migrations of the table.
+    pub id: String,
+    /// Whether the keys were there to check it with, if it was written with keys.
+    pub is_checked: bool,
 }
 
-/// All of them that the account can see, and those whose checkpoint cannot be read, with the reason.
-pub fn status(login: &Login) -> Result<(Vec<Running>, Vec<String>)> {
+/// All of them that the account can see, and those whose checkpoint cannot be read or trusted, with the reason. What was
+/// written with keys, and is read without, is told as it stands.
+pub fn status(login: &Login, keys: Option<&Arc<KeySet>>) -> Result<(Vec<Running>, Vec<String>)> {
     let mut session =
         Session::connect(login).map_err(MigrateError::sql("connecting to the server"))?;
     let found = session.texts(&format!(
@@ -40,11 +48,22 @@ pub fn status(login: &Login) -> Result<(Vec<Running>, Vec<String>)> {
     for row in found {
         let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         let (database, name) = (cell(0), cell(1));
-        let checkpoint = Checkpoint::new(&database, &name);
+        let checkpoint = Checkpoint::new(&database, &name, keys);
         // One that a newer program has written is no reason to be silent about the others.
-        let state = match checkpoint.read(&mut session) {
-            Ok(Some(state)) => state,
+        let (state, is_checked) = match checkpoint.peek(&mut session) {
             Ok(None) => continue,
+            Ok(Some(Found {
+                state: Some(state),
+                untrusted: Some(Untrusted::NoKeys),
+            })) => (state, false),
+            Ok(Some(_)) => match checkpoint.read(&mut session) {
+                Ok(Some(state)) => (state, true),
+                Ok(None) => continue,
+                Err(error) => {
+                    unread.push(format!("{database}.{name}: {error}"));
+                    continue;
+                }
+            },
             Err(error) => {
                 unread.push(format!("{database}.{name}: {error}"));
                 continue;
@@ -67,6 +86,8 @@ pub fn status(login: &Login) -> Result<(Vec<Running>, Vec<String>)> {
             changes: state.changes,
             position: state.position,
             written_at: checkpoint.written_at(&mut session)?,
+            id: state.id,
+            is_checked,
         });
     }
     Ok((running, unread))

@@ -295,12 +295,19 @@ impl Job {
         if !exists(control, &names.old)? {
             return Ok(Stragglers::default());
         }
-        let checkpoint = Checkpoint::new(&self.database, &names.checkpoint);
-        let old = self.facts(control, &names.old)?;
-        let new = self.facts(control, &self.table)?;
+        let checkpoint = self.checkpoint(names);
+        let made = crate::made(state)?;
+        // On a way back it is the original that has come into place.
+        let [before, after] = match state.phase == crate::reverse::ROLL_BACK {
+            true => [made, &state.original],
+            false => [&state.original, made],
+        };
+        let old = self.known(control, &names.old, before)?;
+        let new = self.known(control, &self.table, after)?;
+        let (keys, consent) = (self.keys.as_ref(), &self.consent);
         let aftermath = Aftermath {
             login: &self.login,
-            route: crate::definition::route(&old, &new, self.keys.as_ref(), family, dropped)?,
+            route: crate::definition::route((&old, &new), consent, keys, family, dropped)?,
             names,
             checkpoint: &checkpoint,
             register: &|session: &mut Session| self.register(session, free_number()),
@@ -315,7 +322,7 @@ impl Job {
             // What the new table has got up to the rename is from the old one.
             state.phase = crate::reverse::REVERSE.into();
             state.position = behind;
-            state.definition = new.definition;
+            state.definition.clone_from(&new.definition);
         }
         checkpoint.write(control, state)?;
         Ok(stragglers)

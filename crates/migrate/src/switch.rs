@@ -18,8 +18,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use onionskin_keys::KeySet;
 use onionskin_rowstream::RowError;
 use onionskin_rowstream::apply::apply;
+use onionskin_rowstream::checkpoint::Imprint;
 use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
@@ -28,6 +30,7 @@ use crate::conflict::conflict;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{definition, stable};
+use crate::imprint;
 use crate::preflight::Names;
 use crate::snapshots::Snapshots;
 use crate::stragglers::{Aftermath, Stragglers};
@@ -80,6 +83,10 @@ pub(crate) struct Switch<'a> {
     pub keeps_numbers: bool,
     /// For the lock's session and the rename's.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
+    /// With which the imprints were made.
+    pub keys: Option<&'a KeySet>,
+    /// Of the table that goes and of the one that comes.
+    pub imprints: [&'a Imprint; 2],
 }
 
 enum Attempt {
@@ -98,6 +105,9 @@ impl Switch<'_> {
             outlive_snapshots(engine)?;
             match self.attempt(engine)? {
                 Attempt::Done(stall) => {
+                    // On MariaDB the locks are given back before the rename takes them.
+                    let table = &engine.route.source;
+                    self.must_be(&mut engine.control, &engine.route.database, table, 1)?;
                     let stragglers = self.stragglers(engine)?;
                     return Ok(Switched {
                         stall,
@@ -135,6 +145,21 @@ impl Switch<'_> {
             "SET lock_wait_timeout = {LOCK_WAIT_SECONDS}, wait_timeout = {SIGN_OF_LIFE}"
         ))?;
         Ok(session)
+    }
+
+    /// An error if a table is not the one that goes (0) or comes (1).
+    fn must_be(
+        &self,
+        session: &mut Session,
+        database: &str,
+        table: &str,
+        which: usize,
+    ) -> Result<()> {
+        if self.keys.is_none() {
+            return Ok(());
+        }
+        let now = imprint::read(session, database, table, self.keys)?;
+        imprint::must_be(table, &now.unwrap_or_default(), self.imprints[which])
     }
 
     fn attempt(&self, engine: &mut Engine) -> Result<Attempt> {
@@ -204,6 +229,10 @@ impl Switch<'_> {
             return Err(MigrateError::Changed(
                 "its definition is another one".into(),
             ));
+        }
+        let tables = [&engine.route.source, &self.names.new];
+        for (which, table) in tables.into_iter().enumerate() {
+            self.must_be(&mut locker, &engine.route.database, table, which)?;
         }
         if let Err(error) = self.keep_numbers(engine, &mut locker) {
             return match error {

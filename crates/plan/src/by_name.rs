@@ -219,6 +219,7 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
         .iter()
         .find(|t| !t.is(b'('))
         .is_some_and(|t| ["select", "with"].iter().any(|w| t.is_word(sql, w)));
+    let is_returning = !shows && all.iter().any(|t| t.is_word(sql, "returning"));
     let mut found = Vec::new();
     // the clause, and whether it is within a select list at any depth
     let mut open = vec![(Clause::Other, false)];
@@ -273,7 +274,6 @@ pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
             }
         } else if token.kind == TokenKind::Literal(LiteralKind::Parameter) {
             let returned = clause == Clause::SelectList || named;
-            let is_returning = !shows && all.iter().any(|t| t.is_word(sql, "returning"));
             if returned && (shows || is_returning) {
                 return refuse(
                     &errors::DYNAMIC,

@@ -129,6 +129,9 @@ table! {
     COMPUTED_DEFAULT = "OS1035", 1235, "42000",
         "The column's value would come from an expression in its DEFAULT, or from ON UPDATE, which the scratch engine has to compute.",
         "Configure a scratch engine ([scratch]), or give the column's value in the statement; write the statement in a simpler form if there is one.";
+    HIDDEN_COLUMNS = "OS1036", 1142, "42000",
+        "The statement holds constants, and the server shows the account no columns of a table or view in it, so that nobody knows whether they are protected.",
+        "Grant the account SELECT on the columns that it compares, or make the view anew; statements without constants go through as they are.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";
@@ -153,6 +156,12 @@ table! {
     INTERNAL = "OS1107", 1105, "HY000",
         "The proxy contradicted itself and stopped rather than guess.",
         "Report the statement's shape as a bug.";
+    UNPROTECTED = "OS1108", 1105, "HY000",
+        "[protect] enforces protection that the table does not have.",
+        "Find out who changed the table. Make it as [protect] says, or encrypt it (onionskin migrate TABLE --encrypt); or change [protect].";
+    PINNED = "OS1109", 1105, "HY000",
+        "The table is not the one that was pinned.",
+        "Find out who changed the table. If the change was wanted, run onionskin pin --accept; otherwise restore the table from a backup.";
     MEMORY = "OS1201", 1038, "HY001",
         "The rows to be finished by the proxy exceed its memory bound.",
         "Narrow the statement with conditions or LIMIT.";
@@ -163,23 +172,26 @@ table! {
         "A packet is malformed.",
         "Check the client library and the network.";
     BACKEND_GONE = "OS1204", 1158, "08S01",
-        "The server went away; the outcome of the statement is unknown.",
-        "Connect again and look before repeating the statement.";
+        "The server went away, or its answer is not understood; the outcome of the statement is unknown.",
+        "Connect again and look before repeating the statement. Where the server went away this stands in the log only: the client's connection ends, as it does without the proxy.";
     BACKEND_REFUSED = "OS1205", 1429, "HY000",
         "The server cannot be reached.",
         "Start the server, or correct `backend` in the configuration.";
     TOO_BIG = "OS1206", 1153, "08S01",
-        "A packet is larger than the proxy accepts.",
-        "Make the value smaller; long data in smaller pieces counts as a whole.";
+        "A packet is larger than the proxy, or the server's `max_allowed_packet`, accepts.",
+        "Make the value smaller, or `max_allowed_packet` larger: a sealed value takes a few bytes more than a plain one, and long data in smaller pieces counts as a whole.";
     LOGIN = "OS1207", 1251, "08004",
         "The login cannot be relayed safely or at all.",
-        "Use TLS on both sides or on neither, and a login method of MySQL 4.1 or later.";
+        "Have the proxy verify the server (`backend_tls`, `backend_ca`) or reach it over a Unix socket, and use a login method of MySQL 4.1 or later.";
     SCRATCH_GONE = "OS1208", 1429, "HY000",
         "The scratch engine cannot be used.",
         "Start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
     SCRATCH_BOUND = "OS1209", 1038, "HY001",
         "The statement needs more rows, time or space on the scratch engine than `scratch_rows`, `scratch_memory`, `scratch_seconds` or its temporary files allow.",
         "Narrow it with conditions that the server can apply, or raise the bounds in the configuration.";
+    OUT_OF_STEP = "OS1210", 1835, "08S01",
+        "The server sent what nobody asked for; the session is closed.",
+        "Connect again, and look at the server and at what lies between.";
 }
 
 /// A statement that is not done: which error, and about what.

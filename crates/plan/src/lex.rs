@@ -141,7 +141,12 @@ pub struct Lexer<'a> {
     mode: LexMode,
     /// Of the mode's character set.
     hides_ascii: bool,
-    after_dot: bool,
+    /// Behind the last token, if that was a dot.
+    dot_end: usize,
+    /// Behind the last token, if that was a bare word.
+    word_end: usize,
+    /// Whether this is the inside of an executable comment.
+    within: bool,
 }
 
 fn is_word_byte(b: u8) -> bool {
@@ -160,7 +165,9 @@ impl<'a> Lexer<'a> {
             at: 0,
             mode,
             hides_ascii: mode.hides_ascii(),
-            after_dot: false,
+            dot_end: usize::MAX,
+            word_end: usize::MAX,
+            within: false,
         }
     }
 
@@ -176,6 +183,7 @@ impl<'a> Lexer<'a> {
     /// Skips white space and ordinary comments.
     fn skip_blank(&mut self) -> Result<(), LexError> {
         let from = self.at;
+        let mut only_space = true;
         loop {
             let Some(&b) = self.sql.get(self.at) else {
                 return Ok(());
@@ -183,11 +191,13 @@ impl<'a> Lexer<'a> {
             if is_space(b) {
                 self.at += 1;
             } else if b == b'#' {
+                only_space = false;
                 self.skip_line();
             } else if b == b'-' && self.peek(1) == b'-' {
                 // "--" begins a comment only before white space, a control character or the end
                 let after = self.sql.get(self.at + 2).copied();
                 if after.is_none_or(|c| c <= b' ') {
+                    only_space = false;
                     self.skip_line();
                 } else {
                     return Ok(());
@@ -195,9 +205,12 @@ impl<'a> Lexer<'a> {
             } else if b == b'/' && self.peek(1) == b'*' {
                 match self.peek(2) {
                     b'!' => return Ok(()),
-                    b'+' if self.takes_hints(from) => return Ok(()),
+                    b'+' if only_space && self.takes_hints(from) => return Ok(()),
                     b'M' if self.peek(3) == b'!' => return Ok(()),
-                    _ => self.at = self.comment_end()?,
+                    _ => {
+                        only_space = false;
+                        self.at = self.comment_end()?;
+                    }
                 }
             } else {
                 return Ok(());
@@ -222,13 +235,13 @@ impl<'a> Lexer<'a> {
     /// token before.
     fn takes_hints(&self, from: usize) -> bool {
         const VERBS: [&str; 5] = ["select", "insert", "replace", "update", "delete"];
-        let (before, between) = (&self.sql[..from], &self.sql[from..self.at]);
-        let before = before.trim_ascii_end();
+        // no further back than the longest verb and the byte before it: texts are read in one pass
+        const FAR: usize = 8;
+        let before = &self.sql[from.saturating_sub(FAR)..from];
         let start = before.iter().rposition(|b| !is_word_byte(*b));
         let word = &before[start.map_or(0, |i| i + 1)..];
         let is_name = start.is_some_and(|i| matches!(before[i], b'@' | b'.'));
-        between.iter().all(|b| is_space(*b))
-            && !is_name
+        !is_name
             && VERBS
                 .iter()
                 .any(|v| word.eq_ignore_ascii_case(v.as_bytes()))
@@ -253,11 +266,16 @@ impl<'a> Lexer<'a> {
     /// The end of an executable comment. A server that executes it respects quotes and comments inside, and takes the first end
     /// for that of all comments around; one that skips it, because it is meant for a later version, respects nothing but one
     /// comment inside; and to MySQL `/*M!` begins an ordinary one. So where these differ, or a statement ends inside, no end is right.
+    /// Nor is it with another executable comment inside, which is refused before it is read: nothing here is read within itself.
     fn executable_end(&self) -> Result<usize, LexError> {
+        if self.within {
+            return Err(LexError::Ambiguous);
+        }
         let is_mariadb = self.peek(2) == b'M';
         let begin = self.at + if is_mariadb { 4 } else { 3 };
         let mut inner = Lexer {
             at: begin,
+            within: true,
             ..Lexer::new(self.sql, self.mode)
         };
         let end = loop {
@@ -267,7 +285,7 @@ impl<'a> Lexer<'a> {
                 Some(b'*') if inner.peek(1) == b'/' => break inner.at + 2,
                 Some(_) => {
                     let token = inner.next_token()?.ok_or(LexError::Unterminated)?;
-                    if token.is(b';') || token.kind == TokenKind::Executable {
+                    if token.is(b';') {
                         return Err(LexError::Ambiguous);
                     }
                 }
@@ -407,7 +425,6 @@ impl<'a> Lexer<'a> {
         let Some(&b) = self.sql.get(start) else {
             return Ok(None);
         };
-        let after_dot = std::mem::replace(&mut self.after_dot, false);
         let token = match b {
             b'`' => {
                 self.at = self.quoted_end(start, b'`', false)?;
@@ -451,15 +468,18 @@ impl<'a> Lexer<'a> {
                     }
                 }
             }
-            b'0'..=b'9' if !after_dot => self.number(start),
-            b'.' if self.peek(1).is_ascii_digit() && !self.follows_name(start) => {
-                self.number(start)
+            // behind a dot without a blank, digits are a name; behind a bare word without a blank, a dot qualifies
+            b'0'..=b'9' if self.dot_end != start => self.number(start)?,
+            b'.' if self.peek(1).is_ascii_digit() && self.word_end != start => {
+                self.number(start)?
             }
             _ if is_word_byte(b) => self.word(start)?,
             _ if b < b' ' || b == 0x7f => return Err(LexError::Control),
             _ => {
                 self.at += 1;
-                self.after_dot = b == b'.';
+                if b == b'.' {
+                    self.dot_end = self.at;
+                }
                 Token {
                     kind: TokenKind::Punct(b),
                     start,
@@ -467,6 +487,9 @@ impl<'a> Lexer<'a> {
                 }
             }
         };
+        if token.kind == TokenKind::Word {
+            self.word_end = token.end;
+        }
         if self.hides_ascii {
             let is_string = matches!(
                 token.kind,
@@ -477,14 +500,6 @@ impl<'a> Lexer<'a> {
             }
         }
         Ok(Some(token))
-    }
-
-    /// Whether the byte before `start` belongs to a name, so that a dot qualifies.
-    fn follows_name(&self, start: usize) -> bool {
-        start > 0 && {
-            let before = self.sql[start - 1];
-            is_word_byte(before) || before == b'`' || (before == b'"' && self.mode.ansi_quotes)
-        }
     }
 
     fn variable(&mut self, start: usize) -> Result<Token, LexError> {
@@ -512,7 +527,9 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn number(&mut self, start: usize) -> Token {
+    /// A number, or a name that begins with digits. Where a point was read, an `e` without digits is no number: MySQL forgets what it
+    /// has read and takes the next byte for a token, so that `app 1.e.patients` is `app.patients` and the dashes of `1.e--` are an operator.
+    fn number(&mut self, start: usize) -> Result<Token, LexError> {
         let second = self.peek(1);
         if self.peek(0) == b'0' && (second == b'x' || second == b'b') {
             let hex = second == b'x';
@@ -529,14 +546,14 @@ impl<'a> Lexer<'a> {
             }
             if end > start + 2 && !self.sql.get(end).is_some_and(|&b| is_word_byte(b)) {
                 self.at = end;
-                return self.literal(
+                return Ok(self.literal(
                     start,
                     if hex {
                         LiteralKind::Hex
                     } else {
                         LiteralKind::Bits
                     },
-                );
+                ));
             }
         }
         let mut kind = LiteralKind::Integer;
@@ -558,6 +575,8 @@ impl<'a> Lexer<'a> {
                 while self.peek(0).is_ascii_digit() {
                     self.at += 1;
                 }
+            } else if kind == LiteralKind::Decimal {
+                return Err(LexError::Ambiguous);
             }
         }
         if kind == LiteralKind::Integer && is_word_byte(self.peek(0)) {
@@ -565,13 +584,13 @@ impl<'a> Lexer<'a> {
             while is_word_byte(self.peek(0)) {
                 self.at += 1;
             }
-            return Token {
+            return Ok(Token {
                 kind: TokenKind::Word,
                 start,
                 end: self.at,
-            };
+            });
         }
-        self.literal(start, kind)
+        Ok(self.literal(start, kind))
     }
 
     fn word(&mut self, start: usize) -> Result<Token, LexError> {

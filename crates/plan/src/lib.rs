@@ -13,6 +13,7 @@ mod formula;
 pub mod grams;
 pub mod lex;
 pub mod literal;
+mod parse;
 mod places;
 mod plan;
 mod planner;
@@ -33,6 +34,7 @@ pub use finishing::{
     SortKey, Test,
 };
 pub use lex::{LexMode, LiteralKind};
+pub use parse::SESSION_STACK;
 pub use plan::{
     Action, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom,
     Piece, PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show,
@@ -41,8 +43,8 @@ pub use plan::{
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
-    Scratch, ScratchColumn, ScratchRead, ScratchWrite, Written, WrittenColumn,
+    Scratch, ScratchColumn, ScratchRead, ScratchWrite, TOO_LONG, Written, WrittenColumn,
 };
 pub use statement::settings::scoped;
-pub use statement::{COLLATION, Outcome, plan};
+pub use statement::{COLLATION, HIDDEN, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -204,8 +204,10 @@ pub type Text = Vec<Piece>;
 pub enum OpenFrom {
     /// The sealed cell.
     Sealed,
-    /// The order key, which opens for types of fixed width.
+    /// The order key, which opens for types of fixed width. The server can make one of another value.
     OrderKey,
+    /// The order key, and behind it a sealed cell that stood beside it, which must have that key.
+    Keyed,
 }
 
 /// A column of the result.
@@ -486,6 +488,8 @@ pub enum Defines {
     Perhaps,
     /// It does: everything that is known of its names is looked up again afterwards.
     Names,
+    /// It does for the session: with another role it sees other tables.
+    Role,
 }
 
 impl Defines {

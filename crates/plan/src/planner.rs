@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Policy, Table};
+use onionskin_schema::{PinnedTable, Policy, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
@@ -74,6 +74,12 @@ pub enum Known {
 pub trait Catalog {
     /// What is known of `database.name`, letter case ignored.
     fn table(&self, database: &str, name: &str) -> Known;
+
+    /// What is pinned under the name, letter case ignored.
+    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        let _ = (database, name);
+        None
+    }
 }
 
 /// A statement to be planned.
@@ -460,10 +466,22 @@ impl<'a> Planner<'a> {
 
     /// The same for a range of tokens.
     pub fn check_judged_in(&self, tokens: Range<usize>) -> Planned<()> {
+        let mut edits: Vec<&Range<usize>> = self.edits.iter().map(|e| &e.range).collect();
+        edits.sort_by_key(|range| (range.start, range.end));
+        // up to each edit, how far it and those before it reach
+        let reaches: Vec<usize> = edits
+            .iter()
+            .scan(0, |reach, range| {
+                *reach = range.end.max(*reach);
+                Some(*reach)
+            })
+            .collect();
+        let is_edited = |at: usize| {
+            let begun = edits.partition_point(|range| range.start <= at);
+            begun.checked_sub(1).is_some_and(|last| at < reaches[last])
+        };
         for token in &self.tokens[tokens] {
-            if self.judged.contains(&token.start)
-                || self.edits.iter().any(|e| e.range.contains(&token.start))
-            {
+            if self.judged.contains(&token.start) {
                 continue;
             }
             let Some(name) = self.name_of(token) else {
@@ -471,7 +489,7 @@ impl<'a> Planner<'a> {
             };
             for table in &self.near {
                 let protected = table.column(&name).is_some_and(|c| c.protection.is_some());
-                if protected && table.column(&name).is_some() {
+                if protected && !is_edited(token.start) {
                     return refuse(
                         &errors::NOT_UNDERSTOOD,
                         format!("column {}.{}", table.name, name),

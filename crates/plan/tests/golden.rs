@@ -15,7 +15,7 @@ use onionskin_plan::{
 };
 use onionskin_schema::{
     Base, Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
-    PhysicalNames, Policy, Protection, Table,
+    PhysicalNames, Policy, Protection, Table, Whole,
 };
 use onionskin_value::{Family, SqlType};
 
@@ -34,12 +34,14 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
             column_id,
             key_id: 1,
             suite: 1,
+            cell_version: 1,
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
             grams: match words.contains("numbers") {
                 true => GramForm::Numbers,
                 false => GramForm::Words,
             },
+            whole: Whole::Unmarked,
         }
     });
     Column {

@@ -3,32 +3,36 @@
 //! Accounts see different tables and columns, so snapshots are not shared between them. A table
 //! is looked up over the session's own connection when a statement first names it, again when
 //! the server's answer shows that the snapshot is old (unknown column, our CHECK constraint, a
-//! sealed column where none was expected), and again when it was last looked at more than
-//! [`RECHECK`] ago. Any real difference moves the generation on and with it every cached plan.
+//! sealed column where none was expected), and again, along with all others that are in use, a
+//! second after the last look ([`crate::renewal`]). Any real difference moves the generation on
+//! and with it every cached plan.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ahash::RandomState;
-use onionskin_crypt::ColumnCipher;
-use onionskin_crypt::ColumnId;
-use onionskin_keys::{KeySet, Suite};
-use onionskin_plan::{Action, COLLATION, Catalog, ColumnUse, Known, Plan, Settings, errors};
+use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
+use onionskin_keys::KeySet;
+use onionskin_plan::{
+    Action, COLLATION, Catalog, ColumnUse, HIDDEN, Known, Plan, Settings, errors,
+};
 use onionskin_schema::{
-    Base, ColumnRow, Table, catalog_query, same_name, tables_from_rows, view_source,
+    Base, ColumnRow, PinnedTable, Table, catalog_query, same_name, tables_from_rows, view_source,
 };
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Server};
 use crate::open::Shown;
+use crate::pins::{PinFile, settle_parts};
+use crate::renewal::{Age, Lists, Turns, now};
 use crate::temporary::folded;
 
-/// How old what is known of a table may be.
-const RECHECK: Duration = Duration::from_secs(1);
+/// As often, and after such a time each, a table is looked up again that a definition has locked.
+const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
 /// Names that are kept for one account: tables, and identifiers of statements that turned out to be none.
 const NAMES: usize = 16_384;
 /// Plans kept for one combination of settings.
@@ -42,9 +46,17 @@ pub(crate) struct Accounts {
     shared: RwLock<HashMap<String, Arc<Account>>>,
     /// Those of single sessions: see [`Account::private`].
     private: RwLock<Vec<Weak<Account>>>,
+    pins: Option<Arc<PinFile>>,
 }
 
 impl Accounts {
+    pub fn new(pins: Option<Arc<PinFile>>) -> Self {
+        Accounts {
+            pins,
+            ..Accounts::default()
+        }
+    }
+
     pub fn get(&self, name: &str) -> Arc<Account> {
         if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);
@@ -53,13 +65,13 @@ impl Accounts {
             self.shared
                 .write()
                 .entry(name.to_string())
-                .or_insert_with(|| Arc::new(Account::new())),
+                .or_insert_with(|| Arc::new(Account::new(self.pins.clone()))),
         )
     }
 
     /// A snapshot for one session, which lives as long as the session holds it.
     pub fn private(&self) -> Arc<Account> {
-        let account = Arc::new(Account::private());
+        let account = Arc::new(Account::private(self.pins.clone()));
         let mut private = self.private.write();
         private.retain(|a| a.strong_count() > 0);
         private.push(Arc::downgrade(&account));
@@ -77,21 +89,42 @@ impl Accounts {
     }
 }
 
-struct Entry {
+pub(crate) struct Entry {
     /// `None`: there is no such table.
-    table: Option<Arc<Table>>,
-    /// Milliseconds since the account's beginning.
-    checked: AtomicU64,
+    pub table: Option<Arc<Table>>,
+    pub age: Arc<Age>,
+    /// All of it counts, though it may not be protected.
+    whole: AtomicBool,
+}
+
+impl Entry {
+    fn new(table: Option<Table>, checked: u64) -> Arc<Entry> {
+        Arc::new(Entry {
+            table: table.map(Arc::new),
+            age: Age::of(checked),
+            whole: AtomicBool::new(false),
+        })
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
+    }
 }
 
 /// One account's view of the schema.
 pub(crate) struct Account {
-    began: Instant,
-    tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
+    /// The names that there are.
+    pub lists: RwLock<Lists>,
+    /// What is known of the names that statements have. Taken after `lists`, where both are.
+    pub tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
+    pub turns: Turns,
     generation: AtomicU64,
+    /// How often names were forgotten: what was asked before that is not taken over.
+    epoch: AtomicU64,
     spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions share.
     temporary: Option<RwLock<Temporaries>>,
+    pins: Option<Arc<PinFile>>,
 }
 
 /// The temporary tables of a session: by their names without letter case, which a server may or may not count, the names as they were given.
@@ -116,7 +149,8 @@ pub(crate) struct Prepared {
     pub shown: RwLock<Option<Arc<Shown>>>,
     /// Errors of its rows become warnings.
     pub ignores: bool,
-    entries: Vec<Arc<Entry>>,
+    /// What it rests on.
+    pub basis: Vec<Arc<Age>>,
 }
 
 /// The plans made under one combination of settings.
@@ -126,11 +160,14 @@ pub(crate) struct PlanSpace {
 }
 
 impl Account {
-    fn new() -> Self {
+    fn new(pins: Option<Arc<PinFile>>) -> Self {
         Account {
-            began: Instant::now(),
+            pins,
+            lists: RwLock::default(),
             tables: RwLock::default(),
+            turns: Turns::default(),
             generation: AtomicU64::new(1),
+            epoch: AtomicU64::new(0),
             spaces: RwLock::default(),
             temporary: None,
         }
@@ -138,11 +175,11 @@ impl Account {
 
     /// The snapshot of one session that has temporary tables with protected columns. Generations begin far from those of
     /// shared snapshots: no statement that was planned before counts as fresh.
-    fn private() -> Self {
+    fn private(pins: Option<Arc<PinFile>>) -> Self {
         Account {
             generation: AtomicU64::new(1 << 62),
             temporary: Some(RwLock::default()),
-            ..Account::new()
+            ..Account::new(pins)
         }
     }
 
@@ -205,8 +242,12 @@ impl Account {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    pub fn new_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 
     pub fn space(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
@@ -225,43 +266,107 @@ impl Account {
         }))
     }
 
-    /// Looks tables up at the server. Returns whether anything is different from before.
-    ///
-    /// Each name is asked for as it stands and in lower case, because `lower_case_table_names` decides which of them the server
-    /// means: a table in exactly these letters comes first, any other that differs in case alone counts as well. So a table
-    /// may be taken for a protected one whose name it nearly has, and never the other way round.
+    /// Reads the pins again if their file has changed. Returns whether there are others now.
+    pub fn refresh_pins(&self, keys: &KeySet) -> bool {
+        self.pins.as_ref().is_some_and(|pins| pins.refresh(keys))
+    }
+
+    /// Looks names up at the server, all of them. Returns whether anything is different from before.
     pub fn look_up(
         &self,
         server: &mut Server,
         keys: &KeySet,
         names: &[(String, String)],
     ) -> Outcome<bool> {
-        let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
+        self.read_names(server, keys, names, true)
+    }
+
+    /// Looks up what is not known of these names.
+    pub fn learn(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        names: &[(String, String)],
+    ) -> Outcome<bool> {
+        self.read_names(server, keys, names, false)
+    }
+
+    /// Words that are no tables stay here: those that are are found in the lists of names.
+    fn read_names(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        names: &[(String, String)],
+        all: bool,
+    ) -> Outcome<bool> {
         let mut changed = self.make_room();
+        changed |= self.refresh_pins(keys);
+        changed |= self.renew_lists(server, names, all)?;
+        let (epoch, began) = (self.epoch(), now());
+        let mut real = Vec::new();
+        let mut absent = Vec::new();
+        {
+            let lists = self.lists.read();
+            let tables = self.tables.read();
+            for name in names {
+                let (database, table) = name;
+                let is_there = match table.strip_prefix(COLLATION) {
+                    None => lists.has(database, table),
+                    Some("") => lists.has_database(database),
+                    Some(table) => lists.has(database, table),
+                };
+                match is_there {
+                    Some(true) if all || !tables.contains_key(name) => real.push(name.clone()),
+                    Some(true) => {}
+                    Some(false) => absent.push(name.clone()),
+                    // another session has made the lists unknown again
+                    None => changed = true,
+                }
+            }
+        }
+        {
+            let mut tables = self.tables.write();
+            for name in absent {
+                if tables.get(&name).is_some_and(|e| e.table.is_none()) {
+                    continue;
+                }
+                changed |= tables.insert(name, Entry::new(None, began)).is_some();
+            }
+        }
+        changed |= self.look_up_tables(server, keys, &real, began, epoch)?;
+        if changed {
+            self.new_generation();
+        }
+        Ok(changed)
+    }
+
+    /// Looks up tables by their names, for what began when the account was in this epoch.
+    ///
+    /// Each name is asked for as it stands and in lower case, because `lower_case_table_names` decides which of them the server
+    /// means: a table in exactly these letters comes first, any other that differs in case alone counts as well. So a table
+    /// may be taken for a protected one whose name it nearly has, and never the other way round.
+    pub fn look_up_tables(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        names: &[(String, String)],
+        began: u64,
+        epoch: u64,
+    ) -> Outcome<bool> {
+        let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut changed = false;
         for (database, name) in names {
             by_database.entry(database).or_default().push(name);
         }
         for (database, names) in by_database {
             let (collations, real): (Vec<&str>, Vec<&str>) =
                 names.iter().partition(|n| n.starts_with(COLLATION));
-            let mut found = Vec::new();
-            if !real.is_empty() {
-                for (database, real) in spellings(database, &real) {
-                    let real: Vec<&str> = real.iter().map(|n| &**n).collect();
-                    let question = catalog_query(&database, &real) + ALL_ROWS;
-                    let rows = server.rows(question.as_bytes())?;
-                    let warned = server.warnings_at_end()? > 0;
-                    let mut these = tables(&rows, keys)?;
-                    if warned {
-                        let missing = |n: &&str| !these.iter().any(|t| t.name == **n);
-                        let missing: Vec<&str> = real.iter().copied().filter(missing).collect();
-                        these.extend(broken_views(server, &database, &missing)?);
-                    }
-                    for view in these.iter_mut().filter(|t| t.view && t.damaged.is_none()) {
-                        view.base = base(server, keys, view, &rows)?;
-                    }
-                    found.append(&mut these);
-                }
+            let (mut found, mut is_whole) = (Vec::new(), true);
+            for (database, real) in spellings(database, &real) {
+                let real: Vec<&str> = real.iter().map(|n| &**n).collect();
+                let (mut these, warned) = self.look_at(server, keys, &database, &real)?;
+                found.append(&mut these);
+                is_whole &= !warned;
             }
             let mut defaults = HashMap::new();
             for name in collations {
@@ -269,36 +374,77 @@ impl Account {
                     defaults.insert(name, table);
                 }
             }
-            let now = self.now();
+            let lists = self.lists.read();
             let mut tables = self.tables.write();
+            if self.epoch() != epoch {
+                return Ok(true);
+            }
             for name in names {
-                let table = defaults.get(name).or_else(|| {
-                    let exact = |t: &&Table| t.name == name && t.database == database;
-                    let nearly = |t: &&Table| same_name(&t.name, name);
-                    found.iter().find(exact).or(found.iter().find(nearly))
-                });
+                // a view that shows nothing of ours any more is warned of
+                let hidden = || {
+                    let is_listed = is_whole
+                        && !is_virtual(database)
+                        && lists.has(database, name) == Some(true);
+                    is_listed.then(|| hidden(database, name))
+                };
+                let exact = |t: &&Table| t.name == name && t.database == database;
+                let nearly = |t: &&Table| same_name(&t.name, name);
+                let table = match defaults.remove(name) {
+                    Some(collation) => Some(collation),
+                    None if name.starts_with(COLLATION) => None,
+                    None => found
+                        .iter()
+                        .find(exact)
+                        .or(found.iter().find(nearly))
+                        .cloned()
+                        .or_else(hidden),
+                };
                 let key = (database.to_string(), name.to_string());
                 if let Some(entry) = tables.get(&key)
-                    && entry.table.as_deref() == table
+                    && entry.table.as_deref() == table.as_ref()
                 {
-                    entry.checked.store(now, Ordering::Relaxed);
+                    entry.age.renew(began);
                     continue;
                 }
-                let known_before = tables.contains_key(&key);
-                let entry = Entry {
-                    table: table.cloned().map(Arc::new),
-                    checked: AtomicU64::new(now),
-                };
-                tables.insert(key, Arc::new(entry));
-                if known_before {
-                    changed = true;
-                }
+                changed |= tables.insert(key, Entry::new(table, began)).is_some();
             }
         }
         if changed {
-            self.generation.fetch_add(1, Ordering::AcqRel);
+            self.new_generation();
         }
         Ok(changed)
+    }
+
+    /// The tables of a database that have one of these names, and whether the server warned of others. While a definition has
+    /// one of them locked, a transaction is not told of it.
+    fn look_at(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        database: &str,
+        names: &[&str],
+    ) -> Outcome<(Vec<Table>, bool)> {
+        for _ in 0..LOCKED.0 {
+            let question = catalog_query(database, names) + ALL_ROWS;
+            let rows = server.rows(question.as_bytes())?;
+            let warned = server.warnings_at_end()? > 0;
+            let mut these = tables(&rows, keys)?;
+            if warned {
+                if is_locked(&server.rows(b"SHOW WARNINGS")?) {
+                    std::thread::sleep(LOCKED.1);
+                    continue;
+                }
+                let missing = |n: &&str| !these.iter().any(|t| t.name == **n);
+                let missing: Vec<&str> = names.iter().copied().filter(missing).collect();
+                these.extend(broken_views(server, database, &missing)?);
+            }
+            settle_parts(server, these.iter_mut())?;
+            for view in these.iter_mut().filter(|t| t.view && t.damaged.is_none()) {
+                view.base = base(server, keys, view, &rows)?;
+            }
+            return Ok((these, warned));
+        }
+        Err(Failure::Stale)
     }
 
     /// Forgets names if there are many, and then every plan: one whose tables are no longer in the snapshot would not see them change.
@@ -313,12 +459,15 @@ impl Account {
             tables.clear();
         }
         drop(tables);
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.new_generation();
         true
     }
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
     fn forget(&self, names: &[(String, String)]) {
+        let mut lists = self.lists.write();
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        lists.clear();
         self.tables.write().retain(|(database, table), entry| {
             // what is known of a view may be about one of these tables
             let is_view = entry.table.as_ref().is_some_and(|table| table.view);
@@ -327,18 +476,17 @@ impl Account {
             });
             !is_view && !is_meant
         });
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.new_generation();
     }
 
     /// Takes a table, or that there is none, for known, and for never in need of another look: on the stage of
     /// [`crate::hot_path`] there is no server to ask.
     pub fn know(&self, database: &str, name: &str, table: Option<Table>) {
-        let entry = Entry {
-            table: table.map(Arc::new),
-            checked: AtomicU64::new(u64::MAX),
-        };
+        let listed = table.is_some().then_some(name);
+        self.lists.write().know(database, listed);
         let key = (database.to_string(), name.to_string());
-        self.tables.write().insert(key, Arc::new(entry));
+        let entry = Entry::new(table, u64::MAX);
+        self.tables.write().insert(key, entry);
     }
 
     /// Makes a plan ready for execution. `ignores`: see [`Prepared`].
@@ -354,41 +502,34 @@ impl Account {
             .iter()
             .map(|column| cipher(keys, column))
             .collect::<Outcome<Vec<_>>>()?;
+        let lists = self.lists.read();
         let tables = self.tables.read();
+        let mut basis = match plan.names.is_empty() {
+            true => Vec::new(),
+            false => lists.ages(&plan.names),
+        };
         // the scratch engine gets plain tables as they are known here
         let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
-        let entries = plan
-            .names
-            .iter()
-            .filter_map(|n| tables.get(n))
-            .filter(|e| e.table.as_ref().is_some_and(|t| all || t.is_protected()))
-            .cloned()
-            .collect();
-        drop(tables);
+        for (database, name) in &plan.names {
+            let key = (database.clone(), name.clone());
+            let Some(entry) = tables.get(&key).filter(|_| !name.starts_with(COLLATION)) else {
+                continue;
+            };
+            // some that are there show nothing
+            if entry.table.is_some() || lists.has(database, name) == Some(true) {
+                entry.whole.fetch_or(all, Ordering::Relaxed);
+                basis.push(Arc::clone(&entry.age));
+            }
+        }
+        drop((tables, lists));
         Ok(Arc::new(Prepared {
             plan,
             ciphers,
             generation,
             shown: RwLock::default(),
             ignores,
-            entries,
+            basis,
         }))
-    }
-
-    /// Whether a table of the plan should be looked up again; the first who asks does it.
-    pub fn recheck_due(&self, prepared: &Prepared) -> bool {
-        if prepared.entries.is_empty() {
-            return false;
-        }
-        let now = self.now();
-        let limit = u64::try_from(RECHECK.as_millis()).unwrap_or(u64::MAX);
-        prepared.entries.iter().any(|e| {
-            let checked = e.checked.load(Ordering::Relaxed);
-            now.saturating_sub(checked) > limit
-                && e.checked
-                    .compare_exchange(checked, now, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok()
-        })
     }
 }
 
@@ -403,6 +544,15 @@ impl Catalog for Account {
                 Temporary::Expected => Known::Unknown,
             };
         }
+        // what a plan rests on has to be there when it is made
+        let lists = self.lists.read();
+        let is_known = match name.starts_with(COLLATION) {
+            true => lists.has_database(database).is_some(),
+            false => lists.has(database, name).is_some(),
+        };
+        if !is_known {
+            return Known::Unknown;
+        }
         match self.tables.read().get(&key) {
             None => Known::Unknown,
             Some(entry) => match &entry.table {
@@ -410,6 +560,14 @@ impl Catalog for Account {
                 None => Known::Absent,
             },
         }
+    }
+
+    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        let pinned = self.pins.as_ref()?.get(database, name)?;
+        // a temporary table is the session's own
+        let key = folded(&(database.to_owned(), name.to_owned()));
+        let hides = |t: &RwLock<Temporaries>| t.read().contains_key(&key);
+        (!self.temporary.as_ref().is_some_and(hides)).then_some(pinned)
     }
 }
 
@@ -446,17 +604,17 @@ pub(crate) fn cipher_of(
     else {
         return Err(Failure::refused(&errors::INTERNAL, column.path()));
     };
-    let suite = Suite::from_id(protection.suite)
+    let cells = CellFormat::from_numbers(protection.suite, protection.cell_version)
         .ok_or_else(|| Failure::refused(&errors::DAMAGED, column.path()))?;
     let id = ColumnId {
         table,
         column: protection.column_id,
     };
-    keys.column_cipher(suite, key_id, id, protection.capabilities.join.as_deref())
+    keys.column_cipher(cells, key_id, id, protection.capabilities.join.as_deref())
         .map_err(|e| Failure::key(&e, &column.path()))
 }
 
-fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
+pub(crate) fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     let bad = || Failure::refused(&errors::INTERNAL, "the schema's rows");
     let mut decoded = Vec::with_capacity(rows.len());
     for row in rows {
@@ -492,8 +650,8 @@ fn tables(rows: &crate::exchange::Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
     Ok(tables_from_rows(parsed, verify))
 }
 
-/// Views whose columns the server does not show, because what they select is gone (it warns of that). One over sealed columns is no unprotected table: a
-/// statement that names it must not go through with its constants.
+/// Views whose columns the server does not show, because what they select is gone (it warns of that). They are no unprotected tables: what they select may
+/// be protected by now, so a statement that names one must not go through with its constants.
 fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<Vec<Table>> {
     let each: Vec<String> = names
         .iter()
@@ -520,19 +678,44 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
         let ours = ["$enc", "$eq_", "$ord_", "$gram_"]
             .iter()
             .any(|s| definition.contains(s));
-        if ours || definition.is_empty() {
-            found.push(Table {
-                database: database.to_string(),
-                name: text(row.first()),
-                columns: Vec::new(),
-                table_id: None,
-                view: true,
-                base: None,
-                damaged: Some("a view of columns that are gone".into()),
-            });
-        }
+        let damage = match ours || definition.is_empty() {
+            true => "a view of columns that are gone",
+            false => HIDDEN,
+        };
+        found.push(Table {
+            view: true,
+            damaged: Some(damage.into()),
+            ..hidden(database, &text(row.first()))
+        });
     }
     Ok(found)
+}
+
+/// A database of the servers' own whose tables hold nothing that a client has stored. MySQL does not show all their columns.
+fn is_virtual(database: &str) -> bool {
+    ["information_schema", "performance_schema"]
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(database))
+}
+
+/// A table of which the account sees that it is there, and none of its columns: they may be protected.
+fn hidden(database: &str, name: &str) -> Table {
+    Table {
+        database: database.to_string(),
+        name: name.to_string(),
+        columns: Vec::new(),
+        table_id: None,
+        view: false,
+        base: None,
+        damaged: Some(HIDDEN.into()),
+    }
+}
+
+/// Whether the server has left out a table because its definition is changing: in the words of either server.
+fn is_locked(warnings: &crate::exchange::Rows) -> bool {
+    let code = |row: &Vec<Option<Vec<u8>>>| row.get(1).cloned().flatten().unwrap_or_default();
+    let mut codes = warnings.iter().map(code);
+    codes.any(|code| matches!(code.as_slice(), b"1205" | b"1684"))
 }
 
 /// What writing through a view has to know of the table behind it, if the account may see that. `columns` are the rows that the view was
@@ -567,7 +750,8 @@ fn base(
         *name = listed;
     }
     let question = catalog_query(&source.database, &[&source.table]) + ALL_ROWS;
-    let found = tables(&server.rows(question.as_bytes())?, keys)?;
+    let mut found = tables(&server.rows(question.as_bytes())?, keys)?;
+    settle_parts(server, found.iter_mut())?;
     Ok(match found.as_slice() {
         [table] => Base::of(view, &source, table),
         _ => None,
@@ -661,7 +845,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_tables_are_forgotten_first() {
-        let account = Account::new();
+        let account = Account::new(None);
         let table = Table {
             database: "app".into(),
             name: "t".into(),

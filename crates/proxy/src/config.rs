@@ -11,7 +11,10 @@ use std::time::Duration;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_schema::Policy;
 use onionskin_wire::Transport;
+use onionskin_wire::auth::{LinkTrust, ServerKey};
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
+
+use crate::pins::PinFile;
 
 /// How long a connection to the server may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -82,12 +85,18 @@ impl std::fmt::Display for Backend {
 impl Backend {
     /// Connects. TCP connections send small packets at once.
     pub fn connect(&self) -> io::Result<Transport> {
+        self.connect_within(CONNECT)
+    }
+
+    /// Connects, and gives each address no longer than `limit`.
+    pub(crate) fn connect_within(&self, limit: Duration) -> io::Result<Transport> {
+        let limit = limit.clamp(Duration::from_millis(1), CONNECT);
         match self {
             Backend::Unix(path) => Ok(Transport::Unix(UnixStream::connect(path)?)),
             Backend::Tcp { host, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
                 for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, CONNECT) {
+                    match TcpStream::connect_timeout(&address, limit) {
                         Ok(stream) => return Transport::tcp(stream),
                         Err(error) => last = error,
                     }
@@ -117,8 +126,32 @@ pub enum BackendTls {
     Never,
     /// If the server offers it.
     IfOffered(Arc<rustls::ClientConfig>),
-    /// Or there is no connection.
+    /// Or there is no connection. Any certificate will do.
     Required(Arc<rustls::ClientConfig>),
+    /// Or there is no connection. The server's certificate is verified.
+    Verified(Arc<rustls::ClientConfig>),
+}
+
+/// What holds before a client is logged in.
+#[derive(Clone, Debug)]
+pub struct LoginLimits {
+    /// How long a login may take as a whole, from the moment that the client is accepted.
+    pub time: Duration,
+    /// Logins at once, each of which holds a connection to the server. Others wait for their turn.
+    pub logins: usize,
+    /// How many of them may come from one address.
+    pub logins_per_address: usize,
+}
+
+impl Default for LoginLimits {
+    fn default() -> Self {
+        LoginLimits {
+            time: Duration::from_secs(30),
+            // Servers take 151 connections by default: those who are logged in shall have most of them.
+            logins: 64,
+            logins_per_address: 32,
+        }
+    }
 }
 
 /// A proxy's configuration.
@@ -133,18 +166,39 @@ pub struct Config {
     pub suite: Suite,
     /// `[protect]`.
     pub policy: Policy,
+    /// `pins`: what `onionskin pin` has written.
+    pub pins: Option<Arc<PinFile>>,
     /// TLS for clients that ask for it.
     pub client_tls: Option<Arc<rustls::ServerConfig>>,
     /// TLS towards the server.
     pub backend_tls: BackendTls,
+    /// The server's RSA key, where one was configured: passwords may be encrypted under it.
+    pub backend_rsa_key: Option<Arc<ServerKey>>,
+    /// Before the login.
+    pub login: LoginLimits,
     /// Log every packet's kind and length.
     pub trace: bool,
     /// Clients at once.
     pub max_sessions: usize,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
-    /// `like_index`: MariaDB's full-text indexes are used for LIKE, although they may miss rows. MySQL's index misses none and needs no word.
+    /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss rows. MySQL's index misses none and needs no word.
     pub like_index: bool,
+}
+
+impl Config {
+    /// What makes a connection to the server fit for a password.
+    pub(crate) fn trust(&self) -> LinkTrust {
+        LinkTrust {
+            tls_verifies: matches!(self.backend_tls, BackendTls::Verified(_)),
+            rsa_key: self.backend_rsa_key.clone(),
+        }
+    }
+
+    /// Whether new columns with LIKE get grams.
+    pub(crate) fn keeps_grams(&self, family: onionskin_value::Family) -> bool {
+        crate::define::keeps_grams(self.like_index, family)
+    }
 }
 
 /// The scratch engine: a server of the back end's family on the trusted side.

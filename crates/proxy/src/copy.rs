@@ -78,8 +78,7 @@ impl Session {
                 PlanOutcome::Plan(plan) => break plan,
                 PlanOutcome::Need(names) if looked_up < 8 => {
                     looked_up += 1;
-                    self.account
-                        .look_up(&mut self.server, &config.keys, &names)?;
+                    self.account.learn(&mut self.server, &config.keys, &names)?;
                 }
                 PlanOutcome::Need(_) => return Err(Failure::Stale),
             }
@@ -91,7 +90,12 @@ impl Session {
                 protected: Vec::new(),
             }),
             Action::Define(ddl) => {
-                let columns = with_ids(&ddl, &config.keys, config.suite);
+                let columns = with_ids(
+                    &ddl,
+                    &config.keys,
+                    config.suite,
+                    config.keeps_grams(self.state.family),
+                );
                 let key = config.keys.metadata_key();
                 Ok(Defined {
                     text: definition_text(&ddl, &columns, self.state.family, key)?,

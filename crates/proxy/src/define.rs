@@ -1,16 +1,16 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
+use onionskin_crypt::CellFormat;
 use onionskin_keys::{KeySet, MetadataKey, Suite};
 use onionskin_plan::{
     Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Prefixed, Refusal,
     Request, Settings, Template, UseScratch, errors,
 };
-use onionskin_schema::alter::{self, Position};
+use onionskin_schema::alter::{self, Change, Position};
 use onionskin_schema::{
-    Alias, NewColumn, Policy, SchemaError, Table, physical_definitions, same_name,
+    Alias, NewColumn, Policy, SchemaError, SetMark, Table, physical_definitions, same_name,
 };
 use onionskin_value::{Family, Kind, Level, Warning};
-use onionskin_wire::messages::Command;
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
@@ -61,8 +61,20 @@ impl Session {
     pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
         let spelled = self.with_spelled_defaults(ddl)?;
         let ddl = spelled.as_ref().unwrap_or(ddl);
+        let locked = self.lock_set(ddl, prepared)?;
+        let done = self.define_locked(ddl, prepared);
+        self.unlock_set(locked, &done, prepared)?;
+        done
+    }
+
+    fn define_locked(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
         let config = &self.shared.config;
-        let columns = with_ids(ddl, &config.keys, config.suite);
+        let columns = with_ids(
+            ddl,
+            &config.keys,
+            config.suite,
+            config.keeps_grams(self.state.family),
+        );
         self.check_rows(ddl, &columns)?;
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
@@ -116,9 +128,9 @@ impl Session {
     ) -> Outcome<()> {
         // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
         let before = temporary.map(|name| (name, self.expect_temporary(name)));
-        self.server.put_query(sql)?;
+        let question = self.server.put_query(sql)?;
         self.server.flush()?;
-        let done = self.relay_answer(Command::Query, &[]);
+        let done = self.relay_answer(question, &[]);
         // whatever the answer, what was known is not certain any more
         self.shared.accounts.forget(names);
         match (before, &done) {
@@ -193,7 +205,8 @@ fn check_references(ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
 }
 
 /// The new columns with their ids.
-pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn> {
+/// The new columns under ids and keys of their own; `grams` says whether any are kept of those that have LIKE.
+pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite, grams: bool) -> Vec<NewColumn> {
     let table_id = ddl
         .table
         .as_ref()
@@ -204,7 +217,9 @@ pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn>
         let mut column = column.clone();
         column.table_id = table_id;
         column.key_id = keys.active_key();
-        column.suite = suite.id();
+        column.without_grams = column.capabilities.like && !grams;
+        let cells = CellFormat::newest(suite);
+        (column.suite, column.cell_version) = (suite.id(), cells.version());
         loop {
             column.column_id = keys.random_column_id();
             // the first four digits name the companions
@@ -220,6 +235,48 @@ pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite) -> Vec<NewColumn>
     columns
 }
 
+/// The changes of protected columns that the table has.
+fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
+    ddl.pieces.iter().filter_map(|piece| match piece {
+        DdlPiece::Drop(index) => Some(Change::Drop(*index)),
+        DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
+        DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
+        _ => None,
+    })
+}
+
+/// The protected columns that only get a new comment, by their indexes in the table.
+fn unchanged(ddl: &Ddl) -> Vec<usize> {
+    let is_changed = |index: usize| {
+        changes(ddl).any(|change| match change {
+            Change::Drop(other)
+            | Change::Rename(other, _)
+            | Change::Default(other, _)
+            | Change::Comment(other, _) => other == index,
+        })
+    };
+    let columns = ddl.table.iter().flat_map(|table| &table.columns);
+    let protected = columns.enumerate().filter(|(_, c)| c.protection.is_some());
+    let indexes = protected.map(|(index, _)| index);
+    indexes.filter(|index| !is_changed(*index)).collect()
+}
+
+/// The mark of all protected columns that the table has after the definition.
+fn set_of(
+    ddl: &Ddl,
+    columns: &[NewColumn],
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<SetMark, SchemaError> {
+    match ddl.table.as_deref().filter(|table| table.is_protected()) {
+        None => Ok(SetMark::of_new_table(columns, family, tag)),
+        Some(table) => {
+            let changes: Vec<Change<'_>> = changes(ddl).collect();
+            alter::set_after(table, &changes, columns, family, tag)
+        }
+    }
+}
+
 /// The text for the server.
 pub(crate) fn definition_text(
     ddl: &Ddl,
@@ -233,14 +290,24 @@ pub(crate) fn definition_text(
         let table = ddl.table.as_deref().ok_or_else(internal)?;
         Ok((table, table.columns.get(index).ok_or_else(internal)?))
     };
+    let set = set_of(ddl, columns, family, tag).map_err(|e| failed(&e))?;
     let mut sql = Vec::new();
     for piece in &ddl.pieces {
         match piece {
             DdlPiece::Sql(text) => sql.extend_from_slice(text),
+            DdlPiece::Renew => {
+                for index in unchanged(ddl) {
+                    let (table, column) = existing(index)?;
+                    let parts = alter::renew_comment(table, column, &set, family, tag)
+                        .map_err(|e| failed(&e))?;
+                    sql.extend_from_slice(parts.join(", ").as_bytes());
+                    sql.extend_from_slice(b", ");
+                }
+            }
             DdlPiece::Definitions(i) => {
                 let column = columns.get(*i).ok_or_else(internal)?;
                 let mut parts =
-                    physical_definitions(column, family, tag).map_err(|e| failed(&e))?;
+                    physical_definitions(column, &set, family, tag).map_err(|e| failed(&e))?;
                 if ddl.temporary.is_some() {
                     // InnoDB has no full-text indexes on temporary tables: LIKE opens all rows there
                     parts.retain(|part| !part.starts_with("FULLTEXT KEY "));
@@ -266,7 +333,7 @@ pub(crate) fn definition_text(
                     }
                 };
                 let parts =
-                    alter::add_column(column, place, family, tag).map_err(|e| failed(&e))?;
+                    alter::add_column(column, place, &set, family, tag).map_err(|e| failed(&e))?;
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
             DdlPiece::Present(_) => {}
@@ -313,13 +380,13 @@ pub(crate) fn definition_text(
             }
             DdlPiece::Rename(i, name) => {
                 let (table, column) = existing(*i)?;
-                let parts = alter::rename_column(table, column, name, family, tag)
+                let parts = alter::rename_column(table, column, name, &set, family, tag)
                     .map_err(|e| failed(&e))?;
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
             DdlPiece::SetDefault(i, default) => {
                 let (table, column) = existing(*i)?;
-                let parts = alter::set_default(table, column, default.as_ref(), family, tag)
+                let parts = alter::set_default(table, column, default.as_ref(), &set, family, tag)
                     .map_err(|e| failed(&e))?;
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
@@ -338,8 +405,9 @@ pub fn physical_create_table(
     default_collation: &str,
     policy: &Policy,
     (keys, suite): (&KeySet, Suite),
+    like_index: bool,
     family: Family,
-) -> Result<String, String> {
+) -> Result<PhysicalTable, String> {
     let lex = LexMode::default();
     let mut template = Template::default();
     template
@@ -365,22 +433,41 @@ pub fn physical_create_table(
     };
     match onionskin_plan::plan(&request) {
         PlanOutcome::Plan(plan) => match &plan.action {
-            Action::Relay => Ok(sql.to_owned()),
+            Action::Relay => Ok(PhysicalTable {
+                sql: sql.to_owned(),
+                columns: Vec::new(),
+            }),
             Action::Define(ddl) => {
-                let columns = with_ids(ddl, keys, suite);
+                let grams = keeps_grams(like_index, family);
+                let columns = with_ids(ddl, keys, suite, grams);
                 let text = definition_text(ddl, &columns, family, keys.metadata_key()).map_err(
                     |failure| match failure {
                         Failure::Refused(refusal) => refusal.message(),
                         other => format!("{other:?}"),
                     },
                 )?;
-                String::from_utf8(text).map_err(|e| e.to_string())
+                let sql = String::from_utf8(text).map_err(|e| e.to_string())?;
+                Ok(PhysicalTable { sql, columns })
             }
             Action::Refuse(refusal) => Err(refusal.message()),
             _ => Err("this is no definition of a table".into()),
         },
         PlanOutcome::Need(_) => Err("this refers to other tables".into()),
     }
+}
+
+/// Whether new columns with LIKE get grams: not where no statement would look for one.
+pub(crate) fn keeps_grams(like_index: bool, family: Family) -> bool {
+    like_index || family == Family::MySql
+}
+
+/// A table that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhysicalTable {
+    /// CREATE TABLE.
+    pub sql: String,
+    /// Its protected columns, with their ids.
+    pub columns: Vec<NewColumn>,
 }
 
 /// A schema without tables: the one that is defined is the only one there is.

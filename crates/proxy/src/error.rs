@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     Client(WireError),
     /// The server's connection is broken.
     Backend(WireError),
+    /// What comes from the server is not the answer to what it was asked: nothing that comes from it can be told apart any more.
+    OutOfStep(&'static str),
 }
 
 /// For logs: the server's and the values' texts may quote values, so they are left out.
@@ -37,6 +39,7 @@ impl std::fmt::Debug for Failure {
             Failure::Stale => f.write_str("stale snapshot"),
             Failure::Client(e) => write!(f, "client: {e}"),
             Failure::Backend(e) => write!(f, "server: {e}"),
+            Failure::OutOfStep(what) => write!(f, "out of step: {what}"),
         }
     }
 }
@@ -102,10 +105,22 @@ impl Failure {
 
     /// Whether the session can go on.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Failure::Client(_) | Failure::Backend(_))
+        matches!(
+            self,
+            Failure::Client(_) | Failure::Backend(_) | Failure::OutOfStep(_)
+        )
     }
 
-    /// The packet for the client; `None` when it is the client that is gone.
+    /// Whether the server's connection has ended, as opposed to having brought what is not understood.
+    pub fn is_lost_server(&self) -> bool {
+        matches!(
+            self,
+            Failure::Backend(WireError::Closed | WireError::Io(_) | WireError::Tls(_))
+        )
+    }
+
+    /// The packet for the client; `None` when it is the client that is gone, or the server. That the server is gone a client is told as
+    /// a server would tell it, by the end of the connection: drivers know that, and take another connection.
     pub fn packet(&self) -> Option<ErrPacket<'_>> {
         let of = |r: &Refusal| {
             let state = r.entry.state.as_bytes().try_into().unwrap_or(*b"HY000");
@@ -120,7 +135,9 @@ impl Failure {
                 message,
             } => ErrPacket::new(*code, *state, message.as_slice()),
             Failure::Stale => of(&Refusal::new(&errors::STALE, "")),
+            _ if self.is_lost_server() => return None,
             Failure::Backend(_) => of(&Refusal::new(&errors::BACKEND_GONE, "")),
+            Failure::OutOfStep(what) => of(&Refusal::new(&errors::OUT_OF_STEP, *what)),
             Failure::Client(_) => return None,
         })
     }

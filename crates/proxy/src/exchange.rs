@@ -1,7 +1,12 @@
-//! Statements of the proxy's own on the session's server connection.
+//! What a session asks its server, and who reads the answers.
 //!
-//! Statements may be sent before the answers to earlier ones are read: servers take commands
-//! from their connection one after the other, so two of them cost one round trip.
+//! A server answers commands in their order and does not say which one an answer belongs to. So each
+//! command that has an answer returns a [`Question`], and an answer can be read with its question only.
+//! [`Server::begin`] throws away the answers to earlier questions that nobody asks for any more: those
+//! that were dropped, by `?` or by a refusal. [`Server::settle`] throws away all of them, and takes back
+//! what was not sent yet. No path can hand one question's answer to another.
+//!
+//! Questions may be sent before the answers to earlier ones are read: two of them then cost one round trip.
 
 use std::collections::VecDeque;
 
@@ -12,9 +17,25 @@ use onionskin_wire::rows::TextRow;
 use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step, WireError};
 
 use crate::error::{Failure, Outcome};
+use crate::long_values::{Bound, too_long};
 
 /// "Deadlock found": the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
+
+/// A command that was given to the connection, and the right to read its answer.
+#[must_use = "nobody else can read its answer"]
+#[derive(Debug)]
+pub(crate) struct Question(u64);
+
+/// A question whose answer has not begun to be read.
+struct Outstanding {
+    number: u64,
+    /// Where in all that is written to the server it begins.
+    place: u64,
+    /// The sequence number that the answer begins with.
+    sequence: u8,
+    command: Command,
+}
 
 /// The server's side of a session.
 pub(crate) struct Server {
@@ -23,12 +44,24 @@ pub(crate) struct Server {
     pub capabilities: Capabilities,
     /// Status flags of the last answer.
     pub status: StatusFlags,
-    /// The sequence numbers that the answers to sent commands begin with.
-    expected: VecDeque<u8>,
+    /// How many questions there have been.
+    asked: u64,
+    outstanding: VecDeque<Outstanding>,
+    /// Where the command that was begun last begins.
+    place: u64,
     /// Session state changes that were not looked at yet, as sent.
     pub changes: Vec<u8>,
+    /// Tests may let exchanges fail.
+    #[cfg(debug_assertions)]
+    pub is_faulty: bool,
+    /// Something has changed in the session that the server has not told: a result has ended with nothing but a flag for it.
+    pub untold: bool,
+    /// A result has ended with a packet that could not tell of changes.
+    pub silent_end: bool,
     /// The session's `sql_select_limit`, if it limits: to the server, statements of the proxy's own are the client's.
     pub select_limit: Option<String>,
+    /// What the server takes, once it was asked.
+    pub bound: Bound,
 }
 
 /// Behind a `SELECT` of the proxy's own: the session's `sql_select_limit` does not count.
@@ -44,29 +77,39 @@ impl Server {
             tracker: ResponseTracker::new(capabilities),
             capabilities,
             status: StatusFlags::AUTOCOMMIT,
-            expected: VecDeque::new(),
+            asked: 0,
+            outstanding: VecDeque::new(),
+            place: 0,
             changes: Vec::new(),
+            #[cfg(debug_assertions)]
+            is_faulty: false,
+            untold: false,
+            silent_end: false,
             select_limit: None,
+            bound: Bound::default(),
         }
     }
 
     /// Appends a statement to the output; [`Self::flush`] sends it.
-    pub fn put_query(&mut self, sql: &[u8]) -> Outcome<()> {
-        self.connection.reset_sequence();
-        let out = self.connection.begin_payload();
+    pub fn put_query(&mut self, sql: &[u8]) -> Outcome<Question> {
+        let out = self.begin_command();
         out.push(Command::Query.to_byte());
         out.extend_from_slice(sql);
-        self.end_command()
+        self.end_command(Command::Query)
     }
 
     /// Appends a command as it is.
-    pub fn put_command(&mut self, payload: &[u8]) -> Outcome<()> {
+    pub fn put_command(&mut self, payload: &[u8]) -> Outcome<Question> {
+        if !self.takes(payload.len()) {
+            return Err(too_long());
+        }
+        let command = Command::of(payload).map_err(Failure::Client)?;
+        self.place = self.connection.written();
         self.connection.reset_sequence();
         self.connection
             .write_payload(payload)
             .map_err(Failure::Backend)?;
-        self.expected.push_back(self.connection.sequence());
-        Ok(())
+        self.ask(command)
     }
 
     /// Appends a command that has no answer.
@@ -77,11 +120,44 @@ impl Server {
             .map_err(Failure::Backend)
     }
 
+    /// Begins a command that is built in the connection's buffer; [`Self::end_command`] ends it.
+    pub fn begin_command(&mut self) -> &mut Vec<u8> {
+        self.place = self.connection.written();
+        self.connection.reset_sequence();
+        self.connection.begin_payload()
+    }
+
     /// Ends a command that was built in the connection's buffer. Long ones take several packets,
     /// and the answer goes on counting behind the last.
-    pub fn end_command(&mut self) -> Outcome<()> {
+    pub fn end_command(&mut self, command: Command) -> Outcome<Question> {
+        if !self.takes(self.connection.payload_in_work().len()) {
+            return self.end_long_command(command);
+        }
         self.connection.end_payload().map_err(Failure::Backend)?;
-        self.expected.push_back(self.connection.sequence());
+        self.ask(command)
+    }
+
+    /// A command was given to the connection.
+    fn ask(&mut self, command: Command) -> Outcome<Question> {
+        let number = self.asked;
+        self.asked += 1;
+        self.outstanding.push_back(Outstanding {
+            number,
+            place: self.place,
+            sequence: self.connection.sequence(),
+            command,
+        });
+        self.strike()?;
+        Ok(Question(number))
+    }
+
+    /// Fails where a test wants it; see `faults.rs`.
+    #[inline]
+    fn strike(&self) -> Outcome<()> {
+        #[cfg(debug_assertions)]
+        if self.is_faulty {
+            return crate::faults::strike();
+        }
         Ok(())
     }
 
@@ -89,15 +165,74 @@ impl Server {
         self.connection.flush().map_err(Failure::Backend)
     }
 
-    /// Begins to read the answer to a command that was sent.
-    pub fn begin(&mut self, command: Command) -> Outcome<()> {
-        self.connection
-            .set_sequence(self.expected.pop_front().unwrap_or(1));
-        self.tracker.begin(command).map_err(Failure::Backend)
+    /// Begins to read the answer to a question. What is left of earlier answers is thrown away: whoever
+    /// asked for them has given them up.
+    pub fn begin(&mut self, question: Question) -> Outcome<()> {
+        let Question(number) = question;
+        self.drain()?;
+        while let Some(next) = self.outstanding.front()
+            && next.number <= number
+        {
+            let is_asked_for = next.number == number;
+            self.begin_next()?;
+            if is_asked_for {
+                return self.strike();
+            }
+            self.drain()?;
+        }
+        Err(Failure::OutOfStep("an answer that is no longer there"))
+    }
+
+    /// Begins to read the first answer that is outstanding, if there is one.
+    fn begin_next(&mut self) -> Outcome<()> {
+        let Some(next) = self.outstanding.pop_front() else {
+            return Ok(());
+        };
+        self.connection.set_sequence(next.sequence);
+        self.tracker.begin(next.command).map_err(Failure::Backend)
+    }
+
+    /// Between two commands of the client nothing may have come that nobody asked for.
+    pub fn check_silence(&self) -> Outcome<()> {
+        match self.is_settled() && self.connection.has_buffered_input() {
+            true => Err(Failure::OutOfStep("a packet that nobody asked for")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether every question has its answer read.
+    pub fn is_settled(&self) -> bool {
+        self.outstanding.is_empty() && self.tracker.is_complete()
+    }
+
+    /// Gives up everything that was asked and not read: what was not sent yet is not sent, and the
+    /// answers to the rest are read and thrown away.
+    pub fn settle(&mut self) -> Outcome<()> {
+        self.connection.cancel_payload();
+        while let Some(last) = self.outstanding.back()
+            && self.connection.take_back(last.place)
+        {
+            self.outstanding.pop_back();
+        }
+        if !self.is_settled() {
+            // a command may have been sent by half
+            self.flush()?;
+        }
+        self.drain()?;
+        while !self.outstanding.is_empty() {
+            self.begin_next()?;
+            self.drain()?;
+        }
+        Ok(())
     }
 
     /// Reads the next packet of an answer.
     pub fn step(&mut self) -> Outcome<Step> {
+        self.strike()?;
+        self.read_step()
+    }
+
+    fn read_step(&mut self) -> Outcome<Step> {
         let payload = self.connection.read_payload().map_err(Failure::Backend)?;
         let step = self.tracker.step(payload).map_err(Failure::Backend)?;
         match step {
@@ -113,6 +248,10 @@ impl Server {
             }
             Step::EndOfRows { status } => {
                 self.status = status;
+                if !self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
+                    self.silent_end = true;
+                    self.untold |= status.contains(StatusFlags::SESSION_STATE_CHANGED);
+                }
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
                     && self.capabilities.contains(Capabilities::DEPRECATE_EOF)
                     && let Ok(ok) =
@@ -123,6 +262,9 @@ impl Server {
             }
             // a deadlock has ended the transaction, and errors do not tell the status
             Step::Err => {
+                if self.connection.said_farewell() {
+                    return Err(Failure::Backend(WireError::Closed));
+                }
                 let error = ErrPacket::decode(self.connection.last_payload());
                 if error.is_ok_and(|e| e.code == DEADLOCK) {
                     self.status.remove(StatusFlags::IN_TRANS);
@@ -150,10 +292,10 @@ impl Server {
         }
     }
 
-    /// Reads what is left of an answer and throws it away.
-    pub fn drain(&mut self) -> Outcome<()> {
+    /// Reads what is left of the present answer and throws it away.
+    fn drain(&mut self) -> Outcome<()> {
         while !self.tracker.is_complete() {
-            match self.step()? {
+            match self.read_step()? {
                 Step::LocalInfileRequest => {
                     // an empty packet: no file
                     self.connection
@@ -167,9 +309,16 @@ impl Server {
         Ok(())
     }
 
+    /// Runs a statement without rows. The server's error becomes `Err(Failure::Server)`.
+    pub fn run(&mut self, sql: &[u8]) -> Outcome<Done> {
+        let question = self.put_query(sql)?;
+        self.flush()?;
+        self.read_ok(question)
+    }
+
     /// Reads an answer without rows. The server's error becomes `Err(Failure::Server)`.
-    pub fn read_ok(&mut self) -> Outcome<Done> {
-        self.begin(Command::Query)?;
+    pub fn read_ok(&mut self, question: Question) -> Outcome<Done> {
+        self.begin(question)?;
         let step = self.step()?;
         let done = match step {
             Step::Ok { .. } => {
@@ -190,9 +339,11 @@ impl Server {
     }
 
     /// Reads an answer with text rows.
-    pub fn read_rows(&mut self) -> Outcome<Rows> {
-        self.begin(Command::Query)?;
+    pub fn read_rows(&mut self, question: Question) -> Outcome<Rows> {
+        self.begin(question)?;
         let mut rows = Vec::new();
+        // what the proxy asks calls no function of anybody's
+        let silent_end = self.silent_end;
         while !self.tracker.is_complete() {
             match self.step()? {
                 Step::Err => return Err(self.error()),
@@ -206,6 +357,7 @@ impl Server {
                 _ => {}
             }
         }
+        self.silent_end = silent_end;
         Ok(rows)
     }
 
@@ -218,28 +370,24 @@ impl Server {
             false => self.select_limit.clone(),
         };
         let Some(limit) = limit else {
-            self.put_query(sql)?;
+            let question = self.put_query(sql)?;
             self.flush()?;
-            return self.read_rows();
+            return self.read_rows(question);
         };
         self.set_select_limit(&u64::MAX.to_string())?;
-        self.put_query(sql)?;
+        let question = self.put_query(sql)?;
         self.flush()?;
-        let rows = self.read_rows();
+        let rows = self.read_rows(question);
         match &rows {
             Err(failure) if failure.is_fatal() => {}
-            _ => {
-                self.drain()?;
-                self.set_select_limit(&limit)?;
-            }
+            _ => self.set_select_limit(&limit)?,
         }
         rows
     }
 
     pub fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
-        self.put_query(format!("SET SESSION sql_select_limit = {limit}").as_bytes())?;
-        self.flush()?;
-        self.read_ok().map(|_| ())
+        let sql = format!("SET SESSION sql_select_limit = {limit}");
+        self.run(sql.as_bytes()).map(|_| ())
     }
 
     /// The warnings that the end of a result, the last packet, counts.
@@ -259,9 +407,9 @@ impl Server {
     pub fn announced_collation(&mut self) -> Outcome<u16> {
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(b"SELECT 'a'");
-        self.put_command(&command)?;
+        let question = self.put_command(&command)?;
         self.flush()?;
-        self.begin(Command::StmtPrepare)?;
+        self.begin(question)?;
         let (mut statement, mut collation) = (None, None);
         while !self.tracker.is_complete() {
             match self.step()? {

@@ -1,9 +1,14 @@
 //! `onionskin explain`: what would be done with a statement, and what the server would see.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use onionskin_plan::{
-    Action, Catalog, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan, Purpose, Request,
-    Scratch, Settings, Template, UseScratch,
+    Action, COLLATION, Catalog, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
+    Purpose, Request, Scratch, Settings, Template, UseScratch,
 };
+
+use onionskin_schema::{PinnedTable, Pins, Policy, Table};
 
 use crate::config::Config;
 
@@ -18,10 +23,12 @@ pub struct Explained {
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,
+    /// Where `[protect]` and the tables that the statement names do not agree, a line for each.
+    pub findings: Vec<String>,
 }
 
 /// Reads tables by `(database, name)`.
-pub type LoadTables<'l> = dyn FnMut(&[(String, String)]) -> Vec<onionskin_schema::Table> + 'l;
+pub type LoadTables<'l> = dyn FnMut(&[(String, String)]) -> Vec<Table> + 'l;
 
 /// Explains a statement against a schema that `load` reads: it is asked for tables by
 /// `(database, name)` and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
@@ -54,7 +61,10 @@ pub fn explain(
             None => UseScratch::Never,
         },
     };
-    let mut known = Loaded::default();
+    let mut known = Loaded {
+        pins: config.pins.as_ref().map(|file| file.pins()),
+        ..Loaded::default()
+    };
     for _ in 0..8 {
         let request = Request {
             sql: sql.as_bytes(),
@@ -64,7 +74,11 @@ pub fn explain(
             policy: &config.policy,
         };
         match onionskin_plan::plan(&request) {
-            PlanOutcome::Plan(plan) => return Ok(describe(&plan, sql, &template)),
+            PlanOutcome::Plan(plan) => {
+                let mut explained = describe(&plan, sql, &template);
+                explained.findings = known.findings(&config.policy, &plan.names);
+                return Ok(explained);
+            }
             PlanOutcome::Need(names) => {
                 let found = load(&names);
                 for name in names {
@@ -72,9 +86,7 @@ pub fn explain(
                         t.database.eq_ignore_ascii_case(&name.0)
                             && t.name.eq_ignore_ascii_case(&name.1)
                     });
-                    known
-                        .0
-                        .insert(name, table.cloned().map(std::sync::Arc::new));
+                    known.tables.insert(name, table.cloned().map(Arc::new));
                 }
             }
         }
@@ -82,18 +94,40 @@ pub fn explain(
     Err("the schema keeps changing".into())
 }
 
+type Found = Option<Arc<Table>>;
+
 #[derive(Default)]
-struct Loaded(
-    std::collections::HashMap<(String, String), Option<std::sync::Arc<onionskin_schema::Table>>>,
-);
+struct Loaded {
+    tables: HashMap<(String, String), Found>,
+    pins: Option<Arc<Pins>>,
+}
+
+impl Loaded {
+    fn findings(&self, policy: &Policy, names: &[(String, String)]) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (database, name) in names {
+            if name.starts_with(COLLATION) || !policy.concerns(database, name) {
+                continue;
+            }
+            let found = self.tables.get(&(database.clone(), name.clone()));
+            let table = found.and_then(|found| found.as_deref());
+            findings.extend(policy.findings(database, name, table));
+        }
+        findings
+    }
+}
 
 impl Catalog for Loaded {
     fn table(&self, database: &str, name: &str) -> Known {
-        match self.0.get(&(database.to_owned(), name.to_owned())) {
+        match self.tables.get(&(database.to_owned(), name.to_owned())) {
             None => Known::Unknown,
             Some(None) => Known::Absent,
-            Some(Some(table)) => Known::Table(std::sync::Arc::clone(table)),
+            Some(Some(table)) => Known::Table(Arc::clone(table)),
         }
+    }
+
+    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        self.pins.as_ref()?.get(database, name).cloned()
     }
 }
 
@@ -174,6 +208,7 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
         what,
         server_text,
         learns,
+        findings: Vec::new(),
     }
 }
 

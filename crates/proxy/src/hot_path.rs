@@ -11,7 +11,6 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use onionskin_keys::{KeySet, Suite};
@@ -24,7 +23,7 @@ use onionskin_wire::{Capabilities, Connection, ParamType, Transport};
 
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
-use crate::config::{Backend, BackendTls, Config};
+use crate::config::{Backend, BackendTls, Config, LoginLimits};
 use crate::login::Login;
 use crate::open::{self, Opener};
 use crate::session::Session;
@@ -120,7 +119,6 @@ impl End {
 /// A session between two held ends.
 pub struct Stage {
     session: Session,
-    busy: AtomicBool,
     client: End,
     server: End,
     /// What was read from the ends, to be thrown away.
@@ -161,10 +159,13 @@ impl Stage {
             policy: Policy::default(),
             client_tls: None,
             backend_tls: BackendTls::Never,
+            backend_rsa_key: None,
+            login: LoginLimits::default(),
             trace: false,
             max_sessions: 1,
             scratch: None,
             like_index: false,
+            pins: None,
         });
         let mut ok = Vec::new();
         OkPacket::default().encode(&mut ok, CAPABILITIES);
@@ -181,7 +182,7 @@ impl Stage {
             charset: 45,
             ok,
         };
-        let session = Session::begin(login, shared).map_err(|e| failed(&e))?;
+        let session = Session::begin(login, shared, Arc::default()).map_err(|e| failed(&e))?;
         let database = session.state.database.clone().unwrap_or_default();
         for name in no_tables {
             session.account.know(&database, name, None);
@@ -192,7 +193,6 @@ impl Stage {
         }
         let mut stage = Stage {
             session,
-            busy: AtomicBool::new(false),
             client,
             server,
             sink: Vec::new(),
@@ -210,7 +210,7 @@ impl Stage {
 
     /// The session does the command that was laid out and answers. `false`: it has ended.
     pub fn turn(&mut self) -> bool {
-        self.session.turn(&self.busy)
+        self.session.turn()
     }
 
     /// What the client has received since it was asked last.

@@ -3,10 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `listener` | accepts clients, one thread each, and ends them |
+//! | `watch` | one thread that sees the ends of all connections |
 //! | `login` | the relayed handshake, TLS on both sides |
 //! | `session` | the loop: read a command, plan, bind, run, open, write |
 //! | `state` | what the server's session tracking says about the session |
 //! | `catalog` | the snapshot of the schema, per account, and the plan cache |
+//! | `renewal` | how old that may be, and the look-up that renews all of it |
 //! | `bind` | values into cells and tokens, text or parameters |
 //! | `sealing` | a payload's companions, for migrations as well |
 //! | `open` | result metadata and cells back |
@@ -23,6 +25,7 @@
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
+//! | `long_values` | commands that are longer than the server takes |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod bind;
@@ -35,40 +38,49 @@ mod diagnostics;
 mod error;
 mod exchange;
 mod explain;
+#[cfg(debug_assertions)]
+mod faults;
 mod finish;
 #[doc(hidden)]
 pub mod hot_path;
 mod listener;
 mod login;
+mod long_values;
 mod open;
+mod pins;
 mod prepared;
 mod present;
 mod rarest;
 mod relayed;
+mod renewal;
 mod row_delete;
 mod row_update;
 mod scratch;
 pub mod sealing;
 mod session;
+mod set_lock;
 mod show;
 mod state;
 mod temporary;
 mod upsert;
+mod watch;
 
 use std::sync::Arc;
 
-pub use define::physical_create_table;
+pub use define::{PhysicalTable, physical_create_table};
 use onionskin_plan::UseScratch;
 
-pub use config::{Backend, BackendTls, Config, ScratchConfig};
+pub use config::{Backend, BackendTls, Config, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain};
 pub use listener::{Proxy, Stopper};
+pub use pins::{PinError, PinFile, findings_at_start};
 
 /// What all sessions share.
 pub(crate) struct Shared {
     pub config: Config,
     pub sessions: listener::Registry,
     pub accounts: catalog::Accounts,
+    pub told: pins::Told,
     pub cell_memory: row_update::CellMemory,
 }
 
@@ -83,9 +95,10 @@ impl Shared {
 
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
-            config,
             sessions: listener::Registry::default(),
-            accounts: catalog::Accounts::default(),
+            accounts: catalog::Accounts::new(config.pins.clone()),
+            told: pins::Told::default(),
+            config,
             cell_memory: row_update::CellMemory::default(),
         })
     }

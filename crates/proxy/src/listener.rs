@@ -16,11 +16,18 @@
 //! a command may finish it and answer, for [`GRACE`], and is then closed as well. Only the reading half of an idle client's
 //! socket is shut down: should its next command be on the way already, it is done and answered, not lost.
 //!
+//! # Before the login
+//!
+//! Connections that are not logged in have a budget of their own ([`admission`]): whoever can reach the proxy's address can open as many
+//! as he likes, and must not take the sessions of others, nor the server's connections.
+//!
 //! # Scheduling
 //!
 //! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt the one that runs, which saves
 //! context switches on a busy machine (figures in ARCHITECTURE.md). `ONIONSKIN_SCHEDULER=normal` in the environment leaves
 //! the policy as it is, for those who measure.
+
+mod admission;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,7 +35,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +47,9 @@ use socket2::{Domain, SockRef, TcpKeepalive, Type};
 
 use crate::Shared;
 use crate::config::Config;
-use crate::login::{LoginSettings, login};
+use crate::login::{Login, LoginSettings, Timing, login};
+use crate::watch::{Activity, Side, Watch};
+use admission::{Admission, Place};
 
 /// How long a session may go on with its command after [`Stopper::stop`].
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -50,8 +59,6 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(20);
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// Address space for a session's stack: the SQL parser is recursive. Memory is used only as far as the stack grows.
-const STACK: usize = 1 << 20;
 /// A connection without traffic is probed after this time, then at the interval; a peer that is gone is noticed, and what it
 /// had locked is released.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
@@ -67,6 +74,7 @@ pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
     settings: Arc<LoginSettings>,
+    admission: Arc<Admission>,
     stop: Arc<Stop>,
 }
 
@@ -95,7 +103,7 @@ impl Proxy {
     pub fn bind(config: Config) -> io::Result<Proxy> {
         let listener = listen(&config.listen)?;
         let address = listener.local_addr()?;
-        allow_open_files(config.max_sessions);
+        allow_open_files(config.max_sessions + Admission::bound(&config.login));
         let reachable = match address {
             SocketAddr::V4(a) if a.ip().is_unspecified() => {
                 SocketAddr::from((Ipv4Addr::LOCALHOST, a.port()))
@@ -109,6 +117,7 @@ impl Proxy {
             listener,
             address,
             settings: Arc::new(LoginSettings::of(&config)),
+            admission: Admission::new(&config.login),
             shared: Shared::new(config),
             stop: Arc::new(Stop {
                 requested: AtomicBool::new(false),
@@ -130,6 +139,14 @@ impl Proxy {
     /// Serves clients until stopped.
     pub fn run(self) -> io::Result<()> {
         keep_panics_silent();
+        let watch = self.shared.sessions.watch.get_or_init(Watch::new);
+        if let Err(error) = watch {
+            return Err(io::Error::new(error.kind(), error.to_string()));
+        }
+        let shared = self.shared.clone();
+        let watcher = thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || shared.sessions.watch())?;
         let batch = std::env::var_os("ONIONSKIN_SCHEDULER").is_none_or(|v| v != "normal");
         for number in 1.. {
             let accepted = self.listener.accept();
@@ -151,6 +168,11 @@ impl Proxy {
         // From here on clients are refused, not left waiting.
         drop(self.listener);
         self.shared.sessions.end();
+        if let Some(Ok(watch)) = self.shared.sessions.watch.get() {
+            watch.end();
+        }
+        // It does nothing that can panic, and if it did, nothing is lost with it.
+        let _ = watcher.join();
         Ok(())
     }
 
@@ -174,16 +196,23 @@ impl Proxy {
         };
         let second = socket.try_clone();
         let settings = self.settings.clone();
+        let accepted = Instant::now();
+        let deadline = accepted + self.shared.config.login.time;
+        let place = self.admission.arrive(peer.ip());
         let spawned = thread::Builder::new()
             .name(format!("session-{number}"))
-            .stack_size(STACK)
+            .stack_size(onionskin_plan::SESSION_STACK)
             .spawn(move || {
                 if batch {
                     schedule_as_batch();
                 }
                 IN_SESSION.set(true);
-                if catch_unwind(AssertUnwindSafe(|| serve(&entry, socket, peer, &settings)))
-                    .is_err()
+                if catch_unwind(AssertUnwindSafe(|| {
+                    if let Some(login) = let_in(&entry, socket, peer, place, deadline, &settings) {
+                        serve(&entry, login, peer, accepted);
+                    }
+                }))
+                .is_err()
                 {
                     tracing::error!(session = number, %peer, "the session ended with a panic");
                 }
@@ -197,26 +226,64 @@ impl Proxy {
     }
 }
 
-/// One session, from its login to its end.
-fn serve(entry: &Entry, socket: TcpStream, peer: SocketAddr, settings: &LoginSettings) {
+/// Waits for a place, and has the client log in. `None`: it did not, and has been told why.
+fn let_in(
+    entry: &Entry,
+    socket: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    whole: Instant,
+    settings: &LoginSettings,
+) -> Option<Login> {
     let session = entry.number;
-    let begin = Instant::now();
-    let login = match login(Transport::Tcp(socket), session, settings) {
-        Ok(Some(login)) => login,
+    let Some(hurry) = place.wait(whole) else {
+        tracing::warn!(session, %peer, "too many connections that are not logged in");
+        turn_away(socket, 1040, "Too many connections");
+        return None;
+    };
+    if has_left(&socket) {
+        tracing::info!(session, %peer, "not logged in");
+        return None;
+    }
+    let timing = Timing {
+        whole,
+        hurry: Some(hurry.clone()),
+    };
+    let second = socket.try_clone();
+    match login(Transport::Tcp(socket), session, settings, &timing) {
+        Ok(Some(login)) => Some(login),
         Ok(None) => {
             tracing::info!(session, %peer, "not logged in");
-            return;
+            None
         }
         Err(error) => {
             tracing::warn!(session, %peer, %error, "not logged in");
+            if error.is_too_slow()
+                && hurry.load(Ordering::Relaxed)
+                && let Ok(socket) = second
+            {
+                place.park(socket, whole);
+            }
+            None
+        }
+    }
+}
+
+/// One session, from its login to its end.
+fn serve(entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
+    let session = entry.number;
+    let id = login.connection_id;
+    let server = login.server.transport().try_clone_socket();
+    match server.and_then(|server| entry.logged_in(server)) {
+        Ok(true) => {}
+        Ok(false) => {
+            let max = entry.shared.config.max_sessions;
+            tracing::warn!(session, %peer, max, "too many sessions");
+            refuse(&mut login.client, 1040, "Too many connections");
             return;
         }
-    };
-    let id = login.connection_id;
-    match login.server.transport().try_clone_socket() {
-        Ok(server) => entry.logged_in(id, server),
         Err(error) => {
-            tracing::error!(session, id, %error, "the server's socket is unusable");
+            tracing::error!(session, id, %error, "the session's sockets are unusable");
             return;
         }
     }
@@ -229,7 +296,7 @@ fn serve(entry: &Entry, socket: TcpStream, peer: SocketAddr, settings: &LoginSet
         login_ms = begin.elapsed().as_millis() as u64,
         "session opened"
     );
-    crate::session::run(login, entry.shared.clone());
+    crate::session::run(login, entry.shared.clone(), entry.activity.clone());
     tracing::info!(
         session,
         id,
@@ -245,6 +312,8 @@ fn serve(entry: &Entry, socket: TcpStream, peer: SocketAddr, settings: &LoginSet
 #[derive(Default)]
 pub(crate) struct Registry {
     sessions: Mutex<Sessions>,
+    /// The sockets of all of them, once a proxy runs.
+    watch: OnceLock<io::Result<Watch>>,
     /// Signalled when a session is gone.
     left: Condvar,
 }
@@ -253,9 +322,8 @@ pub(crate) struct Registry {
 struct Sessions {
     /// By the number they were accepted under.
     by_number: HashMap<u64, Handles>,
-    /// From the server's id to that number, after the login. A server that was restarted gives its ids again, possibly while
-    /// the old session is still ending; then the newer one is meant.
-    by_id: HashMap<u32, u64>,
+    /// How many of them are sessions, and not connections that are going to log in.
+    logged_in: usize,
     closing: bool,
 }
 
@@ -263,44 +331,75 @@ struct Sessions {
 struct Handles {
     client: TcpStream,
     server: Option<Socket>,
-    busy: Arc<AtomicBool>,
-    id: Option<u32>,
+    activity: Arc<Activity>,
 }
 
 /// A session's place in the registry; it leaves when this is dropped, also by a panic.
 struct Entry {
     shared: Arc<Shared>,
     number: u64,
+    /// It is idle from the login on.
+    activity: Arc<Activity>,
 }
 
 impl Registry {
-    /// The flag that a session sets while it is in a command. It is clear from the login on.
-    pub fn busy_flag(&self, connection_id: u32) -> Arc<AtomicBool> {
-        let sessions = self.sessions.lock();
-        sessions
-            .by_id
-            .get(&connection_id)
-            .and_then(|number| sessions.by_number.get(number))
-            .map(|handles| handles.busy.clone())
-            .unwrap_or_default()
+    /// Watches the sockets of the sessions, until [`Watch::end`].
+    fn watch(&self) {
+        if let Some(Ok(watch)) = self.watch.get() {
+            watch.run(self);
+        }
     }
 
-    /// Takes a session in, unless there are `max` already.
+    /// What a session is doing, while it is there.
+    pub(crate) fn activity(&self, number: u64) -> Option<Arc<Activity>> {
+        let sessions = self.sessions.lock();
+        let handles = sessions.by_number.get(&number)?;
+        Some(handles.activity.clone())
+    }
+
+    /// The server has ended a session's connection. The session is woken if it waits for its client.
+    pub(crate) fn server_ended(&self, number: u64) {
+        let sessions = self.sessions.lock();
+        if let Some(handles) = sessions.by_number.get(&number)
+            && handles.activity.server_is_gone()
+        {
+            // Fails when the client is gone, too; then the session ends by itself.
+            let _ = handles.client.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Ends a session whose client has gone while a command runs. When the proxy stops, clients' sockets are shut down by itself.
+    pub(crate) fn cut(&self, number: u64) {
+        let sessions = self.sessions.lock();
+        let Some(handles) = sessions.by_number.get(&number) else {
+            return;
+        };
+        if !sessions.closing {
+            tracing::info!(
+                session = number,
+                "the client has gone; its statement is ended"
+            );
+            handles.cut();
+        }
+    }
+
+    /// Takes a connection in, unless there are `max` sessions already.
     fn enter(shared: &Arc<Shared>, number: u64, client: TcpStream, max: usize) -> Option<Entry> {
         let mut sessions = shared.sessions.sessions.lock();
-        if sessions.by_number.len() >= max {
+        if sessions.logged_in >= max {
             return None;
         }
         let handles = Handles {
             client,
             server: None,
-            busy: Arc::default(),
-            id: None,
+            activity: Arc::default(),
         };
+        let activity = handles.activity.clone();
         sessions.by_number.insert(number, handles);
         Some(Entry {
             shared: shared.clone(),
             number,
+            activity,
         })
     }
 
@@ -311,7 +410,7 @@ impl Registry {
         let deadline = Instant::now() + GRACE;
         while !sessions.by_number.is_empty() && Instant::now() < deadline {
             for handles in sessions.by_number.values() {
-                if !handles.busy.load(Ordering::Acquire) {
+                if !handles.activity.is_busy() {
                     // Fails when the client is gone; then the session ends by itself.
                     let _ = handles.client.shutdown(Shutdown::Read);
                 }
@@ -321,9 +420,7 @@ impl Registry {
         let cut = sessions.by_number.len();
         for handles in sessions.by_number.values() {
             let _ = handles.client.shutdown(Shutdown::Both);
-            if let Some(server) = &handles.server {
-                let _ = server.shutdown();
-            }
+            handles.cut();
         }
         if cut > 0 {
             tracing::warn!(sessions = cut, "sessions were cut off in a command");
@@ -335,20 +432,49 @@ impl Registry {
     }
 }
 
-impl Entry {
-    /// The session can be found by the server's id from now on.
-    fn logged_in(&self, id: u32, server: Socket) {
-        let mut sessions = self.shared.sessions.sessions.lock();
-        let closing = sessions.closing;
-        if let Some(handles) = sessions.by_number.get_mut(&self.number) {
-            handles.id = Some(id);
-            handles.server = Some(server);
-            if closing {
-                // It may have been busy with its login when the others were looked at.
-                let _ = handles.client.shutdown(Shutdown::Read);
-            }
+impl Handles {
+    /// Ends what a session does at its server and at the scratch engine.
+    fn cut(&self) {
+        self.activity.cut();
+        if let Some(server) = &self.server {
+            let _ = server.shutdown();
         }
-        sessions.by_id.insert(id, self.number);
+        self.activity.end_engine();
+    }
+
+    /// Registers both sockets.
+    fn watch(&self, watch: &Watch, number: u64) -> io::Result<()> {
+        let Some(server) = &self.server else {
+            return Ok(());
+        };
+        watch.add(server, number, Side::Server)?;
+        watch.add(&self.client, number, Side::Client)
+    }
+}
+
+impl Entry {
+    /// The session has both of its connections, which are watched from now on. False if there are too many others.
+    fn logged_in(&self, server: Socket) -> io::Result<bool> {
+        let registry = &self.shared.sessions;
+        let mut sessions = registry.sessions.lock();
+        let closing = sessions.closing;
+        if sessions.logged_in >= self.shared.config.max_sessions {
+            return Ok(false);
+        }
+        let Some(handles) = sessions.by_number.get_mut(&self.number) else {
+            return Ok(true);
+        };
+        handles.server = Some(server);
+        if closing {
+            // It may have been busy with its login when the others were looked at.
+            let _ = handles.client.shutdown(Shutdown::Read);
+        }
+        let watched = match registry.watch.get() {
+            Some(Ok(watch)) => handles.watch(watch, self.number),
+            _ => Ok(()),
+        };
+        sessions.logged_in += 1;
+        watched.map(|()| true)
     }
 }
 
@@ -356,10 +482,15 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let registry = &self.shared.sessions;
         let mut sessions = registry.sessions.lock();
-        if let Some(id) = sessions.by_number.remove(&self.number).and_then(|h| h.id)
-            && sessions.by_id.get(&id) == Some(&self.number)
+        if let Some(handles) = sessions.by_number.remove(&self.number)
+            && let Some(server) = &handles.server
         {
-            sessions.by_id.remove(&id);
+            sessions.logged_in -= 1;
+            if let Some(Ok(watch)) = registry.watch.get() {
+                // Before they are closed: their numbers may be other sockets' then.
+                watch.remove(server);
+                watch.remove(&handles.client);
+            }
         }
         drop(sessions);
         registry.left.notify_all();
@@ -397,15 +528,28 @@ pub(crate) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
 /// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody has agreed on protocol 4.1
 /// yet, and clients would show it as text.
 fn turn_away(socket: TcpStream, number: u16, text: &str) {
-    let mut client = Connection::new(Transport::Tcp(socket));
+    refuse(&mut Connection::new(Transport::Tcp(socket)), number, text);
+}
+
+/// An error in the place of what the client waits for.
+fn refuse(client: &mut Connection, number: u16, text: &str) {
     let packet = ErrPacket {
         code: number,
-        sqlstate: None,
+        sqlstate: (client.sequence() > 0).then_some(*b"08004"),
         message: text.as_bytes().into(),
     };
     packet.encode(client.begin_payload());
     // A client that does not wait for the answer misses nothing.
     let _ = client.end_payload().and_then(|()| client.flush());
+}
+
+/// Whether the client closed the connection while it waited: then the server need not be asked.
+fn has_left(socket: &TcpStream) -> bool {
+    let peeked = socket
+        .set_nonblocking(true)
+        .and_then(|()| socket.peek(&mut [0]));
+    let _ = socket.set_nonblocking(false);
+    matches!(peeked, Ok(0))
 }
 
 /// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it to 1024.

@@ -19,34 +19,42 @@
 //!
 //! | client's leg | server's leg | the proxy |
 //! |---|---|---|
-//! | secure | secure | passes the password on |
+//! | secure | secure | passes the password on, if the server is known to be the right one |
 //! | not | not | passes the server's RSA key and the encrypted password on |
-//! | secure | not | asks the server for its RSA key and encrypts the password |
-//! | not | secure | shows the client an RSA key of its own, and decrypts the password |
+//! | secure | not | encrypts the password under the server's RSA key, if that is configured |
+//! | not | secure | shows the client an RSA key of its own, and decrypts the password; then as in the first line |
 //!
-//! `mysql_clear_password` needs two secure legs. Methods that are not known here are passed on if the legs are equally
-//! secure, and refused if not: nobody knows what they rely on.
+//! A server is known to be the right one at the other end of a Unix socket, and under TLS with a certificate that was
+//! verified (`password`). `mysql_clear_password` needs that and a secure client. So do methods that are not known here, with a client that is secure; between
+//! two legs that are not secure they are passed on.
 //!
-//! Clients put an answer into their login before they know the account's method. Where that answer could be a password, it is
-//! withheld: the server then asks for the account's method as if the client had answered with another.
+//! Clients put an answer into their login before they know the account's method. Unless that answer can only be one to the
+//! scramble, it is withheld: the server then asks for the account's method as if the client had answered with another.
+//!
+//! # Time
+//!
+//! A login has one deadline, from the moment that the client was accepted. Within it, each answer of the client's has one, too: servers wait
+//! for ten seconds by default. A login that the client breaks off is ended by the proxy, so that the server does not count it (`excuse`).
 
+mod authenticate;
+mod excuse;
+mod method;
+mod password;
+
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use onionskin_plan::{Refusal, errors};
 use onionskin_value::Family;
-use onionskin_wire::auth::{
-    CACHING_SHA2_PASSWORD, MYSQL_CLEAR_PASSWORD, MYSQL_NATIVE_PASSWORD, PasswordKey,
-    cleartext_password, encrypt_password,
-};
+use onionskin_wire::auth::{LinkTrust, MYSQL_NATIVE_PASSWORD, PasswordKey};
 use onionskin_wire::messages::{
-    AuthMoreData, AuthSwitchRequest, ComChangeUser, ErrPacket, HandshakeResponse41,
-    InitialHandshake, OkPacket, SslRequest,
+    ComChangeUser, ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest,
 };
 use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::trace::{Peer, Tracer};
 use onionskin_wire::{
-    Capabilities, Connection, MariaDbCapabilities, Transport, WireError, WireResult,
+    Capabilities, Connection, Deadline, MariaDbCapabilities, Transport, WireError, WireResult,
 };
 use rustls::ServerConfig;
 use zeroize::Zeroizing;
@@ -54,21 +62,20 @@ use zeroize::Zeroizing;
 use crate::config::{Backend, BackendTls, Config};
 use crate::error::{Failure, Outcome};
 use crate::listener::keep_alive;
+use excuse::Owed;
+use method::{Method, is_for_clients, withhold};
 
-/// How long a login may take as a whole, and a TLS handshake may wait for each answer.
-const TIME: Duration = Duration::from_secs(30);
-/// How long a client may take for its answer to the greeting: less than servers wait, which by default is 10 seconds.
-const FIRST_ANSWER: Duration = Duration::from_secs(8);
-/// How long it may take to tell the server that nobody logs in.
-const EXCUSE: Duration = Duration::from_secs(2);
-/// Who then logs in: an account of this name should not be.
-const NOBODY: &[u8] = b"onionskin: nobody";
-/// `utf8mb4_general_ci`, which all supported servers know.
-const UTF8MB4: u8 = 45;
-/// Longest packet of a login, so that who is not logged in cannot fill the memory. Connection attributes have 64 KiB.
-const MAX_PACKET: usize = 1 << 20;
-/// How long to listen to one side before the other, where either may speak.
-const TURN: Duration = Duration::from_millis(5);
+/// How long a change of user may take as a whole.
+const CHANGE_OF_USER: Duration = Duration::from_secs(30);
+/// How long a client may take for each of its answers, TLS included: less than servers wait, which by default is 10 seconds.
+const ANSWER: Duration = Duration::from_secs(8);
+/// The same while others wait for their turn to log in.
+const HURRIED_ANSWER: Duration = Duration::from_secs(1);
+/// How long it may take to tell a client why it is not logged in.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// Longest packet of a login, so that who is not logged in cannot fill the memory. It leaves room for what servers take of connection
+/// attributes, which is a little less; more of them they count as a broken greeting.
+const MAX_PACKET: usize = 64 << 10;
 
 /// What the proxy asks of the server whatever the client chose. Results are not formed differently by these, or are made to fit
 /// when they are passed on.
@@ -85,7 +92,17 @@ pub(crate) struct LoginSettings {
     backend: Backend,
     client_tls: Option<Arc<ServerConfig>>,
     backend_tls: BackendTls,
+    trust: LinkTrust,
     trace: bool,
+}
+
+/// When a login must be done.
+#[derive(Clone)]
+pub(crate) struct Timing {
+    /// All of it.
+    pub whole: Instant,
+    /// Set when others wait for their turn.
+    pub hurry: Option<Arc<AtomicBool>>,
 }
 
 impl LoginSettings {
@@ -95,6 +112,7 @@ impl LoginSettings {
             backend: config.backend.clone(),
             client_tls: config.client_tls.clone(),
             backend_tls: config.backend_tls.clone(),
+            trust: config.trust(),
             trace: config.trace,
         }
     }
@@ -133,6 +151,13 @@ pub(crate) enum LoginError {
     Refused(&'static str),
 }
 
+impl LoginError {
+    /// The client's time is over.
+    pub fn is_too_slow(&self) -> bool {
+        matches!(self, LoginError::Client(e) if e.is_timeout())
+    }
+}
+
 type LoginResult<T> = Result<T, LoginError>;
 
 /// The server's answer at the end: the payload of OK, or `None` for an error, which the client has been sent.
@@ -145,8 +170,10 @@ const SERVER_WITHOUT_TLS: &str = "TLS is required and the server does not offer 
 const BAD_HANDSHAKE: &str = "the login asks for TLS, which was not offered";
 const OLD_CLIENT: &str = "the client does not support login methods of 4.1 and later";
 const UNLIKE_LEGS: &str = "the login method relies on the security of the whole way, and only one of client and server is connected by TLS";
-const CLEAR_PASSWORD: &str = "mysql_clear_password needs TLS between client and proxy, and TLS or a Unix socket between proxy and server";
-const FOREIGN_KEY: &str = "the password is encrypted under a key that is not the proxy's";
+const CLEAR_PASSWORD: &str = "mysql_clear_password needs TLS between client and proxy, and a Unix socket between proxy and server or backend_tls = \"verify\" with backend_ca";
+const STRANGE_ANSWER: &str =
+    "the answer to the server's scramble has a length that the login method does not know";
+const STRANGE_CHARSET: &str = "a client cannot have the character set that the login asks for";
 
 /// Connects to the server and has it log the client in. `Ok(None)`: the server refused, and the client was told so;
 /// or the client left.
@@ -154,12 +181,13 @@ pub(crate) fn login(
     client: Transport,
     session: u64,
     settings: &LoginSettings,
+    timing: &Timing,
 ) -> LoginResult<Option<Login>> {
     let mut client = Connection::new(client);
     if settings.trace {
         client.set_tracer(Some(tracer("client", session, Peer::Client)));
     }
-    match relay_login(&mut client, session, settings) {
+    match relay_login(&mut client, session, settings, timing) {
         Ok(Some((server, agreed, ok))) => Ok(Some(Login {
             client,
             server,
@@ -190,6 +218,7 @@ pub(crate) fn change_user(
     client: &mut Connection,
     server: &mut Connection,
     payload: &[u8],
+    trust: LinkTrust,
     client_capabilities: Capabilities,
     server_capabilities: Capabilities,
 ) -> Outcome<Option<Vec<u8>>> {
@@ -197,6 +226,7 @@ pub(crate) fn change_user(
         client,
         server,
         payload,
+        trust,
         client_capabilities,
         server_capabilities,
     );
@@ -227,7 +257,9 @@ fn tell(client: &mut Connection, error: &LoginError) {
         LoginError::Refused(SERVER_WITHOUT_TLS) => {
             of_table(&errors::BACKEND_REFUSED, SERVER_WITHOUT_TLS)
         }
-        LoginError::Refused(BAD_HANDSHAKE) => of_table(&errors::MALFORMED, BAD_HANDSHAKE),
+        LoginError::Refused(text @ (BAD_HANDSHAKE | STRANGE_ANSWER | STRANGE_CHARSET)) => {
+            of_table(&errors::MALFORMED, text)
+        }
         // the number of ER_NOT_SUPPORTED_AUTH_MODE, which clients know
         LoginError::Refused(text) => of_table(&errors::LOGIN, text),
     };
@@ -236,7 +268,10 @@ fn tell(client: &mut Connection, error: &LoginError) {
         packet.sqlstate = None;
     }
     packet.encode(client.begin_payload());
-    let _ = client.end_payload().and_then(|()| client.flush());
+    let _ = client
+        .end_payload()
+        .and_then(|()| client.set_deadline(Some(Deadline::at(Instant::now() + LAST_WORD))))
+        .and_then(|()| client.flush());
 }
 
 fn of_table(entry: &'static errors::Entry, about: &str) -> ErrPacket<'static> {
@@ -268,10 +303,12 @@ fn relay_login(
     client: &mut Connection,
     session: u64,
     settings: &LoginSettings,
+    timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
+    let left = timing.whole.saturating_duration_since(Instant::now());
     let transport = settings
         .backend
-        .connect()
+        .connect_within(left)
         .map_err(LoginError::Unreachable)?;
     if let Transport::Tcp(socket) = &transport {
         keep_alive(socket).map_err(LoginError::Unreachable)?;
@@ -280,7 +317,7 @@ fn relay_login(
     if settings.trace {
         server.set_tracer(Some(tracer("server", session, Peer::Server)));
     }
-    let mut legs = Legs::new(client, &mut server)?;
+    let mut legs = Legs::new(client, &mut server, timing.clone(), settings.trust.clone());
 
     let payload = legs.read_server()?;
     if ErrPacket::is_err(&payload) {
@@ -289,27 +326,44 @@ fn relay_login(
         return Ok(None);
     }
     let greeting = InitialHandshake::decode(&payload).map_err(LoginError::Server)?;
-    let wants_tls = settings.wants_backend_tls(greeting.capabilities)?;
+    legs.owed = Owed::Login;
+    let done = settings
+        .wants_backend_tls(greeting.capabilities)
+        .and_then(|wants_tls| {
+            let done = relay_greeted(&mut legs, settings, &greeting, wants_tls);
+            if let Err(LoginError::Client(_) | LoginError::Refused(_)) = &done {
+                legs.excuse(settings, &greeting, wants_tls);
+            }
+            done
+        })?;
+    let Some((agreed, ok)) = done else {
+        return Ok(None);
+    };
+    legs.end()?;
+    Ok(Some((server, agreed, ok)))
+}
+
+/// The login from the server's greeting on.
+fn relay_greeted(
+    legs: &mut Legs<'_>,
+    settings: &LoginSettings,
+    greeting: &InitialHandshake,
+    wants_tls: bool,
+) -> LoginResult<Option<(Agreed, Vec<u8>)>> {
     let offered = settings.offer(greeting.capabilities);
     legs.greet(&InitialHandshake {
         capabilities: offered,
         mariadb_capabilities: MariaDbCapabilities::SUPPORTED,
         ..greeting.clone()
     })?;
-    let login = legs.read_response(settings).and_then(|response| {
-        let capabilities = response.capabilities & offered;
-        match capabilities.contains(Capabilities::SECURE_CONNECTION) {
-            true => Ok((response, capabilities)),
-            false => Err(LoginError::Refused(OLD_CLIENT)),
-        }
-    });
-    let (mut response, client_capabilities) = match login {
-        Ok(login) => login,
-        Err(error) => {
-            legs.excuse(settings, &greeting, wants_tls);
-            return Err(error);
-        }
-    };
+    let mut response = legs.read_response(settings)?;
+    let client_capabilities = response.capabilities & offered;
+    if !client_capabilities.contains(Capabilities::SECURE_CONNECTION) {
+        return Err(LoginError::Refused(OLD_CLIENT));
+    }
+    if !is_for_clients(response.charset) {
+        return Err(LoginError::Refused(STRANGE_CHARSET));
+    }
 
     response.mariadb_capabilities = MariaDbCapabilities::SUPPORTED;
     response.capabilities = (client_capabilities | NEEDED) & greeting.capabilities;
@@ -325,17 +379,22 @@ fn relay_login(
         &mut response.auth_plugin,
         &mut response.auth_response,
     );
+    response.database = response.database.filter(|name| !name.is_empty());
+    // A name that is ill-formed in its character set MariaDB counts as a broken greeting: it is asked for afterwards.
+    let later = response.database.take_if(|name| !name.is_ascii());
     legs.write_server(|out| response.encode(out))?;
+    legs.owed = Owed::Nothing;
 
-    let (user, database) = (
-        text(&response.username),
-        response.database.as_deref().map(text),
-    );
+    let user = text(&response.username);
     let scramble = greeting.auth_data.clone();
     let Some(ok) = legs.authenticate(method, scramble, named)? else {
         return Ok(None);
     };
-    legs.end()?;
+    if let Some(name) = &later
+        && !legs.use_database(name)?
+    {
+        return Ok(None);
+    }
     let agreed = Agreed {
         client_capabilities,
         server_capabilities,
@@ -352,10 +411,10 @@ fn relay_login(
         ),
         connection_id: greeting.connection_id,
         user,
-        database: database.filter(|name| !name.is_empty()),
+        database: response.database.or(later).map(|name| text(&name)),
         charset: response.charset,
     };
-    Ok(Some((server, agreed, ok)))
+    Ok(Some((agreed, ok)))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -366,12 +425,17 @@ fn relay_change_user(
     client: &mut Connection,
     server: &mut Connection,
     payload: &[u8],
+    trust: LinkTrust,
     client_capabilities: Capabilities,
     server_capabilities: Capabilities,
 ) -> LoginResult<Verdict> {
     let mut command =
         ComChangeUser::decode(payload, client_capabilities).map_err(LoginError::Client)?;
-    let mut legs = Legs::new(client, server)?;
+    let timing = Timing {
+        whole: Instant::now() + CHANGE_OF_USER,
+        hurry: None,
+    };
+    let mut legs = Legs::new(client, server, timing, trust);
     let named = client_capabilities.contains(Capabilities::PLUGIN_AUTH);
     let mut method = legs.first_method(named, &mut command.auth_plugin, &mut command.auth_response);
     if method == Method::CachingSha2 && !legs.are_alike() {
@@ -381,7 +445,11 @@ fn relay_change_user(
     }
     legs.server.reset_sequence();
     legs.write_server(|out| command.encode(out, server_capabilities))?;
-    let verdict = legs.authenticate(method, Vec::new(), named)?;
+    let verdict = legs.authenticate(method, Vec::new(), named);
+    if let Err(LoginError::Client(_) | LoginError::Refused(_)) = &verdict {
+        legs.excuse_change();
+    }
+    let verdict = verdict?;
     legs.end()?;
     Ok(verdict)
 }
@@ -399,84 +467,75 @@ impl LoginSettings {
         match (&self.backend_tls, &self.backend) {
             (BackendTls::Never, _) | (BackendTls::IfOffered(_), Backend::Unix(_)) => Ok(false),
             (BackendTls::IfOffered(_), Backend::Tcp { .. }) => Ok(offered),
-            (BackendTls::Required(_), _) if offered => Ok(true),
-            (BackendTls::Required(_), _) => Err(LoginError::Refused(SERVER_WITHOUT_TLS)),
+            (BackendTls::Required(_) | BackendTls::Verified(_), _) if offered => Ok(true),
+            (BackendTls::Required(_) | BackendTls::Verified(_), _) => {
+                Err(LoginError::Refused(SERVER_WITHOUT_TLS))
+            }
         }
     }
 }
 
-// --- methods ---
-
-/// How the messages of a login method are to be treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    /// One answer to a scramble: `mysql_native_password`, its predecessor, `client_ed25519`.
-    Scramble,
-    /// A first answer to a scramble, then perhaps the password.
-    CachingSha2,
-    /// The password at once, encrypted over all but TLS.
-    Sha256,
-    /// MariaDB's `parsec`: challenges and answers in turn, which no password can be read from.
-    InTurn,
-    /// The password itself.
-    Clear,
-    /// Any other.
-    Unknown,
-    /// The client's first answer was not passed on; the server must name a method.
-    Withheld,
-}
-
-impl Method {
-    fn of(plugin: &[u8]) -> Self {
-        const NATIVE: &[u8] = MYSQL_NATIVE_PASSWORD.as_bytes();
-        const CACHING: &[u8] = CACHING_SHA2_PASSWORD.as_bytes();
-        const CLEAR: &[u8] = MYSQL_CLEAR_PASSWORD.as_bytes();
-        match plugin {
-            NATIVE | b"mysql_old_password" | b"client_ed25519" => Self::Scramble,
-            CACHING => Self::CachingSha2,
-            b"sha256_password" => Self::Sha256,
-            b"parsec" => Self::InTurn,
-            CLEAR => Self::Clear,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// Takes the client's first answer out of a login. No account has a method without a name, so the server asks for the right
-/// one.
-fn withhold(plugin: &mut Option<Vec<u8>>, answer: &mut Vec<u8>) {
-    *plugin = Some(Vec::new());
-    drop(Zeroizing::new(std::mem::take(answer)));
-}
+// --- both sides ---
 
 /// Client and server during a login.
 struct Legs<'a> {
     client: &'a mut Connection,
     server: &'a mut Connection,
-    deadline: Instant,
+    /// When all of it must be done.
+    whole: Instant,
+    hurry: Option<Arc<AtomicBool>>,
+    trust: LinkTrust,
+    /// What the server waits for, so that it gets something should the client fail.
+    owed: Owed,
 }
 
 impl<'a> Legs<'a> {
-    fn new(client: &'a mut Connection, server: &'a mut Connection) -> LoginResult<Self> {
+    fn new(
+        client: &'a mut Connection,
+        server: &'a mut Connection,
+        timing: Timing,
+        trust: LinkTrust,
+    ) -> Self {
         client.set_max_payload(MAX_PACKET);
         server.set_max_payload(MAX_PACKET);
-        limit_writes(client, Some(TIME)).map_err(LoginError::Client)?;
-        limit_writes(server, Some(TIME)).map_err(LoginError::Server)?;
-        Ok(Self {
+        Self {
             client,
             server,
-            deadline: Instant::now() + TIME,
-        })
+            whole: timing.whole,
+            hurry: timing.hurry,
+            trust,
+            owed: Owed::Nothing,
+        }
     }
 
     /// Takes the limits of a login away.
     fn end(&mut self) -> LoginResult<()> {
         self.client.set_max_payload(DEFAULT_MAX_PAYLOAD);
         self.server.set_max_payload(DEFAULT_MAX_PAYLOAD);
-        limit_reads(self.client, None).map_err(LoginError::Client)?;
-        limit_reads(self.server, None).map_err(LoginError::Server)?;
-        limit_writes(self.client, None).map_err(LoginError::Client)?;
-        limit_writes(self.server, None).map_err(LoginError::Server)
+        self.client.set_deadline(None).map_err(LoginError::Client)?;
+        self.server.set_deadline(None).map_err(LoginError::Server)
+    }
+
+    /// When the client must have answered, if its turn begins now.
+    fn turn(&self) -> Deadline {
+        let now = Instant::now();
+        let deadline = Deadline::at(self.whole.min(now + ANSWER));
+        match &self.hurry {
+            Some(hurry) => deadline.or_if(hurry.clone(), now + HURRIED_ANSWER),
+            None => deadline,
+        }
+    }
+
+    fn limit_client(&mut self, deadline: Deadline) -> LoginResult<()> {
+        self.client
+            .set_deadline(Some(deadline))
+            .map_err(LoginError::Client)
+    }
+
+    fn limit_server(&mut self, deadline: Deadline) -> LoginResult<()> {
+        self.server
+            .set_deadline(Some(deadline))
+            .map_err(LoginError::Server)
     }
 
     fn are_alike(&self) -> bool {
@@ -484,21 +543,29 @@ impl<'a> Legs<'a> {
     }
 
     fn read_client(&mut self) -> LoginResult<Secret> {
-        read(self.client, self.deadline).map_err(LoginError::Client)
+        let turn = self.turn();
+        self.limit_client(turn)?;
+        read(self.client).map_err(LoginError::Client)
     }
 
     fn read_server(&mut self) -> LoginResult<Vec<u8>> {
-        read(self.server, self.deadline)
+        self.limit_server(Deadline::at(self.whole))?;
+        read(self.server)
             .map(|mut payload| std::mem::take(&mut *payload))
             .map_err(LoginError::Server)
     }
 
     fn write_client(&mut self, payload: &[u8]) -> LoginResult<()> {
+        let turn = self.turn();
+        self.limit_client(turn)?;
         write(self.client, payload).map_err(LoginError::Client)
     }
 
     fn send_server(&mut self, payload: &[u8]) -> LoginResult<()> {
-        write(self.server, payload).map_err(LoginError::Server)
+        self.limit_server(Deadline::at(self.whole))?;
+        write(self.server, payload).map_err(LoginError::Server)?;
+        self.owed = Owed::Nothing;
+        Ok(())
     }
 
     fn write_server(
@@ -508,7 +575,11 @@ impl<'a> Legs<'a> {
         let mut payload = Zeroizing::new(Vec::new());
         // What cannot be told to the server is the fault of what the client sent.
         encode(&mut payload).map_err(LoginError::Client)?;
-        self.send_server(&payload)
+        let owed = self.owed;
+        self.send_server(&payload)?;
+        // A request for TLS is not yet what is owed.
+        self.owed = owed;
+        Ok(())
     }
 
     fn greet(&mut self, greeting: &InitialHandshake) -> LoginResult<()> {
@@ -517,20 +588,11 @@ impl<'a> Legs<'a> {
         self.write_client(&payload)
     }
 
-    /// Reads the client's login, after TLS if it asks for it.
+    /// Reads the client's login, after TLS if it asks for it: all of that is one turn.
     fn read_response(&mut self, settings: &LoginSettings) -> LoginResult<HandshakeResponse41> {
-        let deadline = self.deadline;
-        self.deadline = Instant::now() + FIRST_ANSWER;
-        let response = self.read_response_in_time(settings);
-        self.deadline = deadline;
-        response
-    }
-
-    fn read_response_in_time(
-        &mut self,
-        settings: &LoginSettings,
-    ) -> LoginResult<HandshakeResponse41> {
-        let mut payload = self.read_client()?;
+        let turn = self.turn();
+        self.limit_client(turn)?;
+        let mut payload = read(self.client).map_err(LoginError::Client)?;
         if SslRequest::is_ssl_request(&payload) {
             let Some(config) = &settings.client_tls else {
                 return Err(LoginError::Refused(BAD_HANDSHAKE));
@@ -540,54 +602,22 @@ impl<'a> Legs<'a> {
             self.client
                 .upgrade_server_tls(config.clone())
                 .map_err(LoginError::Client)?;
-            payload = self.read_client()?;
+            payload = read(self.client).map_err(LoginError::Client)?;
         }
         HandshakeResponse41::decode(&payload).map_err(LoginError::Client)
     }
 
-    /// Ends the server's greeting with a login that it refuses: nobody logs in.
-    ///
-    /// Servers count connections that break off in the greeting, and after `max_connect_errors` of them in a row they block the address, which is
-    /// the proxy's: whoever can reach it, a balancer's health check or anybody, would keep all applications out. Refused logins they do not
-    /// count.
-    fn excuse(&mut self, settings: &LoginSettings, greeting: &InitialHandshake, wants_tls: bool) {
-        self.deadline = Instant::now() + EXCUSE;
-        // It goes as it may: the client is told about its own error.
-        let _ = self.log_nobody_in(settings, greeting, wants_tls);
-    }
-
-    fn log_nobody_in(
-        &mut self,
-        settings: &LoginSettings,
-        greeting: &InitialHandshake,
-        wants_tls: bool,
-    ) -> LoginResult<()> {
-        let wrong = [0xff; 20];
-        let mut login = HandshakeResponse41 {
-            capabilities: NEEDED & greeting.capabilities,
-            mariadb_capabilities: MariaDbCapabilities::empty(),
-            max_packet_size: 1 << 24,
-            charset: UTF8MB4,
-            username: NOBODY.to_vec(),
-            auth_response: wrong.to_vec(),
-            database: None,
-            auth_plugin: Some(MYSQL_NATIVE_PASSWORD.as_bytes().to_vec()),
-            connect_attrs: None,
-        };
-        if wants_tls {
-            self.upgrade_server(settings, &mut login)?;
+    /// Chooses a database that was left out of the login. False if the server refuses; the client has its error then.
+    fn use_database(&mut self, name: &[u8]) -> LoginResult<bool> {
+        const COM_INIT_DB: u8 = 2;
+        self.server.reset_sequence();
+        self.send_server(&[&[COM_INIT_DB], name].concat())?;
+        let payload = self.read_server()?;
+        if ErrPacket::is_err(&payload) {
+            self.write_client(&payload)?;
+            return Ok(false);
         }
-        self.write_server(|out| login.encode(out))?;
-        // Methods ask for more at most twice.
-        for _ in 0..3 {
-            match self.read_server()?.first() {
-                Some(&(AuthSwitchRequest::HEADER | AuthMoreData::HEADER)) => {
-                    self.send_server(&wrong)?;
-                }
-                _ => break,
-            }
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Goes on under TLS with the server, and makes the login say so.
@@ -596,7 +626,9 @@ impl<'a> Legs<'a> {
         settings: &LoginSettings,
         response: &mut HandshakeResponse41,
     ) -> LoginResult<()> {
-        let (BackendTls::IfOffered(config) | BackendTls::Required(config)) = &settings.backend_tls
+        let (BackendTls::IfOffered(config)
+        | BackendTls::Required(config)
+        | BackendTls::Verified(config)) = &settings.backend_tls
         else {
             return Ok(());
         };
@@ -610,13 +642,12 @@ impl<'a> Legs<'a> {
             request.encode(out);
             Ok(())
         })?;
-        limit_reads(self.server, Some(TIME)).map_err(LoginError::Server)?;
         self.server
             .upgrade_client_tls(config.clone(), name)
             .map_err(LoginError::Server)
     }
 
-    /// The method of the client's first answer, which is taken out of the login if it could be a password.
+    /// The method of the client's first answer, which is taken out of the login unless it can only be one to the scramble.
     fn first_method(
         &self,
         named: bool,
@@ -629,199 +660,12 @@ impl<'a> Legs<'a> {
             *name = MYSQL_NATIVE_PASSWORD.into();
         }
         match Method::of(name) {
-            method @ (Method::Scramble | Method::CachingSha2 | Method::InTurn) => method,
-            Method::Sha256 | Method::Clear | Method::Unknown | Method::Withheld => {
+            method @ (Method::Native | Method::CachingSha2) if method.accepts(answer) => method,
+            _ => {
                 withhold(plugin, answer);
                 Method::Withheld
             }
         }
-    }
-
-    // --- authentication ---
-
-    /// Passes the messages of the methods on until the server says yes or no. The client's first answer, by `method` and to
-    /// `scramble`, has been sent to the server.
-    fn authenticate(
-        &mut self,
-        mut method: Method,
-        mut scramble: Vec<u8>,
-        named: bool,
-    ) -> LoginResult<Verdict> {
-        let mut next = None;
-        loop {
-            let payload = match next.take() {
-                Some(payload) => payload,
-                None if method == Method::Unknown => self.read_either()?,
-                None => self.read_server()?,
-            };
-            match payload.first() {
-                Some(&OkPacket::HEADER) => return Ok(Some(payload)),
-                Some(&ErrPacket::HEADER) => {
-                    self.write_client(&payload)?;
-                    return Ok(None);
-                }
-                Some(&AuthSwitchRequest::HEADER) => {
-                    if !named {
-                        return Err(LoginError::Refused(OLD_CLIENT));
-                    }
-                    let switch = AuthSwitchRequest::decode(&payload).map_err(LoginError::Server)?;
-                    method = Method::of(&switch.plugin);
-                    scramble = switch.scramble().to_vec();
-                    self.check(method)?;
-                    self.write_client(&payload)?;
-                    next = self.first_answer(method, &scramble)?;
-                }
-                _ => next = self.more_data(method, &payload, &scramble)?,
-            }
-        }
-    }
-
-    /// Refuses what would be passed on over a leg less secure than the other.
-    fn check(&self, method: Method) -> LoginResult<()> {
-        match method {
-            Method::Clear if !(self.client.is_secure() && self.server.is_secure()) => {
-                Err(LoginError::Refused(CLEAR_PASSWORD))
-            }
-            Method::Unknown if !self.are_alike() => Err(LoginError::Refused(UNLIKE_LEGS)),
-            _ => Ok(()),
-        }
-    }
-
-    /// The client's answer to a request to switch to `method`. If that took an exchange with the server that ended otherwise
-    /// than expected, its packet is returned.
-    fn first_answer(&mut self, method: Method, scramble: &[u8]) -> LoginResult<Option<Vec<u8>>> {
-        match method {
-            Method::Scramble | Method::CachingSha2 | Method::InTurn | Method::Clear => {
-                let answer = self.read_client()?;
-                self.send_server(&answer)?;
-                Ok(None)
-            }
-            Method::Sha256 => {
-                // Here a Unix socket does not count: clients and servers ask for TLS.
-                let secure = (
-                    self.client.transport().is_tls(),
-                    self.server.transport().is_tls(),
-                );
-                self.relay_password(AuthMoreData::SHA256_REQUEST_PUBLIC_KEY, secure, scramble)
-            }
-            Method::Unknown | Method::Withheld => Ok(None),
-        }
-    }
-
-    /// Data of the method from the server.
-    fn more_data(
-        &mut self,
-        method: Method,
-        payload: &[u8],
-        scramble: &[u8],
-    ) -> LoginResult<Option<Vec<u8>>> {
-        match method {
-            Method::CachingSha2 => {
-                let more = AuthMoreData::decode(payload).map_err(LoginError::Server)?;
-                self.write_client(payload)?;
-                match more.data {
-                    AuthMoreData::FAST_AUTH_OK => Ok(None),
-                    AuthMoreData::FULL_AUTH => {
-                        let secure = (self.client.is_secure(), self.server.is_secure());
-                        self.relay_password(AuthMoreData::REQUEST_PUBLIC_KEY, secure, scramble)
-                    }
-                    _ => Err(LoginError::Server(WireError::Malformed(
-                        "data of caching_sha2_password",
-                    ))),
-                }
-            }
-            Method::InTurn => {
-                self.write_client(payload)?;
-                let answer = self.read_client()?;
-                self.send_server(&answer)?;
-                Ok(None)
-            }
-            Method::Unknown => {
-                self.write_client(payload)?;
-                Ok(None)
-            }
-            Method::Scramble | Method::Sha256 | Method::Clear | Method::Withheld => Err(
-                LoginError::Server(WireError::Malformed("data of a login method out of place")),
-            ),
-        }
-    }
-
-    /// Passes the password on, which the client sends now. `request` is how a method asks for an RSA key; `secure` tells
-    /// of both legs, client first.
-    ///
-    /// Returns a packet of the server that is not the key it was asked for.
-    fn relay_password(
-        &mut self,
-        request: &[u8],
-        secure: (bool, bool),
-        scramble: &[u8],
-    ) -> LoginResult<Option<Vec<u8>>> {
-        let answer = self.read_client()?;
-        // An account without a password needs no protection for it.
-        let blank = answer.is_empty() || answer[..] == [0];
-        match secure {
-            _ if blank => self.send_server(&answer)?,
-            (true, true) => self.send_server(&answer)?,
-            (false, false) => {
-                self.send_server(&answer)?;
-                if answer[..] == *request {
-                    let key = self.read_server()?;
-                    if key.first() != Some(&AuthMoreData::HEADER) {
-                        return Ok(Some(key));
-                    }
-                    self.write_client(&key)?;
-                    let encrypted = self.read_client()?;
-                    self.send_server(&encrypted)?;
-                }
-            }
-            (true, false) => {
-                self.send_server(request)?;
-                let payload = self.read_server()?;
-                let Ok(key) = AuthMoreData::decode(&payload) else {
-                    return Ok(Some(payload));
-                };
-                let password = answer.strip_suffix(&[0]).unwrap_or(&answer);
-                let encrypted =
-                    encrypt_password(password, scramble, key.data).map_err(LoginError::Server)?;
-                self.send_server(&encrypted)?;
-            }
-            (false, true) => {
-                let own = password_key().map_err(LoginError::Client)?;
-                let mut encrypted = answer;
-                if encrypted[..] == *request {
-                    let mut key = Vec::new();
-                    let data = own.public_pem().as_bytes();
-                    AuthMoreData { data }.encode(&mut key);
-                    self.write_client(&key)?;
-                    encrypted = self.read_client()?;
-                }
-                // Otherwise it has a key already, hopefully ours from an earlier login.
-                let password = own
-                    .decrypt_password(&encrypted, scramble)
-                    .map(Zeroizing::new)
-                    .map_err(|_| LoginError::Refused(FOREIGN_KEY))?;
-                self.send_server(&Zeroizing::new(cleartext_password(&password)))?;
-            }
-        }
-        Ok(None)
-    }
-
-    /// The server's next packet; what the client says before it is passed on. For methods of which it is not known whose turn
-    /// it is.
-    fn read_either(&mut self) -> LoginResult<Vec<u8>> {
-        while Instant::now() < self.deadline {
-            match read(self.server, Instant::now() + TURN) {
-                Err(e) if e.is_timeout() => {}
-                Err(e) => return Err(LoginError::Server(e)),
-                Ok(mut payload) => return Ok(std::mem::take(&mut *payload)),
-            }
-            match read(self.client, Instant::now() + TURN) {
-                Err(e) if e.is_timeout() => {}
-                Err(e) => return Err(LoginError::Client(e)),
-                Ok(answer) => self.send_server(&answer)?,
-            }
-        }
-        Err(LoginError::Client(timed_out()))
     }
 }
 
@@ -839,20 +683,7 @@ fn timed_out() -> WireError {
     WireError::Io(std::io::ErrorKind::TimedOut.into())
 }
 
-fn limit_reads(connection: &Connection, limit: Option<Duration>) -> WireResult<()> {
-    Ok(connection.transport().set_read_timeout(limit)?)
-}
-
-fn limit_writes(connection: &Connection, limit: Option<Duration>) -> WireResult<()> {
-    Ok(connection.transport().set_write_timeout(limit)?)
-}
-
-fn read(connection: &mut Connection, deadline: Instant) -> WireResult<Secret> {
-    if !connection.has_buffered_packet() {
-        // A limit of zero would mean none.
-        let left = deadline.saturating_duration_since(Instant::now());
-        limit_reads(connection, Some(left.max(Duration::from_millis(1))))?;
-    }
+fn read(connection: &mut Connection) -> WireResult<Secret> {
     connection
         .read_payload()
         .map(|payload| Zeroizing::new(payload.to_vec()))

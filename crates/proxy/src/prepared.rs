@@ -28,6 +28,7 @@ use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
 use crate::finish::lacks_index;
+use crate::long_values::too_long;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
 use crate::scratch::{Bound, is_not_known};
@@ -101,6 +102,8 @@ pub(crate) struct Statement {
     params: usize,
     pub types: Vec<ParamType>,
     pub long: Vec<Option<Vec<u8>>>,
+    /// More of that has come than the server takes, or the session may hold.
+    too_long: bool,
     cursor: Option<Opener>,
 }
 
@@ -160,6 +163,7 @@ impl Statement {
             params,
             types: Vec::new(),
             long: vec![None; params],
+            too_long: false,
             cursor: None,
         }
     }
@@ -180,17 +184,16 @@ impl Statements {
         self.relayed.contains_key(&id) || self.others.contains(&id)
     }
 
-    /// Counts long data that arrives. What executions have used up is only looked for when there seems to be too much.
-    fn take_long_data(&mut self, length: usize) -> Outcome<()> {
+    /// Counts long data that arrives: whether there is room for it. What executions have used up is only looked for when there seems
+    /// to be too much.
+    fn take_long_data(&mut self, length: usize) -> bool {
         if self.long_data + length > LONG_DATA {
             let all = self.open.values().flat_map(|s| &s.long);
             self.long_data = all.flatten().map(Vec::len).sum();
         }
-        self.long_data += length;
-        match self.long_data <= LONG_DATA {
-            true => Ok(()),
-            false => Err(Failure::Client(WireError::TooLarge { limit: LONG_DATA })),
-        }
+        let fits = self.long_data + length <= LONG_DATA;
+        self.long_data += if fits { length } else { 0 };
+        fits
     }
 
     /// Whether another statement of ours with a text of this length may be kept.
@@ -215,6 +218,13 @@ impl Statements {
         };
         payload[1..5].copy_from_slice(&last.to_le_bytes());
         Ok(last)
+    }
+
+    /// The text of the statement that a command is about, if it is kept.
+    pub fn text_of(&self, command: &[u8]) -> Option<&[u8]> {
+        let id = statement_id(command).ok()?;
+        let open = self.open.get(&id).map(|s| s.sql.as_slice());
+        open.or_else(|| self.relayed.get(&id).map(Relayed::text))
     }
 
     /// A statement begins, of which the server has said nothing yet.
@@ -262,7 +272,7 @@ impl Session {
                     | Failure::Stale,
                 ) if attempts == 0 => {
                     attempts += 1;
-                    self.server.drain()?;
+                    self.server.settle()?;
                     if !self.looks_different(&prepared, &done)? {
                         // what is left is of the statement before
                         self.diagnostics.clear();
@@ -405,14 +415,13 @@ impl Session {
             long_data: &[],
         };
         check_pieces(text, &self.state)?;
-        self.server.connection.reset_sequence();
-        let out = self.server.connection.begin_payload();
+        let out = self.server.begin_command();
         out.push(Command::StmtPrepare.to_byte());
         let columns = &statement.prepared.plan.columns;
         prepared_text(text, columns, 1, &values, indexed, out);
-        self.server.end_command()?;
+        let question = self.server.end_command(Command::StmtPrepare)?;
         self.server.flush()?;
-        self.server.begin(Command::StmtPrepare)?;
+        self.server.begin(question)?;
         let mut ok = None;
         let mut definitions = Vec::new();
         while !self.server.tracker.is_complete() {
@@ -500,13 +509,18 @@ impl Session {
         let Some(mut statement) = self.statements.open.remove(&id) else {
             return self.execute_relayed(id, &payload);
         };
+        if std::mem::take(&mut statement.too_long) {
+            statement.long.iter_mut().for_each(|l| *l = None);
+            self.statements.open.insert(id, statement);
+            return Err(too_long());
+        }
         let mut done = self.execute_statement(&mut statement, &payload);
         if let Err(Failure::Server { code, .. }) = &done
             && lacks_index(*code)
             && !self.statements.wrote
             && let Some(id) = statement.indexed.get().id()
         {
-            self.server.drain()?;
+            self.server.settle()?;
             self.close_at_server(id)?;
             statement.indexed.set(Indexed::Unusable);
             done = self.execute_statement(&mut statement, &payload);
@@ -522,7 +536,7 @@ impl Session {
             _ => false,
         };
         if stale {
-            self.server.drain()?;
+            self.server.settle()?;
             let prepared = Arc::clone(&statement.prepared);
             if self.looks_different(&prepared, &done)? {
                 done = self.execute_statement(&mut statement, &payload);
@@ -540,15 +554,8 @@ impl Session {
     fn replan(&mut self, statement: &mut Statement) -> Outcome<()> {
         // A preparation at the server may have failed the last time, for want of room for one.
         let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.prepared);
-        if is_whole
-            && statement.prepared.generation == self.account.generation()
-            && !self.account.recheck_due(&statement.prepared)
-        {
-            return Ok(());
-        }
-        let names = statement.prepared.plan.names.clone();
-        self.look_up(&names)?;
-        if is_whole && statement.prepared.generation == self.account.generation() {
+        let prepared = Arc::clone(&statement.prepared);
+        if self.is_of_now(&prepared)? && is_whole {
             return Ok(());
         }
         self.must_be_of_now(statement)?;
@@ -717,7 +724,7 @@ impl Session {
                 if !self.scratch_may_do(&prepared, refusal) {
                     return done;
                 }
-                self.server.drain()?;
+                self.server.settle()?;
                 return match self.scratch_plan(&statement.sql, &statement.template)? {
                     Some(other) => self.scratch_execution(&other, values, &params, &statement.long),
                     None => done,
@@ -779,8 +786,7 @@ impl Session {
         let flags = statement.flags;
         (binder.ignore, binder.lenient_nulls) = flags;
         binder.indexed = indexed.is_some();
-        self.server.connection.reset_sequence();
-        let out = self.server.connection.begin_payload();
+        let out = self.server.begin_command();
         let mut body = Vec::new();
         let mut writer = ExecuteWriter::begin(&mut body, server_id, cursor, server_params);
         let bound = ready.and_then(|()| binder.params(text, 1, &mut writer, &mut body));
@@ -817,19 +823,19 @@ impl Session {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
-        self.server.end_command()?;
+        let question = self.server.end_execution(server_params)?;
         self.server.flush()?;
         match &prepared.plan.action {
-            Action::Finish(finish) => self.finish_rows(&prepared, finish, values, true),
+            Action::Finish(finish) => self.finish_rows(question, &prepared, finish, values, true),
             Action::Server {
                 result: Some(items),
                 ..
             } => {
-                let opener = self.open_result(&prepared, items, true)?;
+                let opener = self.open_result(question, &prepared, items, true)?;
                 statement.cursor = opener;
                 Ok(())
             }
-            _ => self.relay_answer(Command::StmtExecute, &[]),
+            _ => self.relay_answer(question, &[]),
         }
     }
 
@@ -850,7 +856,7 @@ impl Session {
                 Ok(Some((id, count)))
             }
             Err(Failure::Server { code, .. }) if lacks_index(code) => {
-                self.server.drain()?;
+                self.server.settle()?;
                 statement.indexed.set(Indexed::Unusable);
                 Ok(None)
             }
@@ -866,9 +872,9 @@ impl Session {
             if !self.statements.is_relayed(id) {
                 return Err(self.unknown_statement(id, "mysqld_stmt_fetch"));
             }
-            self.server.put_command(&payload)?;
+            let question = self.server.put_command(&payload)?;
             self.server.flush()?;
-            return self.relay_answer(Command::StmtFetch, &[]);
+            return self.relay_answer(question, &[]);
         };
         let mut own = payload.clone();
         if let (Some(place), Some(server_id)) = (own.get_mut(1..5), statement.server_id) {
@@ -877,14 +883,14 @@ impl Session {
         let is_relayed = matches!(statement.prepared.plan.action, Action::Relay);
         let done = match (statement.cursor.take(), statement.server_id) {
             (_, Some(_)) if is_relayed => {
-                self.server.put_command(&own)?;
+                let question = self.server.put_command(&own)?;
                 self.server.flush()?;
-                self.relay_answer(Command::StmtFetch, &[])
+                self.relay_answer(question, &[])
             }
             (Some(opener), Some(_)) => {
-                self.server.put_command(&own)?;
+                let question = self.server.put_command(&own)?;
                 self.server.flush()?;
-                self.server.begin(Command::StmtFetch)?;
+                self.server.begin(question)?;
                 self.open_rows(opener)
                     .map(|opener| statement.cursor = Some(opener))
             }
@@ -905,6 +911,9 @@ impl Session {
         if command == Command::StmtClose && self.statements.last == Some(id) {
             self.statements.last = None;
         }
+        if command == Command::StmtSendLongData && !self.takes_piece(id)? {
+            return Ok(());
+        }
         if !self.statements.open.contains_key(&id) {
             if !self.statements.is_relayed(id) {
                 return match command {
@@ -921,9 +930,9 @@ impl Session {
                 relayed.has_long_data = command == Command::StmtSendLongData;
             }
             if command == Command::StmtReset {
-                self.server.put_command(&payload)?;
+                let question = self.server.put_command(&payload)?;
                 self.server.flush()?;
-                return self.relay_answer(command, &[]);
+                return self.relay_answer(question, &[]);
             }
             self.server.put_silent(&payload)?;
             return self.server.flush();
@@ -943,11 +952,20 @@ impl Session {
             }
             Command::StmtSendLongData => {
                 let data = ComStmtSendLongData::decode(&payload).map_err(Failure::Client)?;
-                self.statements.take_long_data(data.data.len())?;
+                let has_room = self.statements.take_long_data(data.data.len());
                 let statement = self.statements.open.get_mut(&id);
                 let param = usize::from(data.param);
-                if let Some(long) = statement.and_then(|s| s.long.get_mut(param)) {
-                    long.get_or_insert_default().extend_from_slice(data.data);
+                let most = self.server.bound.packet;
+                if let Some(statement) = statement
+                    && let Some(long) = statement.long.get_mut(param)
+                {
+                    let long = long.get_or_insert_default();
+                    // there is no answer to this: the execution is refused
+                    if has_room && long.len() + data.data.len() <= most {
+                        long.extend_from_slice(data.data);
+                    } else {
+                        statement.too_long = true;
+                    }
                 }
                 Ok(())
             }
@@ -955,6 +973,7 @@ impl Session {
                 let mut server_id = None;
                 if let Some(statement) = self.statements.open.get_mut(&id) {
                     statement.long.iter_mut().for_each(|l| *l = None);
+                    statement.too_long = false;
                     statement.cursor = None;
                     server_id = statement.server_id;
                 }
@@ -963,9 +982,9 @@ impl Session {
                 };
                 let mut own = Vec::new();
                 encode_statement_command(&mut own, Command::StmtReset, server_id);
-                self.server.put_command(&own)?;
+                let question = self.server.put_command(&own)?;
                 self.server.flush()?;
-                self.relay_answer(Command::StmtReset, &[])
+                self.relay_answer(question, &[])
             }
         }
     }

@@ -126,7 +126,7 @@ impl Session {
             Ok(rows) => rows,
             // whoever ends the statement means all of it
             Err(Failure::Server { code, .. }) if !matches!(code, 1317 | 3024) => {
-                return self.server.drain();
+                return self.server.settle();
             }
             Err(failure) => return Err(failure),
         };

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::Template;
-use onionskin_wire::messages::{ComStmtExecute, ComStmtSendLongData, Command};
+use onionskin_plan::{Catalog, Known, LexMode, Template};
+use onionskin_wire::messages::{
+    ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
+};
 use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
 use crate::catalog::Prepared;
@@ -30,6 +32,8 @@ pub(crate) struct Relayed {
     types: Vec<ParamType>,
     /// The server has got long data for the next execution; it keeps them no longer than that.
     pub has_long_data: bool,
+    /// Others were not sent, because the table has become a protected one: the next execution lacks them.
+    lacks_long_data: bool,
 }
 
 impl Relayed {
@@ -49,7 +53,28 @@ impl Relayed {
             params,
             types: Vec::new(),
             has_long_data: false,
+            lacks_long_data: false,
         }
+    }
+
+    pub fn text(&self) -> &[u8] {
+        &self.sql
+    }
+
+    /// The same as a statement that is more than relayed. `None`: its text is read otherwise by now.
+    fn into_statement(self, id: u32, lex: LexMode) -> Option<Statement> {
+        let mut template = Template::default();
+        template.read_unfolded(&self.sql, lex).ok()?;
+        let mut statement = Statement::new(
+            self.sql,
+            &template,
+            &self.prepared,
+            self.params,
+            self.setting,
+        );
+        statement.server_id = Some(id);
+        statement.types = self.types;
+        Some(statement)
     }
 }
 
@@ -58,9 +83,9 @@ impl Session {
     /// server's id of the statement.
     pub fn relay_preparation(&mut self, prepared: &Prepared) -> Outcome<u32> {
         let payload = self.client.last_payload();
-        self.server.put_command(payload)?;
+        let question = self.server.put_command(payload)?;
         self.server.flush()?;
-        self.server.begin(Command::StmtPrepare)?;
+        self.server.begin(question)?;
         let mut id = None;
         let mut packets = Vec::new();
         let mut is_physical = false;
@@ -94,33 +119,42 @@ impl Session {
         if !self.statements.is_relayed(id) {
             return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
         }
-        let relayed = self.statements.relayed.get_mut(&id);
-        let long = relayed.as_ref().is_some_and(|r| r.has_long_data);
-        let prepared = relayed.map(|relayed| {
-            // What cannot be read is the server's to refuse.
-            let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
-            relayed.has_long_data = false;
-            (Arc::clone(&relayed.prepared), relayed.runs_once)
-        });
-        let once = prepared.as_ref().is_some_and(|(_, once)| *once);
-        let prepared = prepared.map(|(prepared, _)| prepared);
-        let names = prepared.as_ref().map(|p| p.plan.names.as_slice());
-        let names = names.unwrap_or_default();
-        let done = if self.names_temporary(names) {
-            // a temporary table hides the one that it was prepared for: the server must not see its values
-            Err(Failure::Stale)
-        } else {
-            self.server.put_command(payload)?;
+        let Some(relayed) = self.statements.relayed.get_mut(&id) else {
+            let question = self.server.put_command(payload)?;
             self.server.flush()?;
-            // without names nothing makes it run again
-            let names = if once { &[] } else { names };
-            match &prepared {
-                Some(prepared) => self.relay_planned(Command::StmtExecute, prepared, names),
-                None => self.relay_answer(Command::StmtExecute, names),
+            return self.relay_answer(question, &[]);
+        };
+        // What cannot be read is the server's to refuse.
+        let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
+        let long = std::mem::take(&mut relayed.has_long_data);
+        let lacks = std::mem::take(&mut relayed.lacks_long_data);
+        let once = relayed.runs_once;
+        let goes_on = match self.is_still_relayed(id) {
+            Ok(still) => still && !lacks,
+            Err(failure) if failure.is_fatal() => return Err(failure),
+            Err(failure) => {
+                self.server.settle()?;
+                self.reset_at_server(id)?;
+                return Err(failure);
             }
         };
-        let Some(prepared) = prepared else {
-            return done;
+        let Some(relayed) = self.statements.relayed.get(&id) else {
+            return Err(Failure::Stale);
+        };
+        let prepared = Arc::clone(&relayed.prepared);
+        // without names nothing makes it run again
+        let names = if once {
+            &[]
+        } else {
+            prepared.plan.names.as_slice()
+        };
+        let done = if goes_on {
+            let question = self.server.put_command(payload)?;
+            self.server.flush()?;
+            self.relay_planned(question, &prepared, names)
+        } else {
+            // the server must not see its values
+            Err(Failure::Stale)
         };
         if done.is_ok() {
             return done;
@@ -131,31 +165,96 @@ impl Session {
         let again = self.failed_stale(&relayed.sql, &prepared, &done);
         if !matches!(again, Ok(true)) {
             self.statements.relayed.insert(id, relayed);
+            if !goes_on {
+                self.reset_at_server(id)?;
+            }
             return again.and(done);
         }
-        let mut template = Template::default();
-        if template
-            .read_unfolded(&relayed.sql, self.space.settings.lex)
-            .is_err()
-        {
+        let Some(mut statement) = relayed.into_statement(id, self.space.settings.lex) else {
             return done;
-        }
-        let mut statement = Statement::new(
-            relayed.sql,
-            &template,
-            &prepared,
-            relayed.params,
-            relayed.setting,
-        );
-        statement.server_id = Some(id);
-        statement.types = relayed.types;
-        let again = match long {
+        };
+        let again = match long || lacks {
             // They are gone with the execution that failed.
             true => done,
             false => self.execute_statement(&mut statement, payload),
         };
         self.statements.open.insert(id, statement);
         again
+    }
+
+    /// Whether a relayed statement may still be: nothing that it names is protected, as of now.
+    fn is_still_relayed(&mut self, id: u32) -> Outcome<bool> {
+        for _ in 0..8 {
+            let Some(relayed) = self.statements.relayed.get(&id) else {
+                return Ok(false);
+            };
+            let prepared = Arc::clone(&relayed.prepared);
+            // a temporary table hides the one that it was prepared for
+            if self.names_temporary(&prepared.plan.names) {
+                return Ok(false);
+            }
+            if self.is_of_now(&prepared)? {
+                return Ok(true);
+            }
+            let generation = self.account.generation();
+            self.learn(&prepared.plan.names)?;
+            let is_protected = |(database, name): &(String, String)| {
+                let known = self.account.table(database, name);
+                matches!(known, Known::Table(table) if table.is_protected())
+            };
+            if prepared.plan.names.iter().any(is_protected) {
+                return Ok(false);
+            }
+            let keys = &self.shared.config.keys;
+            let plan = prepared.plan.clone();
+            let renewed = self
+                .account
+                .prepare(plan, keys, generation, prepared.ignores)?;
+            if let Some(relayed) = self.statements.relayed.get_mut(&id) {
+                relayed.prepared = renewed;
+            }
+        }
+        Err(Failure::Stale)
+    }
+
+    /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is lost; the execution will say so.
+    pub fn takes_piece(&mut self, id: u32) -> Outcome<bool> {
+        let Some(relayed) = self.statements.relayed.get(&id) else {
+            return Ok(true);
+        };
+        let is_first = !relayed.has_long_data;
+        let is_lost = relayed.lacks_long_data;
+        match self.is_still_relayed(id) {
+            Err(failure) if failure.is_fatal() => return Err(failure),
+            Ok(true) if !is_lost => return Ok(true),
+            // the pieces stay here
+            Ok(false) if is_first && !is_lost => {
+                let relayed = self.statements.relayed.remove(&id);
+                let lex = self.space.settings.lex;
+                if let Some(statement) = relayed.and_then(|r| r.into_statement(id, lex)) {
+                    self.statements.open.insert(id, statement);
+                    return Ok(true);
+                }
+            }
+            _ => self.server.settle()?,
+        }
+        if let Some(relayed) = self.statements.relayed.get_mut(&id) {
+            relayed.lacks_long_data = true;
+        }
+        Ok(false)
+    }
+
+    /// Has the server forget the pieces of values that it has got for a statement.
+    fn reset_at_server(&mut self, id: u32) -> Outcome<()> {
+        let mut command = Vec::new();
+        encode_statement_command(&mut command, Command::StmtReset, id);
+        let question = self.server.put_command(&command)?;
+        self.server.flush()?;
+        match self.server.read_ok(question) {
+            Err(failure) if failure.is_fatal() => Err(failure),
+            // there is none: nothing to forget
+            _ => Ok(()),
+        }
     }
 
     /// Executes a statement of which the client knows another id than the server; its table is no longer protected.
@@ -175,10 +274,10 @@ impl Session {
             self.server.put_silent(&packet)?;
         }
         let own = renumbered(payload, server_id, &statement.types).map_err(Failure::Client)?;
-        self.server.put_command(&own)?;
+        let question = self.server.put_command(&own)?;
         self.server.flush()?;
         let prepared = Arc::clone(&statement.prepared);
-        self.relay_planned(Command::StmtExecute, &prepared, &prepared.plan.names)
+        self.relay_planned(question, &prepared, &prepared.plan.names)
     }
 }
 

@@ -6,12 +6,11 @@
 
 use onionskin_plan::{ResultItem, RowDelete, RowFilter};
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Done;
+use crate::exchange::{Done, Question};
 use crate::finish::{Arena, Asked, BOUND, Binding, Decision};
 use crate::open::{self, Opener};
 use crate::row_update::{key_kind, key_literal};
@@ -63,8 +62,8 @@ impl Session {
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         binder.indexed = indexed;
         binder.text(&delete.select, 1, &mut select)?;
-        self.lock_rows(select, own)?;
-        match self.pick_and_delete(prepared, delete, values, own) {
+        let question = self.lock_rows(select, own)?;
+        match self.pick_and_delete(question, prepared, delete, values, own) {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
         }
@@ -72,12 +71,13 @@ impl Session {
 
     fn pick_and_delete(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         delete: &RowDelete,
         values: Values,
         own: bool,
     ) -> Outcome<Done> {
-        let rows = self.picked_keys(prepared, delete, values)?;
+        let rows = self.picked_keys(question, prepared, delete, values)?;
         let of_condition = self.warnings_of_condition()?;
         if of_condition > 0 {
             self.keep_warnings(of_condition)?;
@@ -85,9 +85,7 @@ impl Session {
         let chunks: Vec<&[Vec<u8>]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
         let savepoint = !own && chunks.len() > 1;
         if savepoint {
-            self.server.put_query(b"SAVEPOINT `onionskin$delete`")?;
-            self.server.flush()?;
-            self.server.read_ok()?;
+            self.server.run(b"SAVEPOINT `onionskin$delete`")?;
         }
         let mut total = Done::default();
         for chunk in chunks {
@@ -97,9 +95,7 @@ impl Session {
                 sql.extend_from_slice(condition);
                 sql.push(b')');
             }
-            self.server.put_query(&sql)?;
-            self.server.flush()?;
-            match self.server.read_ok() {
+            match self.server.run(&sql) {
                 Ok(done) => {
                     total.affected_rows += done.affected_rows;
                     if done.warnings > 0 {
@@ -108,10 +104,8 @@ impl Session {
                 }
                 Err(failure) => {
                     if savepoint && !failure.is_fatal() {
-                        self.server.put_query(b"ROLLBACK TO `onionskin$delete`")?;
-                        self.server.flush()?;
                         // a deadlock has rolled everything back, the savepoint included
-                        let _ = self.server.read_ok();
+                        let _ = self.server.run(b"ROLLBACK TO `onionskin$delete`");
                     }
                     return Err(failure);
                 }
@@ -123,9 +117,7 @@ impl Session {
             } else {
                 b"RELEASE SAVEPOINT `onionskin$delete`"
             };
-            self.server.put_query(end)?;
-            self.server.flush()?;
-            self.server.read_ok()?;
+            self.server.run(end)?;
         }
         Ok(total)
     }
@@ -133,11 +125,12 @@ impl Session {
     /// Reads the candidates; returns the conditions that name those that are meant by their keys.
     fn picked_keys(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         delete: &RowDelete,
         values: Values,
     ) -> Outcome<Vec<Vec<u8>>> {
-        self.server.begin(Command::Query)?;
+        self.server.begin(question)?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => usize::from(count),
             Step::Err => return Err(self.server.error()),

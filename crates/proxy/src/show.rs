@@ -9,7 +9,7 @@ use onionskin_schema::{
     Dialect, Table, show_columns_row, show_create_table, show_create_view, show_index_row,
 };
 use onionskin_value::Charset;
-use onionskin_wire::messages::{ColumnDefinition, Command};
+use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{BinaryRowWriter, TextRow, put_text_cell};
 use onionskin_wire::{BinaryValue, ColumnFlags, ParamType, Step, WireError};
 
@@ -47,8 +47,8 @@ impl Session {
         for &literal in named {
             names.push(self.pattern(planned, literal)?.to_lowercase());
         }
-        self.send_text(planned, text, false)?;
-        self.server.begin(Command::Query)?;
+        let question = self.send_text(planned, text, false)?;
+        self.server.begin(question)?;
         let dialect = self.state.dialect();
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
@@ -129,9 +129,9 @@ impl Session {
 
     /// COM_FIELD_LIST of a protected table.
     pub fn show_field_list(&mut self, command: &[u8], table: &Arc<Table>) -> Outcome<()> {
-        self.server.put_command(command)?;
+        let question = self.server.put_command(command)?;
         self.server.flush()?;
-        self.server.begin(Command::FieldList)?;
+        self.server.begin(question)?;
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
             match step {
@@ -228,19 +228,42 @@ fn logical_row<'p>(
 
 /// `LIKE` on a column's name: `%`, `_`, a backslash before either; letter case ignored.
 fn like_matches(pattern: &str, name: &str) -> bool {
-    fn matches(p: &[char], n: &[char]) -> bool {
-        match p.split_first() {
-            None => n.is_empty(),
-            Some(('%', rest)) => (0..=n.len()).any(|i| matches(rest, &n[i..])),
-            Some(('_', rest)) => !n.is_empty() && matches(rest, &n[1..]),
-            Some(('\\', rest)) if !rest.is_empty() => {
-                n.first() == rest.first() && matches(&rest[1..], &n[1..])
+    let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
+    let (pattern, name) = (lower(pattern), lower(name));
+    // what is tried again if it does not go on: the pattern behind the last `%`, one character later in the name
+    let (mut p, mut n, mut again) = (0, 0, None);
+    loop {
+        match (pattern.get(p), name.get(n)) {
+            (Some('%'), _) => {
+                p += 1;
+                again = Some((p, n));
+                continue;
             }
-            Some((c, rest)) => n.first() == Some(c) && matches(rest, &n[1..]),
+            (None, None) => return true,
+            (Some('_'), Some(_)) => {
+                (p, n) = (p + 1, n + 1);
+                continue;
+            }
+            // behind a backslash a sign stands for itself
+            (Some('\\'), Some(c)) if pattern.get(p + 1) == Some(c) => {
+                (p, n) = (p + 2, n + 1);
+                continue;
+            }
+            (Some('\\'), _) if p + 1 < pattern.len() => {}
+            (Some(wanted), Some(c)) if wanted == c => {
+                (p, n) = (p + 1, n + 1);
+                continue;
+            }
+            _ => {}
+        }
+        match again {
+            Some((behind, from)) if from < name.len() => {
+                again = Some((behind, from + 1));
+                (p, n) = (behind, from + 1);
+            }
+            _ => return false,
         }
     }
-    let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
-    matches(&lower(pattern), &lower(name))
 }
 
 #[cfg(test)]
@@ -253,5 +276,11 @@ mod tests {
         assert!(like_matches("a\\_b", "a_b"));
         assert!(!like_matches("a\\_b", "axb"));
         assert!(!like_matches("_", ""));
+        assert!(like_matches("%a%b_", "xaabbc"));
+        assert!(!like_matches("%a%b_", "xaab"));
+        assert!(like_matches("a%\\", "ab\\"));
+        let long = "a".repeat(64);
+        assert!(!like_matches(&format!("{}b", "%a".repeat(40)), &long));
+        assert!(like_matches(&"%".repeat(1_000_000), &long));
     }
 }

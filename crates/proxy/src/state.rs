@@ -15,6 +15,7 @@ use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::long_values::Bound;
 use crate::scratch::one_row;
 
 /// The variables that the server is asked to track.
@@ -61,7 +62,7 @@ pub(crate) struct State {
     pub is_mariadb_118: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
-    /// `user@host` as the server authenticated it.
+    /// `user@host` as the server authenticated it, and the roles that are active: what it shows depends on both.
     pub account: String,
     pub default_collation: String,
     /// `character_set_collations`, if the server has it.
@@ -86,16 +87,17 @@ impl State {
         let track = format!(
             "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}' {TRACKED_IF_KNOWN}"
         );
-        server.put_query(track.as_bytes())?;
-        server.put_query(
+        let tracks = server.put_query(track.as_bytes())?;
+        let settings = server.put_query(
             b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
-              @@div_precision_increment, CURRENT_USER(), @@collation_database, @@sql_select_limit, \
+              @@div_precision_increment, CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()), @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0, 0 /*M!110800 + 1*/ /*M!110201 , @@character_set_collations*/",
+              -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet \
+              /*M!110201 , @@character_set_collations*/",
         )?;
         server.flush()?;
-        let tracked = match server.read_ok() {
+        let tracked = match server.read_ok(tracks) {
             Ok(_) => true,
             Err(Failure::Server { code, .. }) => {
                 tracing::warn!(code, "the server does not track session variables");
@@ -103,7 +105,7 @@ impl State {
             }
             Err(other) => return Err(other),
         };
-        let (definitions, row) = one_row(server)?;
+        let (definitions, row) = one_row(server, settings)?;
         let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
         let mut state = State {
@@ -128,7 +130,7 @@ impl State {
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
             default_collation: cell(9).unwrap_or_default(),
-            charset_collations: cell(14).unwrap_or_default(),
+            charset_collations: cell(15).unwrap_or_default(),
             found_rows,
             tracked,
             changed: true,
@@ -145,6 +147,13 @@ impl State {
         }
         server.changes.clear();
         server.select_limit = limiting(&cell(10).unwrap_or_default());
+        // no session can change its own
+        let packet = cell(14).and_then(|t| t.parse().ok());
+        server.bound = Bound {
+            packet: packet.unwrap_or(usize::MAX),
+            lex: state.lex_mode,
+            introduced: false,
+        };
         Ok(state)
     }
 

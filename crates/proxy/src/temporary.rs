@@ -63,7 +63,7 @@ impl Session {
             match self.read_temporary(&name) {
                 Ok(table) => self.account.set_temporary(&name, table.map(Arc::new)),
                 // the client has its answer: what was known stays, or the name stays unusable
-                Err(Failure::Server { .. }) => self.server.drain()?,
+                Err(Failure::Server { .. }) => self.server.settle()?,
                 Err(failure) => return Err(failure),
             }
         }
@@ -92,7 +92,7 @@ impl Session {
                 code: NO_SUCH_TABLE | NO_SUCH_DATABASE | IS_NO_TABLE,
                 ..
             }) => {
-                self.server.drain()?;
+                self.server.settle()?;
                 return Ok(None);
             }
             Err(failure) => return Err(failure),

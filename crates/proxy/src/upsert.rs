@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
 use onionskin_schema::Default as ColumnDefault;
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
 
 use crate::bind::{Binder, Filled, Values};
@@ -174,7 +173,7 @@ impl Session {
                     code: 1046 | 1049 | 1054 | 1146 | 1292 | 1366 | 1525,
                     ..
                 },
-            ) => self.server.drain()?,
+            ) => self.server.settle()?,
             Err(failure) => return Err(failure),
         }
         Ok(())
@@ -332,9 +331,9 @@ impl Session {
         if searches.len() > 1 {
             sql.extend_from_slice(ALL_ROWS.as_bytes());
         }
-        self.server.put_query(&sql)?;
+        let question = self.server.put_query(&sql)?;
         self.server.flush()?;
-        self.server.begin(Command::Query)?;
+        self.server.begin(question)?;
         let Step::ColumnCount(count) = self.server.step()? else {
             return Err(self.server.error());
         };

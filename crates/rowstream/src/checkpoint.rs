@@ -3,7 +3,19 @@
 //! The state is written after everything that it tells of, and writing that again does no harm: a checkpoint that is
 //! behind costs time, one that is ahead would lose writes. A second row holds the mark (see [`crate::pending`]),
 //! a third one is there while another process wants to take over.
+//!
+//! The server keeps the state and must not be able to write one. Where there are keys, a tag under the metadata key
+//! covers the state's text and the names of the database and of the checkpoint's table, so a state cannot be edited
+//! or moved to another table. An older state of the same table can be put back. Its place in the copy and in the
+//! binary log is then one from which work is repeated; that it may belong to another migration of the table is the
+//! reader's to care for, by [`State::id`] and by what [`State::original`] and [`State::made`] say of the tables.
+//! The mark and the request to take over are not authenticated: with them the server can make a migration wait or
+//! end, as it can without them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use onionskin_keys::KeySet;
 use onionskin_schema::identifier;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +24,8 @@ use crate::copy::Place;
 use crate::key::{Key, hex_literal};
 use crate::session::{Session, SqlError};
 
-/// The version of [`State`]'s text. A newer program reads older ones.
-pub const VERSION: u32 = 1;
+/// The version of [`State`]'s text, and of the table that holds it. Version 1 had no tag.
+pub const VERSION: u32 = 2;
 
 /// The row that is there while another process asks for the checkpoint.
 const REQUEST: u8 = 3;
@@ -23,11 +35,28 @@ const REQUEST_HOLDS: u8 = 30;
 /// What stands in the table's comment.
 pub const COMMENT: &str = "onionskin migration";
 
+/// What the tagged text begins with. Comments of columns, which the same key tags, begin otherwise.
+const TAGGED: &str = "onionskin migration 2\0";
+
+/// A table's definition by tags: one for each physical column, by its name, and one for the whole text.
+///
+/// Tags are made under the metadata key and are the same for the same definition, whatever the table is called.
+/// Without keys there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imprint {
+    /// Name, type, default, comment and so on of every column.
+    pub columns: BTreeMap<String, String>,
+    /// SHOW CREATE TABLE, for CHECKs, keys and options.
+    pub definition: String,
+}
+
 /// How far a migration is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// [`VERSION`].
     pub version: u32,
+    /// Random digits, others for each migration.
+    pub id: String,
     /// What is done to the table, as the program that began it wrote it.
     pub operation: String,
     /// The old table's definition when it began.
@@ -50,8 +79,7 @@ pub struct State {
     pub repaired: u64,
     /// Seconds since 1970 when it began.
     pub began: u64,
-    /// Whose binary log the position is of; empty in checkpoints of earlier programs.
-    #[serde(default)]
+    /// Whose binary log the position is of.
     pub server: String,
     /// Whether the old table is kept up to date after the switch.
     #[serde(default)]
@@ -60,6 +88,12 @@ pub struct State {
     /// writers by: what was written to the old table behind this place is not in the new one.
     #[serde(default)]
     pub locked_at: Option<String>,
+    /// The table as it was when the migration began.
+    #[serde(default)]
+    pub original: Imprint,
+    /// The table that was made; `None` until it was compared with what was planned.
+    #[serde(default)]
+    pub made: Option<Imprint>,
 }
 
 impl State {
@@ -82,21 +116,45 @@ impl State {
     }
 }
 
-/// The table that holds a migration's state.
+/// Why a checkpoint is not gone on with, though it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untrusted {
+    /// It has another tag than its content, or none.
+    NotAuthentic,
+    /// An earlier version wrote it, without a tag.
+    Outdated,
+    /// It has a tag, and there are no keys to check it with.
+    NoKeys,
+}
+
+/// What stands in a checkpoint.
 #[derive(Clone, Debug)]
+pub struct Found {
+    /// The state, if its text is understood.
+    pub state: Option<State>,
+    /// What is in the way of trusting it.
+    pub untrusted: Option<Untrusted>,
+}
+
+/// The table that holds a migration's state.
+#[derive(Clone)]
 pub struct Checkpoint {
     /// Its name, quoted and with its database.
     table: String,
+    database: String,
     /// Its name alone.
     pub name: String,
+    keys: Option<Arc<KeySet>>,
 }
 
 impl Checkpoint {
-    /// The checkpoint table of this name.
-    pub fn new(database: &str, name: &str) -> Self {
+    /// The checkpoint table of this name, whose content is authenticated with these keys.
+    pub fn new(database: &str, name: &str, keys: Option<&Arc<KeySet>>) -> Self {
         Self {
             table: format!("{}.{}", identifier(database), identifier(name)),
+            database: database.to_owned(),
             name: name.to_owned(),
+            keys: keys.cloned(),
         }
     }
 
@@ -104,40 +162,92 @@ impl Checkpoint {
     pub fn create(&self, session: &mut Session, state: &State) -> Result<(), RowError> {
         session.run(&format!(
             "CREATE TABLE {} (id TINYINT UNSIGNED NOT NULL PRIMARY KEY, mark BIGINT UNSIGNED NOT NULL, \
-             state LONGTEXT CHARACTER SET utf8mb4, written_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) \
+             state LONGTEXT CHARACTER SET utf8mb4, tag BINARY(16), \
+             written_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) \
              ON UPDATE CURRENT_TIMESTAMP(6)) ENGINE=InnoDB COMMENT='{COMMENT}'",
             self.table
         ))?;
+        let (state, tag) = self.literals(state)?;
         session.run(&format!(
-            "INSERT INTO {} (id, mark, state) VALUES (1, 0, {}), (2, 0, NULL)",
+            "INSERT INTO {} (id, mark, state, tag) VALUES (1, 0, {state}, {tag}), (2, 0, NULL, NULL)",
             self.table,
-            literal(state)?
         ))?;
         Ok(())
     }
 
     /// Writes the state.
     pub fn write(&self, session: &mut Session, state: &State) -> Result<(), RowError> {
+        let (state, tag) = self.literals(state)?;
         session.run_until_done(&format!(
-            "UPDATE {} SET state = {} WHERE id = 1",
+            "UPDATE {} SET state = {state}, tag = {tag} WHERE id = 1",
             self.table,
-            literal(state)?
         ))?;
         Ok(())
     }
 
-    /// Reads it; `None` if the table was made and its maker killed before there was a state.
+    /// Reads it; `None` if the table was made and its maker killed before there was a state. Only what is authentic
+    /// is read, or what was written without keys if there are none.
     pub fn read(&self, session: &mut Session) -> Result<Option<State>, RowError> {
-        let text = session.text(&format!("SELECT state FROM {} WHERE id = 1", self.table))?;
+        let Some(Found { state, untrusted }) = self.peek(session)? else {
+            return Ok(None);
+        };
+        match (state, untrusted) {
+            (_, Some(why)) => Err(RowError::Untrusted {
+                table: self.name.clone(),
+                why,
+            }),
+            (Some(state), None) => Ok(Some(state)),
+            (None, None) => Err(self.unreadable()),
+        }
+    }
+
+    /// What stands there, authentic or not; `None` as with [`Self::read`].
+    pub fn peek(&self, session: &mut Session) -> Result<Option<Found>, SqlError> {
+        let has_tag = session.rows(&format!("SHOW COLUMNS FROM {} LIKE 'tag'", self.table))?;
+        let tag = if has_tag.is_empty() { "NULL" } else { "tag" };
+        let rows = session.rows(&format!(
+            "SELECT state, {tag} FROM {} WHERE id = 1",
+            self.table
+        ))?;
+        let mut cells = rows.into_iter().next().into_iter().flatten();
+        let text = cells.next().flatten().unwrap_or_default();
+        let tag = cells.next().flatten();
         if text.is_empty() {
             return Ok(None);
         }
-        match serde_json::from_str::<State>(&text) {
-            Ok(state) if (1..=VERSION).contains(&state.version) => Ok(Some(state)),
-            _ => Err(RowError::Checkpoint {
-                table: self.name.clone(),
-            }),
+        let state = serde_json::from_slice::<State>(&text)
+            .ok()
+            .filter(|state| state.version == VERSION);
+        let untrusted = match (&self.keys, &tag) {
+            _ if has_tag.is_empty() => Some(Untrusted::Outdated),
+            (None, None) => None,
+            (None, Some(_)) => Some(Untrusted::NoKeys),
+            (Some(keys), Some(tag)) if keys.metadata_key().verify(&self.tagged(&text), tag) => None,
+            (Some(_), _) => Some(Untrusted::NotAuthentic),
+        };
+        Ok(Some(Found { state, untrusted }))
+    }
+
+    /// What a tag of `state`, the text of a state, covers. Names hold no NUL.
+    pub fn tagged(&self, state: &[u8]) -> Vec<u8> {
+        let head = format!("{TAGGED}{}\0{}\0", self.database, self.name);
+        [head.as_bytes(), state].concat()
+    }
+
+    fn unreadable(&self) -> RowError {
+        RowError::Checkpoint {
+            table: self.name.clone(),
         }
+    }
+
+    /// The state and its tag in SQL.
+    fn literals(&self, state: &State) -> Result<(String, String), RowError> {
+        let text = serde_json::to_vec(state).map_err(|_| self.unreadable())?;
+        let tag = match &self.keys {
+            Some(keys) => hex_literal(&keys.metadata_key().tag(&self.tagged(&text))),
+            None => "NULL".to_owned(),
+        };
+        Ok((format!("_utf8mb4 {}", hex_literal(&text)), tag))
     }
 
     /// When it was last written, in UTC.
@@ -189,11 +299,4 @@ impl Checkpoint {
         session.run(&format!("DROP TABLE IF EXISTS {}", self.table))?;
         Ok(())
     }
-}
-
-fn literal(state: &State) -> Result<String, RowError> {
-    let text = serde_json::to_string(state).map_err(|_| RowError::Checkpoint {
-        table: String::new(),
-    })?;
-    Ok(format!("_utf8mb4 {}", hex_literal(text.as_bytes())))
 }

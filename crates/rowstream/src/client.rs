@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, ColumnDefinition, ErrPacket, HandshakeResponse41,
     InitialHandshake, OkPacket,
@@ -56,6 +57,8 @@ pub struct ConnectOptions {
     pub password: String,
     /// TLS for TCP; a server that does not offer it is then an error. `onionskin_wire::tls::client_config` makes one.
     pub tls: Option<Arc<ClientConfig>>,
+    /// Why the server may be given the password, where the method sends it.
+    pub trust: LinkTrust,
     /// The [`Client::identity`] that the server must have: a name may lead to one server now and to its replica later, whose binary log
     /// has other positions.
     pub identity: Option<String>,
@@ -91,6 +94,12 @@ pub enum ClientError {
         "the account logs in with {0}; use an account with mysql_native_password or caching_sha2_password"
     )]
     Method(String),
+    /// The method sends the password, and nothing says that the server is the right one.
+    #[error(
+        "the server asks for the password itself, and nothing proves that it is the right server: set backend_tls = \"verify\" \
+         and backend_ca, reach it over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key"
+    )]
+    Untrusted,
     /// TLS was asked for, and the server has none.
     #[error("the server offers no TLS")]
     NoTls,
@@ -240,7 +249,8 @@ impl Client {
                 }
                 Some(&AuthMoreData::HEADER) => {
                     let data = AuthMoreData::decode(&payload)?.data.to_vec();
-                    full_authentication(&mut connection, &data, password, &scramble)?;
+                    let trust = &options.trust;
+                    full_authentication(&mut connection, &data, password, &scramble, trust)?;
                 }
                 _ => return Err(WireError::Malformed("answer to a login").into()),
             }
@@ -458,22 +468,22 @@ fn full_authentication(
     data: &[u8],
     password: &[u8],
     scramble: &[u8],
+    trust: &LinkTrust,
 ) -> Result<(), ClientError> {
-    match data {
-        d if d == AuthMoreData::FAST_AUTH_OK => Ok(()),
-        d if d == AuthMoreData::FULL_AUTH => {
-            let answer = match connection.is_secure() {
-                true => auth::cleartext_password(password),
-                false => AuthMoreData::REQUEST_PUBLIC_KEY.to_vec(),
-            };
-            connection.write_payload(&answer)?;
-            Ok(connection.flush()?)
+    let answer = match (data, &trust.rsa_key) {
+        (AuthMoreData::FAST_AUTH_OK, _) => return Ok(()),
+        // Without a password there is nothing to protect.
+        (AuthMoreData::FULL_AUTH, _) if password.is_empty() => vec![0],
+        (AuthMoreData::FULL_AUTH, _) if trust.covers(connection.transport()) => {
+            auth::cleartext_password(password)
         }
-        // The server's key, which was asked for.
-        key => {
-            let answer = auth::encrypt_password(password, scramble, key)?;
-            connection.write_payload(&answer)?;
-            Ok(connection.flush()?)
+        // Under TLS servers want the password as it is.
+        (AuthMoreData::FULL_AUTH, Some(key)) if !connection.transport().is_tls() => {
+            key.encrypt_password(password, scramble)?
         }
-    }
+        (AuthMoreData::FULL_AUTH, _) => return Err(ClientError::Untrusted),
+        _ => return Err(WireError::Malformed("data of caching_sha2_password").into()),
+    };
+    connection.write_payload(&answer)?;
+    Ok(connection.flush()?)
 }

@@ -168,6 +168,7 @@ fn follow(from: u64) -> (Found, Vec<u32>) {
         user: "root".into(),
         password: String::new(),
         tls: None,
+        trust: Default::default(),
         identity: None,
     };
     let mut options = FollowOptions::new(9, Tables::new());

@@ -3,6 +3,9 @@
 //! Each function gives specifications that belong into one ALTER TABLE statement, so that the data's layout and
 //! the metadata change together.
 //!
+//! Each change of a protected column writes the comments of all of them anew, because each holds the mark of all:
+//! [`set_after`] makes the mark, [`renew_comment`] is for the columns that change in nothing else.
+//!
 //! A new CHECK constraint makes both families copy the table: that is what ADD COLUMN and a new name cost. The other
 //! changes are instant.
 
@@ -18,6 +21,7 @@ use crate::{
     errors::SchemaError,
     protection::GramForm,
     quote::identifier,
+    set::SetMark,
     table::{Column, Default, DefaultLiteral, Table},
 };
 
@@ -36,10 +40,11 @@ pub enum Position<'a> {
 pub fn add_column(
     column: &NewColumn,
     position: Position<'_>,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
-    let mut definitions = physical_definitions(column, family, tag)?;
+    let mut definitions = physical_definitions(column, set, family, tag)?;
     let constraint = definitions.pop();
     let names = column.names();
     let mut place = match position {
@@ -98,6 +103,7 @@ pub fn rename_column(
     table: &Table,
     column: &Column,
     new_name: &str,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
@@ -113,7 +119,7 @@ pub fn rename_column(
         format!(
             "CHANGE COLUMN {} {}",
             identifier(&old_names[0]),
-            layout.enc_definition(family, tag)?
+            layout.enc_definition(set, family, tag)?
         ),
     ];
     let rebuilt = drop_gram_index(column);
@@ -136,18 +142,14 @@ pub fn set_default(
     table: &Table,
     column: &Column,
     default: Option<&DefaultLiteral>,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (mut metadata, _) = known(table, column)?;
-    metadata.default = match default {
-        Some(default) => Some(normalized(default, &metadata.sql_type)),
-        // MariaDB knows no nullable column without a default.
-        None if family == Family::MariaDb && column.nullable => Some(DefaultLiteral::Null),
-        None => None,
-    };
+    metadata.default = changed_default(&metadata, column, default, family);
     check_protectable(&new_column(&metadata, column.nullable), family)?;
-    modify(&metadata, column, family, tag)
+    modify(&metadata, column, set, family, tag)
 }
 
 /// A new comment of the user's own, as MODIFY without another change gives it.
@@ -155,24 +157,102 @@ pub fn set_comment(
     table: &Table,
     column: &Column,
     comment: &str,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (mut metadata, _) = known(table, column)?;
     comment.clone_into(&mut metadata.comment);
-    modify(&metadata, column, family, tag)
+    modify(&metadata, column, set, family, tag)
+}
+
+/// The same definition under the mark of a new set.
+pub fn renew_comment(
+    table: &Table,
+    column: &Column,
+    set: &SetMark,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (metadata, _) = known(table, column)?;
+    modify(&metadata, column, set, family, tag)
+}
+
+/// A change of a protected column that the table has, by the column's index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// DROP COLUMN.
+    Drop(usize),
+    /// RENAME COLUMN.
+    Rename(usize, &'a str),
+    /// ALTER COLUMN … SET DEFAULT or DROP DEFAULT.
+    Default(usize, Option<&'a DefaultLiteral>),
+    /// A new comment of the user's own.
+    Comment(usize, &'a str),
+}
+
+/// The mark of all protected columns that a table has after these changes.
+pub fn set_after(
+    table: &Table,
+    changes: &[Change<'_>],
+    added: &[NewColumn],
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<SetMark, SchemaError> {
+    let mut columns = Vec::new();
+    for (index, column) in table.columns.iter().enumerate() {
+        if column.protection.is_none() {
+            continue;
+        }
+        let (mut metadata, _) = known(table, column)?;
+        let mut stays = true;
+        for change in changes {
+            match change {
+                Change::Drop(which) if *which == index => stays = false,
+                Change::Rename(which, name) if *which == index => {
+                    (*name).clone_into(&mut metadata.name);
+                }
+                Change::Default(which, default) if *which == index => {
+                    metadata.default = changed_default(&metadata, column, *default, family);
+                }
+                Change::Comment(which, text) if *which == index => {
+                    (*text).clone_into(&mut metadata.comment);
+                }
+                _ => {}
+            }
+        }
+        columns.extend(stays.then_some(metadata));
+    }
+    columns.extend(added.iter().map(NewColumn::metadata));
+    let generation = table.generation().saturating_add(1);
+    Ok(SetMark::of(&columns, generation, family, tag))
+}
+
+fn changed_default(
+    metadata: &ColumnMetadata,
+    column: &Column,
+    default: Option<&DefaultLiteral>,
+    family: Family,
+) -> Option<DefaultLiteral> {
+    match default {
+        Some(default) => Some(normalized(default, &metadata.sql_type)),
+        // MariaDB knows no nullable column without a default.
+        None if family == Family::MariaDb && column.nullable => Some(DefaultLiteral::Null),
+        None => None,
+    }
 }
 
 fn modify(
     metadata: &ColumnMetadata,
     column: &Column,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let layout = layout_of(metadata, column);
     Ok(vec![format!(
         "MODIFY COLUMN {}",
-        layout.enc_definition(family, tag)?
+        layout.enc_definition(set, family, tag)?
     )])
 }
 
@@ -209,10 +289,12 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         comment: Some(metadata.comment.clone()),
         invisible: false,
         capabilities: metadata.capabilities.clone(),
+        without_grams: metadata.without_grams,
         column_id: metadata.column_id,
         table_id: metadata.table_id,
         key_id: metadata.key_id,
         suite: metadata.suite,
+        cell_version: metadata.cell_version,
     }
 }
 
@@ -239,10 +321,12 @@ fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>)
         on_update: column.on_update,
         comment: column.comment.clone(),
         capabilities: protection.capabilities.clone(),
+        without_grams: protection.capabilities.like && protection.names.gram.is_none(),
         column_id: protection.column_id,
         table_id: table.table_id.ok_or_else(not_protected)?,
         key_id: protection.key_id,
         suite: protection.suite,
+        cell_version: protection.cell_version,
     };
     Ok((
         metadata,

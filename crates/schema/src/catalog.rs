@@ -7,10 +7,11 @@ use crate::{
     comment::{self, CommentError, MARK},
     ddl::{cell_type, gram_type, order_key_bytes},
     protection::{
-        EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed, split_companion,
-        split_enc,
+        ENC_SUFFIX, EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed,
+        split_companion, split_enc,
     },
     quote::text_as_hex_literal,
+    set::{self, Members, Whole},
     table::{Column, Default, KeyRole, Table, same_name},
 };
 use onionskin_value::SqlType;
@@ -100,7 +101,8 @@ pub fn catalog_query(database: &str, names: &[&str]) -> String {
 /// The tables to which `rows` belong, in the order of their first rows. `verify` tells whether a tag belongs to bytes.
 ///
 /// A table with anything wrong about its protected columns is marked as damaged and keeps the columns that could be
-/// understood; it never looks unprotected.
+/// understood; it never looks unprotected. So is one of whose protected columns a part is missing: whether that is none, because it is a
+/// view, the caller has to ask the server ([`Table::is_part`]).
 pub fn tables_from_rows<'a>(
     rows: impl IntoIterator<Item = ColumnRow<'a>>,
     verify: impl Fn(&[u8], &[u8; 16]) -> bool,
@@ -143,6 +145,7 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
     }
 
     let mut damage = Damage(None);
+    let mut members = Members::default();
     let mut companions: Vec<&ColumnRow<'_>> = Vec::new();
     let mut column_ids = HashSet::new();
     let definitions: Vec<Option<Defined>> = rows
@@ -166,6 +169,11 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
                     if !same_type(row, &cell_type(&metadata.sql_type)) {
                         damage.note(row.column_name, "has another type than its definition says");
                     }
+                    let original = renamed
+                        .as_ref()
+                        .map(|r| format!("{}{ENC_SUFFIX}", r.original));
+                    let name = original.as_deref().unwrap_or(row.column_name);
+                    members.add(row.column_comment, name, metadata.column_id);
                     table.columns.push(protected_column(row, metadata, renamed));
                 }
                 Err(error) => damage.note(row.column_name, reason(&error)),
@@ -195,6 +203,20 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         {
             damage.note(&column.name, "exists twice, protected and in plaintext");
         }
+    }
+    // last, because it may turn out to be none: see [`Table::is_part`]
+    let whole = members.judged(verify);
+    if damage.0.is_none() {
+        for column in &mut table.columns {
+            if let (Ok(whole), Some(protection)) = (whole, &mut column.protection) {
+                protection.whole = whole;
+            }
+        }
+        damage.0 = match whole {
+            Ok(Whole::Unmarked | Whole::All(_)) => None,
+            Ok(Whole::Part(_)) => Some(set::INCOMPLETE.to_owned()),
+            Err(reason) => Some(reason.to_owned()),
+        };
     }
     table.damaged = damage.0;
     table
@@ -321,6 +343,9 @@ fn protected_column(
         &metadata.sql_type,
         &metadata.capabilities,
     );
+    if metadata.without_grams {
+        names = names.without_grams();
+    }
     names.renamed = renamed;
     Column {
         type_text: logical_type_text(&metadata.sql_type, row),
@@ -337,9 +362,11 @@ fn protected_column(
             column_id: metadata.column_id,
             key_id: metadata.key_id,
             suite: metadata.suite,
+            cell_version: metadata.cell_version,
             capabilities: metadata.capabilities,
             names,
             grams: GramForm::Words,
+            whole: Whole::Unmarked,
         }),
         invisible: is_invisible(row),
         comment: metadata.comment,

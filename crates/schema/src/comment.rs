@@ -1,9 +1,12 @@
 //! The logical definition of a column, in the COMMENT of its sealed column.
 //!
 //! ```text
-//! onionskin:1|TAG|COLUMN ID|TABLE ID|KEY ID|SUITE|CAPABILITIES|DATA_TYPE|COLUMN_TYPE|CHARSET|COLLATION|FLAGS
-//!            |CHARACTERS|OCTETS|PRECISION|SCALE|FRACTION|DEFAULT|COMMENT
+//! onionskin:2|TAG|COLUMN ID|TABLE ID|KEY ID|SUITE|CAPABILITIES|DATA_TYPE|COLUMN_TYPE|CHARSET|COLLATION|FLAGS
+//!            |CHARACTERS|OCTETS|PRECISION|SCALE|FRACTION|DEFAULT|COMMENT|GENERATION|SET
 //! ```
+//!
+//! The last two are the mark of all protected columns together ([`SetMark`]). Version 1 has neither of them; it is read and
+//! no longer written.
 //!
 //! (one line in fact). The tag authenticates every other character of the text and the physical name of the
 //! column, so a comment cannot be edited or moved to a column of another name. Moved to the column of the same
@@ -24,7 +27,10 @@
 
 use std::fmt::Write;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use onionskin_value::{Family, Kind, SqlType};
 
 use crate::{
@@ -33,6 +39,7 @@ use crate::{
     errors::SchemaError,
     protection::{Capabilities, ENC_SUFFIX, split_enc},
     quote::{hex, unhex},
+    set::SetMark,
     table::DefaultLiteral,
     type_facts::TypeFacts,
 };
@@ -43,13 +50,19 @@ pub const MAX_COMMENT: usize = 1024;
 /// What every comment of ours begins with, whatever its version.
 pub const MARK: &str = "onionskin:";
 
-const VERSION_FIELD: &str = "onionskin:1|";
+/// The version of cells that stands in no comment.
+const FIRST_CELL_VERSION: u8 = 1;
+const VERSION_FIELD: &str = "onionskin:2|";
+/// Of comments without a mark of the whole set.
+const OLD_VERSION_FIELD: &str = "onionskin:1|";
+/// Fields behind the tag, without those of the mark.
 const FIELDS_AFTER_TAG: usize = 17;
 /// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints as LONGTEXT; the column is set
-/// to the present time where a row changes.
+/// to the present time where a row changes; the column may be searched by parts, and no grams are kept of it.
 const EXPLICIT_COLLATION: char = 'c';
 const TEXT_JSON: char = 'j';
 pub(crate) const ON_UPDATE: char = 'u';
+const WITHOUT_GRAMS: char = 'g';
 
 /// Number of a field, counted from 1 as `SUBSTRING_INDEX` does.
 pub(crate) mod field {
@@ -94,6 +107,8 @@ pub struct ColumnMetadata {
     pub comment: String,
     /// What the server can do.
     pub capabilities: Capabilities,
+    /// Whether no grams are kept although LIKE is allowed: rows are opened then. Never without that capability.
+    pub without_grams: bool,
     /// Stands in every cell.
     pub column_id: [u8; 4],
     /// Bound into every cell; the same for all columns of a table.
@@ -102,6 +117,8 @@ pub struct ColumnMetadata {
     pub key_id: u16,
     /// The cipher suite.
     pub suite: u8,
+    /// Version of the format of the column's cells, which the CHECK constraint demands.
+    pub cell_version: u8,
 }
 
 /// Why a comment gave no definition.
@@ -129,9 +146,32 @@ pub enum CommentError {
 /// The text of the comment. `tag` authenticates bytes.
 pub fn encode(
     metadata: &ColumnMetadata,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<String, SchemaError> {
+    let mut body = body(metadata, family);
+    let _ = write!(
+        body,
+        "|{}|{}",
+        set.generation,
+        URL_SAFE_NO_PAD.encode(set.tag)
+    );
+    let physical_name = format!("{}{ENC_SUFFIX}", metadata.name);
+    let tag = tag(&tagged_bytes(VERSION_FIELD, &physical_name, &body));
+    let text = format!("{VERSION_FIELD}{}|{body}", hex(&tag));
+    // ASCII only, so bytes are characters.
+    if text.len() > MAX_COMMENT {
+        return Err(SchemaError::CommentTooLong {
+            column: metadata.name.clone(),
+            excess: text.len() - MAX_COMMENT,
+        });
+    }
+    Ok(text)
+}
+
+/// What the comment says of the column itself: the fields behind the tag, without those of the mark.
+pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
     let facts = TypeFacts::new(&metadata.sql_type, family);
     let mut body = format!(
         "{}|{}|{}|{}",
@@ -140,6 +180,9 @@ pub fn encode(
         metadata.key_id,
         metadata.suite
     );
+    if metadata.cell_version != FIRST_CELL_VERSION {
+        let _ = write!(body, ".{}", metadata.cell_version);
+    }
     push_text(&mut body, &capability_words(&metadata.capabilities));
     push_text(&mut body, &facts.data_type);
     push_text(&mut body, &facts.column_type);
@@ -149,6 +192,8 @@ pub fn encode(
     flags.extend(metadata.explicit_collation.then_some(EXPLICIT_COLLATION));
     flags.extend(is_text_json(&metadata.sql_type).then_some(TEXT_JSON));
     flags.extend(metadata.on_update.then_some(ON_UPDATE));
+    let without_grams = metadata.without_grams && metadata.capabilities.like;
+    flags.extend(without_grams.then_some(WITHOUT_GRAMS));
     push_text(&mut body, &flags);
     for number in [
         facts.character_maximum_length,
@@ -175,20 +220,28 @@ pub fn encode(
         }
     }
     push_text(&mut body, &shown(&metadata.comment));
+    body
+}
 
-    let physical_name = format!("{}{ENC_SUFFIX}", metadata.name);
-    let text = format!(
-        "{VERSION_FIELD}{}|{body}",
-        hex(&tag(&tagged_bytes(&physical_name, &body)))
-    );
-    // ASCII only, so bytes are characters.
-    if text.len() > MAX_COMMENT {
-        return Err(SchemaError::CommentTooLong {
-            column: metadata.name.clone(),
-            excess: text.len() - MAX_COMMENT,
-        });
+/// Cuts a comment that [`decode`] accepted into what it says of its column and the mark of all columns.
+pub(crate) fn body_and_mark(comment: &str) -> (&str, Option<SetMark>) {
+    let body = comment.splitn(3, '|').nth(2).unwrap_or_default();
+    if !comment.starts_with(VERSION_FIELD) {
+        return (body, None);
     }
-    Ok(text)
+    let mut parts = body.rsplitn(3, '|');
+    let (tag, generation) = (parts.next(), parts.next());
+    match (parts.next(), mark(generation, tag)) {
+        (Some(front), Some(mark)) => (front, Some(mark)),
+        _ => (body, None),
+    }
+}
+
+fn mark(generation: Option<&str>, tag: Option<&str>) -> Option<SetMark> {
+    Some(SetMark {
+        generation: generation?.parse().ok()?,
+        tag: URL_SAFE_NO_PAD.decode(tag?).ok()?.try_into().ok()?,
+    })
 }
 
 /// Reads the comment of the column `physical_name`. `verify` tells whether a tag is that of the bytes.
@@ -200,15 +253,22 @@ pub fn decode(
     if !comment.starts_with(MARK) {
         return Err(CommentError::NotOurs);
     }
-    let rest = comment
-        .strip_prefix(VERSION_FIELD)
+    let version = [VERSION_FIELD, OLD_VERSION_FIELD]
+        .into_iter()
+        .find(|version| comment.starts_with(version))
         .ok_or(CommentError::UnknownVersion)?;
+    let rest = &comment[version.len()..];
     let (tag, body) = rest.split_once('|').ok_or(CommentError::Malformed)?;
     let tag = unhex::<16>(tag).ok_or(CommentError::Malformed)?;
-    if !verify(&tagged_bytes(physical_name, body), &tag) {
+    if !verify(&tagged_bytes(version, physical_name, body), &tag) {
         return Err(CommentError::NotAuthentic);
     }
     let name = split_enc(physical_name).ok_or(CommentError::Malformed)?;
+    let body = match body_and_mark(comment) {
+        (body, None) if version == OLD_VERSION_FIELD => body,
+        (body, Some(_)) => body,
+        _ => return Err(CommentError::Malformed),
+    };
     let fields: Vec<&str> = body.split('|').collect();
     let fields: [&str; FIELDS_AFTER_TAG] =
         fields.try_into().map_err(|_| CommentError::Malformed)?;
@@ -227,6 +287,7 @@ pub fn decode(
         default,
         user_comment,
     ] = fields;
+    let (suite, cell_version) = cells_field(suite).ok_or(CommentError::Malformed)?;
     let collation = text_field(collation)?;
     let collation = (!collation.is_empty()).then_some(collation.as_str());
     let mut sql_type = SqlType::parse(&text_field(column_type)?, collation)
@@ -241,6 +302,12 @@ pub fn decode(
     };
     let (explicit_collation, text_json, on_update) =
         (has(EXPLICIT_COLLATION), has(TEXT_JSON), has(ON_UPDATE));
+    let without_grams = has(WITHOUT_GRAMS);
+    let capabilities =
+        parse_capability_words(&text_field(capabilities)?).ok_or(CommentError::Malformed)?;
+    if without_grams && !capabilities.like {
+        return Err(CommentError::Malformed);
+    }
     if !flags.is_empty() || (on_update && time_fraction(&sql_type).is_none()) {
         return Err(CommentError::Malformed);
     }
@@ -273,13 +340,23 @@ pub fn decode(
         },
         on_update,
         comment: text_field(user_comment)?,
-        capabilities: parse_capability_words(&text_field(capabilities)?)
-            .ok_or(CommentError::Malformed)?,
+        capabilities,
+        without_grams,
         column_id: unhex(column_id).ok_or(CommentError::Malformed)?,
         table_id: unhex(table_id).ok_or(CommentError::Malformed)?,
         key_id: key_id.parse().map_err(|_| CommentError::Malformed)?,
-        suite: suite.parse().map_err(|_| CommentError::Malformed)?,
+        suite,
+        cell_version,
     })
+}
+
+/// The numbers of the suite and of the cells' version, which is left out if it is the first.
+fn cells_field(field: &str) -> Option<(u8, u8)> {
+    let Some((suite, version)) = field.split_once('.') else {
+        return Some((field.parse().ok()?, FIRST_CELL_VERSION));
+    };
+    let version = version.parse().ok()?;
+    (version > FIRST_CELL_VERSION).then_some((suite.parse().ok()?, version))
 }
 
 /// Whether this is JSON that is text with a CHECK, as MariaDB has it.
@@ -288,10 +365,18 @@ pub(crate) fn is_text_json(sql_type: &SqlType) -> bool {
 }
 
 /// What the tag covers. Names hold no NUL, so the parts cannot be shifted against each other.
-fn tagged_bytes(physical_name: &str, body: &str) -> Vec<u8> {
-    [VERSION_FIELD, physical_name, "\0", body]
-        .concat()
-        .into_bytes()
+fn tagged_bytes(version: &str, physical_name: &str, body: &str) -> Vec<u8> {
+    [version, physical_name, "\0", body].concat().into_bytes()
+}
+
+impl Capabilities {
+    pub(crate) fn to_field(&self) -> String {
+        capability_words(self)
+    }
+
+    pub(crate) fn from_field(text: &str) -> Option<Self> {
+        parse_capability_words(text)
+    }
 }
 
 fn capability_words(capabilities: &Capabilities) -> String {
@@ -337,7 +422,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'|' | b'%' | b'\'' | b'"' | b'\\' | b'`')
 }
 
-fn push_text(out: &mut String, text: &str) {
+pub(crate) fn push_text(out: &mut String, text: &str) {
     push_bytes(out, text.as_bytes());
 }
 
@@ -364,7 +449,7 @@ fn bytes_field(field: &str) -> Result<Vec<u8>, CommentError> {
     }
 }
 
-fn text_field(field: &str) -> Result<String, CommentError> {
+pub(crate) fn text_field(field: &str) -> Result<String, CommentError> {
     String::from_utf8(bytes_field(field)?).map_err(|_| CommentError::Malformed)
 }
 

@@ -10,10 +10,11 @@ use crate::{
     display::normalized,
     errors::SchemaError,
     protection::{
-        CELL_FORMAT_VERSION, CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, GramForm,
-        MAX_IDENTIFIER, ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
+        CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, GramForm, MAX_IDENTIFIER,
+        ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
     },
     quote::{hex, identifier},
+    set::SetMark,
     table::{Column, DefaultLiteral},
     type_facts::{data_type_of, is_long},
 };
@@ -48,6 +49,8 @@ pub struct NewColumn {
     pub invisible: bool,
     /// What the server shall be able to do.
     pub capabilities: Capabilities,
+    /// Whether no grams are kept of it, so that LIKE opens rows.
+    pub without_grams: bool,
     /// Random; unique among the table's columns.
     pub column_id: [u8; 4],
     /// Random; the same for all columns of the table.
@@ -56,20 +59,26 @@ pub struct NewColumn {
     pub key_id: u16,
     /// The cipher suite.
     pub suite: u8,
+    /// Version of the format of its cells.
+    pub cell_version: u8,
 }
 
 impl NewColumn {
     /// The names on the server.
     pub fn names(&self) -> PhysicalNames {
-        PhysicalNames::new(
+        let names = PhysicalNames::new(
             &self.name,
             self.column_id,
             &self.sql_type,
             &self.capabilities,
-        )
+        );
+        match self.without_grams {
+            true => names.without_grams(),
+            false => names,
+        }
     }
 
-    fn metadata(&self) -> ColumnMetadata {
+    pub(crate) fn metadata(&self) -> ColumnMetadata {
         let default = match &self.default {
             None if self.nullable => Some(DefaultLiteral::Null),
             other => other
@@ -84,18 +93,21 @@ impl NewColumn {
             on_update: self.on_update,
             comment: self.comment.clone().unwrap_or_default(),
             capabilities: self.capabilities.clone(),
+            without_grams: self.without_grams && self.capabilities.like,
             column_id: self.column_id,
             table_id: self.table_id,
             key_id: self.key_id,
             suite: self.suite,
+            cell_version: self.cell_version,
         }
     }
 }
 
 /// The elements of a CREATE TABLE list that stand for `column`: its physical columns, the index on its grams, and their
-/// CHECK constraint.
+/// CHECK constraint. `set` is the mark of all protected columns that the table will have.
 pub fn physical_definitions(
     column: &NewColumn,
+    set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
@@ -103,7 +115,7 @@ pub fn physical_definitions(
     let metadata = column.metadata();
     let form = GramForm::of(family);
     let layout = Layout::new(&metadata, column.nullable, column.invisible, form);
-    let mut definitions = vec![layout.enc_definition(family, &tag)?];
+    let mut definitions = vec![layout.enc_definition(set, family, &tag)?];
     definitions.extend(layout.companion_definitions());
     definitions.extend(layout.index_definition());
     definitions.push(layout.constraint_definition());
@@ -260,23 +272,28 @@ impl<'a> Layout<'a> {
         invisible: bool,
         grams: GramForm,
     ) -> Self {
+        let names = PhysicalNames::new(
+            &metadata.name,
+            metadata.column_id,
+            &metadata.sql_type,
+            &metadata.capabilities,
+        );
         Self {
             metadata,
             nullable,
             invisible,
             grams,
-            names: PhysicalNames::new(
-                &metadata.name,
-                metadata.column_id,
-                &metadata.sql_type,
-                &metadata.capabilities,
-            ),
+            names: match metadata.without_grams {
+                true => names.without_grams(),
+                false => names,
+            },
         }
     }
 
     /// `` `c$enc` VARBINARY(39) NOT NULL COMMENT '…' ``
     pub(crate) fn enc_definition(
         &self,
+        set: &SetMark,
         family: Family,
         tag: impl Fn(&[u8]) -> [u8; 16],
     ) -> Result<String, SchemaError> {
@@ -293,7 +310,7 @@ impl<'a> Layout<'a> {
             identifier(&self.names.enc),
             if self.nullable { " NULL" } else { " NOT NULL" },
             if self.invisible { " INVISIBLE" } else { "" },
-            comment::encode(self.metadata, family, tag)?
+            comment::encode(self.metadata, set, family, tag)?
         ))
     }
 
@@ -368,7 +385,7 @@ impl<'a> Layout<'a> {
     /// MySQL takes only an expression whose type is boolean: CASE and IF are not.
     pub(crate) fn constraint_definition(&self) -> String {
         let enc = identifier(&self.names.enc);
-        let first_byte = CELL_FORMAT_VERSION << 4 | (self.metadata.suite & 0x0f);
+        let first_byte = self.metadata.cell_version << 4 | (self.metadata.suite & 0x0f);
         let mut check = format!(
             "LENGTH({enc}) >= {CELL_OVERHEAD} AND SUBSTR({enc}, 1, 1) = X'{first_byte:02x}' \
              AND SUBSTR({enc}, 4, 4) = X'{}'",

@@ -45,11 +45,11 @@ pub fn information_schema_columns(family: Family) -> String {
 }
 
 /// `s` sealed, `c` companion or what a view says of its own name for a column, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
-const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' THEN 's' \
+const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:_|%' THEN 's' \
      WHEN COLUMN_NAME REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$' THEN 'c' \
      WHEN COLUMN_NAME REGEXP '.[$](of_.|as_[-_0-9A-Za-z]{22}$)' THEN 'c' ELSE 'p' END";
 
-const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:1|%' \
+const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:_|%' \
      THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 4) \
      WHEN COLUMN_NAME REGEXP '.[$]eq_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 8) \
      WHEN COLUMN_NAME REGEXP '.[$]ord_[0-9a-f]{4}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 9) \

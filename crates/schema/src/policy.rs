@@ -11,6 +11,8 @@
 //! count. Patterns are tried from the most specific to the least: an exact table before an exact database before
 //! wildcards, and among equals the one with more letters. The first pattern with an entry for the column decides;
 //! within a pattern exact names come before wildcards. A column without any entry stays plaintext.
+//!
+//! A section that is *enforced* ([`Policy::enforce`]) also holds for tables that are there: see `enforced.rs`.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +22,17 @@ use crate::{errors::SchemaError, protection::Capabilities};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The most specific first.
-    rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
-    database: String,
-    table: String,
+pub(crate) struct Rule {
+    pub(crate) database: String,
+    pub(crate) table: String,
+    /// Statements near a table that is not protected as it says are refused.
+    pub(crate) enforced: bool,
     /// The most specific first.
-    columns: Vec<(String, Capabilities)>,
+    pub(crate) columns: Vec<(String, Capabilities)>,
 }
 
 /// What the policy says of a column that is to be protected.
@@ -81,6 +85,7 @@ impl Policy {
             rules.push(Rule {
                 database: folded(database),
                 table: folded(table),
+                enforced: false,
                 columns,
             });
         }
@@ -93,17 +98,42 @@ impl Policy {
         Ok(Self { rules })
     }
 
+    /// Enforces the sections of which `wanted` says so, by their patterns.
+    pub fn enforce(&mut self, wanted: impl Fn(&str) -> bool) {
+        // patterns were folded; two that differ in letter case are one
+        for rule in &mut self.rules {
+            rule.enforced = wanted(&format!("{}.{}", rule.database, rule.table));
+        }
+    }
+
     /// What the policy says of a column; `None` if it stays plaintext.
     pub fn find(&self, database: &str, table: &str, column: &str) -> Option<PolicyMatch<'_>> {
+        self.deciding(database, table, column)
+            .map(|(_, found)| found)
+    }
+
+    /// What it says of a column, and which rule says it.
+    pub(crate) fn deciding(
+        &self,
+        database: &str,
+        table: &str,
+        column: &str,
+    ) -> Option<(&Rule, PolicyMatch<'_>)> {
         let (database, table, column) = (folded(database), folded(table), folded(column));
         self.rules
             .iter()
-            .filter(|rule| matches(&rule.database, &database) && matches(&rule.table, &table))
-            .flat_map(|rule| &rule.columns)
-            .find(|(pattern, _)| matches(pattern, &column))
-            .map(|(pattern, capabilities)| PolicyMatch {
-                capabilities,
-                named: !pattern.contains('*'),
+            .filter(|rule| rule.matches(&database, &table))
+            .flat_map(|rule| rule.columns.iter().map(move |entry| (rule, entry)))
+            .find(|(_, (pattern, _))| matches(pattern, &column))
+            .map(|(rule, (pattern, capabilities))| {
+                let named = !pattern.contains('*');
+                (
+                    rule,
+                    PolicyMatch {
+                        capabilities,
+                        named,
+                    },
+                )
             })
     }
 
@@ -158,7 +188,25 @@ impl Policy {
     }
 }
 
-fn folded(name: &str) -> String {
+impl Rule {
+    /// Whether it is about this table, whose names are folded.
+    pub(crate) fn matches(&self, database: &str, table: &str) -> bool {
+        matches(&self.database, database) && matches(&self.table, table)
+    }
+
+    /// Whether it names one table.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.database.contains('*') && !self.table.contains('*')
+    }
+
+    /// The columns that it names.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        let names = self.columns.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| !name.contains('*'))
+    }
+}
+
+pub(crate) fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 

@@ -3,13 +3,11 @@
 use onionskin_value::{Family, SqlType};
 
 use crate::quote::{hex, identifier};
+use crate::set::Whole;
 
 /// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column id, 12 nonce,
 /// 16 tag.
 pub const CELL_OVERHEAD: u64 = 35;
-
-/// Version of the cell format that the CHECK constraints admit.
-pub(crate) const CELL_FORMAT_VERSION: u8 = 1;
 
 /// Bytes of an equality token.
 pub(crate) const EQUALITY_TOKEN_BYTES: u32 = 16;
@@ -58,6 +56,14 @@ impl Capabilities {
         words.extend(self.like.then(|| "like".to_owned()));
         words.extend(self.join.iter().map(|g| format!("join:{}", group(g))));
         words
+    }
+
+    /// Whether they tell the server nothing that `allowed` do not tell.
+    pub fn show_no_more_than(&self, allowed: &Self) -> bool {
+        (!self.eq || allowed.searchable())
+            && (!self.range || allowed.range)
+            && (!self.like || allowed.like)
+            && (self.join.is_none() || self.join == allowed.join)
     }
 
     /// Whether the server can search the column at all.
@@ -149,6 +155,11 @@ impl PhysicalNames {
         }
     }
 
+    /// The names of a column of which no grams are kept.
+    pub fn without_grams(self) -> Self {
+        Self { gram: None, ..self }
+    }
+
     /// The column that decides equality of two values, and how its values are made. Indexes, unique and primary
     /// keys are built on it.
     pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
@@ -192,12 +203,16 @@ pub struct Protection {
     pub key_id: u16,
     /// Number of the cipher suite.
     pub suite: u8,
+    /// Version of the format of the column's cells.
+    pub cell_version: u8,
     /// What the server can do.
     pub capabilities: Capabilities,
     /// Names on the server.
     pub names: PhysicalNames,
     /// How grams are kept, of columns that have them.
     pub grams: GramForm,
+    /// Whether this and the table's others are all that were defined together.
+    pub whole: Whole,
 }
 
 /// What a column beside a sealed one holds.

@@ -536,6 +536,7 @@ mod tests {
     use super::*;
     use crate::{
         protection::{Capabilities, GramForm, PhysicalNames, Protection},
+        set::Whole,
         table::KeyRole,
     };
 
@@ -565,9 +566,11 @@ mod tests {
                     column_id,
                     key_id: 1,
                     suite: 1,
+                    cell_version: 1,
                     names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
                     capabilities,
                     grams: GramForm::Words,
+                    whole: Whole::Unmarked,
                 }),
                 invisible: false,
                 comment: String::new(),

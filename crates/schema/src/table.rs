@@ -4,6 +4,7 @@ use onionskin_value::SqlType;
 
 use crate::base::Base;
 use crate::protection::{GramForm, Protection, TokenKind};
+use crate::set::Whole;
 
 /// A table as applications see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,19 @@ impl Table {
     /// Whether a statement on this table needs any care: a column is protected, or should be and is damaged.
     pub fn is_protected(&self) -> bool {
         self.table_id.is_some() || self.damaged.is_some()
+    }
+
+    /// How often its protected columns were changed, as their comments say; 0 where an earlier version wrote them.
+    pub fn generation(&self) -> u64 {
+        let mut protected = self.protected_columns();
+        protected.next().map_or(0, |(_, p)| p.whole.generation())
+    }
+
+    /// Whether its only fault is that protected columns are missing which belong to the others. In a view, and for an
+    /// account that may not see all columns, that is none.
+    pub fn is_part(&self) -> bool {
+        let mut protected = self.protected_columns();
+        self.damaged.is_some() && protected.any(|(_, p)| matches!(p.whole, Whole::Part(_)))
     }
 
     /// The column with this name; letter case does not count, as in the server.

@@ -3,7 +3,8 @@
 mod support;
 
 use onionskin_schema::{
-    ColumnRow, KeyRole, SchemaError, Table, TokenKind, show_create_table, tables_from_rows,
+    ColumnRow, KeyRole, NewColumn, SchemaError, SetMark, Table, TokenKind, Whole,
+    physical_definitions, show_create_table, tables_from_rows,
 };
 use onionskin_value::Family;
 use support::{CATALOG, Golden, Row, catalog_row, table, verify};
@@ -149,7 +150,7 @@ fn tampering_is_noticed() {
                 let a = at(rows, "m$enc");
                 rows[a][COMMENT] = rows[a][COMMENT]
                     .as_ref()
-                    .map(|text| text.replace("onionskin:1", "onionskin:9"));
+                    .map(|text| text.replace("onionskin:2", "onionskin:9"));
             }),
         ),
         (
@@ -210,18 +211,23 @@ fn a_view_is_known_by_companions_that_are_visible() {
 
 #[test]
 fn all_columns_of_a_table_have_its_id_and_their_own() {
-    let define = |name: &str, change: &dyn Fn(&mut onionskin_schema::NewColumn)| {
+    let define = |name: &str, change: &dyn Fn(&mut NewColumn)| {
         let mut column = support::column(name, "int", None);
         change(&mut column);
-        let sql = onionskin_schema::physical_definitions(&column, Family::MySql, support::tag)
-            .expect("sound");
+        column
+    };
+    let stored = |column: &NewColumn, set: &SetMark| {
+        let sql = physical_definitions(column, set, Family::MySql, support::tag).expect("sound");
+        let name = &column.name;
         let (_, rest) = sql[0].split_once("COMMENT '").expect("a comment");
         (
             format!("{name}$enc"),
             rest.trim_end_matches('\'').to_owned(),
         )
     };
-    let table_of = |columns: &[(String, String)]| {
+    let table_of = |columns: &[NewColumn]| {
+        let set = SetMark::of_new_table(columns, Family::MySql, support::tag);
+        let columns: Vec<_> = columns.iter().map(|c| stored(c, &set)).collect();
         let rows = columns
             .iter()
             .zip(1..)
@@ -271,4 +277,54 @@ fn rows_may_come_in_any_order_and_of_many_tables() {
     );
     assert_eq!(tables[1].columns[0].name, "x$eq_1234");
     assert_eq!(tables_from_rows([], verify), []);
+}
+
+#[test]
+fn protected_columns_belong_together() {
+    let whole = |table: &Table| table.protected_columns().next().map(|(_, p)| p.whole);
+    assert_eq!(whole(&changed(|_| ())), Some(Whole::All(1)));
+    // without one of them, and without its companions
+    let without = changed(|rows| rows.retain(|row| !row[2].as_deref().unwrap().starts_with("u$")));
+    assert!(without.is_part(), "{:?}", without.damaged);
+    assert_eq!(whole(&without), Some(Whole::Part(1)));
+    // what else is wrong with the table is never taken for a view's part
+    let worse = changed(|rows| {
+        rows.retain(|row| !row[2].as_deref().unwrap().starts_with("u$"));
+        set("s$enc", 12, "")(rows);
+    });
+    assert!(worse.damaged.is_some() && !worse.is_part());
+}
+
+#[test]
+fn comments_of_different_times_do_not_go_together() {
+    let old = Golden::of_earlier_version(Family::MariaDb, "keys").rows(CATALOG);
+    let mixed = changed(|rows| {
+        let at = at(rows, "u$enc");
+        rows[at][12] = old[at][12].clone();
+    });
+    assert!(
+        mixed.damaged.is_some() && !mixed.is_part(),
+        "{:?}",
+        mixed.damaged
+    );
+}
+
+#[test]
+fn tables_of_earlier_versions_are_read() {
+    for family in support::FAMILIES {
+        for case in ["keys", "mixed", "strings"] {
+            let old = table(&Golden::of_earlier_version(family, case).rows(CATALOG));
+            assert_eq!(old.damaged, None, "{family:?} {case}");
+            assert_eq!(old.generation(), 0);
+            let new = Golden::read(family, case).table();
+            assert_eq!(new.generation(), 1);
+            let columns = |table: &Table| {
+                let of = |c: &onionskin_schema::Column| {
+                    (c.name.clone(), c.type_text.clone(), c.default.clone())
+                };
+                table.columns.iter().map(of).collect::<Vec<_>>()
+            };
+            assert_eq!(columns(&old), columns(&new), "{family:?} {case}");
+        }
+    }
 }

@@ -3,13 +3,19 @@
 mod support;
 
 use onionskin_schema::{
-    Capabilities, ColumnMetadata, CommentError, DefaultLiteral, SchemaError,
+    Capabilities, ColumnMetadata, CommentError, DefaultLiteral, SchemaError, SetMark,
     comment::{MAX_COMMENT, decode, encode},
     time_fraction,
 };
 use onionskin_value::{Family, SqlType};
 use proptest::prelude::*;
 use support::{FAMILIES, tag, verify};
+
+/// Of a table that was changed twice.
+const SET: SetMark = SetMark {
+    generation: 3,
+    tag: [0xcd; 16],
+};
 
 fn sql_type() -> impl Strategy<Value = SqlType> {
     prop::sample::select(vec![
@@ -51,6 +57,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         "[\\x00-\\u{ffef}]{0,40}",
         capabilities,
         any::<([u8; 4], [u8; 8], u16, u8)>(),
+        1..=15u8,
     )
         .prop_map(
             |(
@@ -61,6 +68,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                 comment,
                 capabilities,
                 ids,
+                cell_version,
             )| {
                 ColumnMetadata {
                     name,
@@ -69,11 +77,13 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                     default,
                     on_update: on_update && time_fraction(&sql_type).is_some(),
                     comment,
+                    without_grams: capabilities.like && ids.2 % 2 == 1,
                     capabilities,
                     column_id: ids.0,
                     table_id: ids.1,
                     key_id: ids.2,
                     suite: ids.3,
+                    cell_version,
                 }
             },
         )
@@ -87,7 +97,7 @@ proptest! {
     #[test]
     fn what_goes_in_comes_out(metadata in metadata(), mysql in any::<bool>()) {
         let family = if mysql { Family::MySql } else { Family::MariaDb };
-        let text = encode(&metadata, family, tag).expect("short enough");
+        let text = encode(&metadata, &SET, family, tag).expect("short enough");
         prop_assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"'\"\\`".contains(&byte)), "{text}");
         let decoded = decode(&text, &physical(&metadata), verify).expect("authentic");
         // Display widths do not survive where the server drops them.
@@ -97,7 +107,7 @@ proptest! {
 
     #[test]
     fn any_changed_byte_is_refused(metadata in metadata(), at in any::<prop::sample::Index>(), flip in 1..128u8) {
-        let text = encode(&metadata, Family::MySql, tag).expect("short enough");
+        let text = encode(&metadata, &SET, Family::MySql, tag).expect("short enough");
         let mut bytes = text.clone().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
@@ -111,15 +121,17 @@ proptest! {
     fn nothing_makes_it_panic(text in "\\PC{0,200}", fields in prop::collection::vec("[a-z0-9=%,|]{0,8}", 0..22), name in "\\PC{0,9}") {
         let accept = |_: &[u8], _: &[u8; 16]| true;
         let _ = decode(&text, &name, accept);
-        let _ = decode(&format!("onionskin:1|{text}"), &name, accept);
-        let forged = format!("onionskin:1|{}|{}", "0".repeat(32), fields.join("|"));
-        let _ = decode(&forged, &name, accept);
-        let _ = decode(&forged, &format!("{name}$enc"), accept);
+        for version in 1..3 {
+            let _ = decode(&format!("onionskin:{version}|{text}"), &name, accept);
+            let forged = format!("onionskin:{version}|{}|{}", "0".repeat(32), fields.join("|"));
+            let _ = decode(&forged, &name, accept);
+            let _ = decode(&forged, &format!("{name}$enc"), accept);
+        }
     }
 
     #[test]
-    fn nor_does_an_authentic_comment_with_a_changed_field(metadata in metadata(), at in 2..19usize, field in "\\PC{0,12}") {
-        let text = encode(&metadata, Family::MySql, tag).expect("short enough");
+    fn nor_does_an_authentic_comment_with_a_changed_field(metadata in metadata(), at in 2..21usize, field in "\\PC{0,12}") {
+        let text = encode(&metadata, &SET, Family::MySql, tag).expect("short enough");
         let mut fields: Vec<&str> = text.split('|').collect();
         fields[at] = &field;
         let _ = decode(&fields.join("|"), &physical(&metadata), |_, _| true);
@@ -140,21 +152,41 @@ fn sample() -> ColumnMetadata {
             like: false,
             join: Some("people".into()),
         },
+        without_grams: false,
         column_id: [1, 2, 3, 4],
         table_id: [5; 8],
         key_id: 7,
         suite: 1,
+        cell_version: 1,
     }
 }
 
 #[test]
 fn the_form_is_pinned() {
-    let text = encode(&sample(), Family::MySql, |_| [0xab; 16]).expect("short enough");
+    let text = encode(&sample(), &SET, Family::MySql, |_| [0xab; 16]).expect("short enough");
     assert_eq!(
         text,
-        "onionskin:1|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|varchar|varchar(190)\
-         |utf8mb4|utf8mb4_bin|c|190|760||||%PWl0J3M=|where to write"
+        "onionskin:2|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|varchar|varchar(190)\
+         |utf8mb4|utf8mb4_bin|c|190|760||||%PWl0J3M=|where to write|3|zc3Nzc3Nzc3Nzc3Nzc3NzQ"
     );
+}
+
+#[test]
+fn a_column_without_grams_says_so() {
+    let metadata = ColumnMetadata {
+        capabilities: Capabilities {
+            like: true,
+            ..Capabilities::default()
+        },
+        without_grams: true,
+        ..sample()
+    };
+    let text = encode(&metadata, &SET, Family::MariaDb, |_| [0xab; 16]).expect("short enough");
+    assert!(text.contains("|utf8mb4_bin|cg|190|"), "{text}");
+    // The flag of a column without the capability is no writer's.
+    let text = text.replace("|like|", "||");
+    let read = decode(&text, "email$enc", |_, _| true);
+    assert_eq!(read, Err(CommentError::Malformed));
 }
 
 #[test]
@@ -167,11 +199,11 @@ fn a_computed_default_is_pinned_too() {
         comment: String::new(),
         ..sample()
     };
-    let text = encode(&metadata, Family::MySql, |_| [0xab; 16]).expect("short enough");
+    let text = encode(&metadata, &SET, Family::MySql, |_| [0xab; 16]).expect("short enough");
     assert_eq!(
         text,
-        "onionskin:1|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|datetime|datetime(3)\
-         |||u|||||3|:CURRENT_TIMESTAMP(3)|"
+        "onionskin:2|abababababababababababababababab|01020304|0505050505050505|7|1|eq,join=people|datetime|datetime(3)\
+         |||u|||||3|:CURRENT_TIMESTAMP(3)||3|zc3Nzc3Nzc3Nzc3Nzc3NzQ"
     );
     let decoded = decode(&text, "email$enc", |_, _| true).expect("it is whole");
     assert_eq!(decoded, metadata);
@@ -185,15 +217,18 @@ fn a_computed_default_is_pinned_too() {
 
 #[test]
 fn the_tag_covers_version_name_and_every_field() {
-    let text = encode(&sample(), Family::MySql, |bytes| {
+    let text = encode(&sample(), &SET, Family::MySql, |bytes| {
         let tagged = String::from_utf8(bytes.to_vec()).expect("text");
         let (front, body) = tagged.split_once('\0').expect("a separator");
-        assert_eq!(front, "onionskin:1|email$enc");
+        assert_eq!(front, "onionskin:2|email$enc");
         assert!(
             body.starts_with("01020304|0505050505050505|7|1|eq,"),
             "{body}"
         );
-        assert!(body.ends_with("|where to write"), "{body}");
+        assert!(
+            body.ends_with("|where to write|3|zc3Nzc3Nzc3Nzc3Nzc3NzQ"),
+            "{body}"
+        );
         [0; 16]
     });
     assert!(text.is_ok());
@@ -201,21 +236,21 @@ fn the_tag_covers_version_name_and_every_field() {
 
 #[test]
 fn errors_tell_what_is_wrong() {
-    let text = encode(&sample(), Family::MySql, tag).expect("short enough");
+    let text = encode(&sample(), &SET, Family::MySql, tag).expect("short enough");
     assert_eq!(
         decode("a user's comment", "email$enc", verify),
         Err(CommentError::NotOurs)
     );
     assert_eq!(
         decode(
-            &text.replace("onionskin:1", "onionskin:2"),
+            &text.replace("onionskin:2", "onionskin:3"),
             "email$enc",
             verify
         ),
         Err(CommentError::UnknownVersion)
     );
     assert_eq!(
-        decode("onionskin:1|12|", "email$enc", verify),
+        decode("onionskin:2|12|", "email$enc", verify),
         Err(CommentError::Malformed)
     );
     assert_eq!(
@@ -237,14 +272,15 @@ fn a_comment_too_long_for_the_server_is_refused() {
     for family in FAMILIES {
         let mut metadata = sample();
         metadata.comment = "x".repeat(MAX_COMMENT);
-        let Err(SchemaError::CommentTooLong { column, excess }) = encode(&metadata, family, tag)
+        let Err(SchemaError::CommentTooLong { column, excess }) =
+            encode(&metadata, &SET, family, tag)
         else {
             panic!("accepted");
         };
         assert_eq!(column, "email");
         metadata.comment.truncate(MAX_COMMENT - excess);
         assert_eq!(
-            encode(&metadata, family, tag).map(|text| text.len()),
+            encode(&metadata, &SET, family, tag).map(|text| text.len()),
             Ok(MAX_COMMENT)
         );
     }

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use mysql::{Conn, OptsBuilder, Value, prelude::Queryable};
 use onionskin_schema::{
-    DefaultLiteral, Table, alter, catalog_query, information_schema_columns, is_our_constraint,
-    physical_definitions, show_create_table,
+    DefaultLiteral, NewColumn, SchemaError, SetMark, Table, alter, alter::Change, catalog_query,
+    information_schema_columns, is_our_constraint, physical_definitions, show_create_table,
 };
 use onionskin_value::Family;
 use support::{
@@ -201,6 +201,49 @@ fn current(conn: &mut Conn) -> Table {
     support::table(&rows(conn, &catalog_query("os_physical", &["t"])))
 }
 
+fn position(table: &Table, name: &str) -> usize {
+    let is_it = |column: &onionskin_schema::Column| column.name == name;
+    table.columns.iter().position(is_it).expect(name)
+}
+
+/// The specifications of one change, and the new comments of the columns that it leaves alone.
+fn changed(
+    table: &Table,
+    change: Change<'_>,
+    family: Family,
+    specifications: impl Fn(&SetMark) -> Result<Vec<String>, SchemaError>,
+) -> Vec<String> {
+    assert_eq!(table.damaged, None);
+    let set = alter::set_after(table, &[change], &[], family, tag).expect("sound");
+    let (Change::Drop(own)
+    | Change::Rename(own, _)
+    | Change::Default(own, _)
+    | Change::Comment(own, _)) = change;
+    let mut all = renewed(table, &set, Some(own), family);
+    all.extend(specifications(&set).expect("sound"));
+    all
+}
+
+fn add(
+    table: &Table,
+    column: &NewColumn,
+    position: alter::Position<'_>,
+    family: Family,
+) -> Vec<String> {
+    let added = std::slice::from_ref(column);
+    let set = alter::set_after(table, &[], added, family, tag).expect("sound");
+    let mut all = renewed(table, &set, None, family);
+    all.extend(alter::add_column(column, position, &set, family, tag).expect("sound"));
+    all
+}
+
+fn renewed(table: &Table, set: &SetMark, but: Option<usize>, family: Family) -> Vec<String> {
+    let columns = table.columns.iter().enumerate();
+    let others = columns.filter(|(n, c)| c.protection.is_some() && Some(*n) != but);
+    let parts = others.map(|(_, c)| alter::renew_comment(table, c, set, family, tag));
+    parts.flat_map(|part| part.expect("sound")).collect()
+}
+
 #[test]
 fn altering_the_physical_table_alters_the_logical_one() {
     let _one_at_a_time = SERVERS.lock();
@@ -214,7 +257,8 @@ fn altering_the_physical_table_alters_the_logical_one() {
         let mut first = support::column("a", "int", None);
         first.capabilities = support::capabilities("eq range group");
         first.nullable = false;
-        let definitions = physical_definitions(&first, family, tag).expect("sound");
+        let set = SetMark::of_new_table(std::slice::from_ref(&first), family, tag);
+        let definitions = physical_definitions(&first, &set, family, tag).expect("sound");
         run(
             conn,
             "CREATE TABLE os_logical.t (a int NOT NULL, id int, KEY k (a))",
@@ -235,8 +279,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         assert!(!alter::needs_empty_table(&added));
         let table = current(conn);
         let a = table.column("a").expect("there");
-        let physical =
-            alter::add_column(&added, alter::Position::After(a), family, tag).expect("sound");
+        let physical = add(&table, &added, alter::Position::After(a), family);
         let definition = "varchar(20) CHARACTER SET latin1 COMMENT 'it''s new'";
         alter_both(
             conn,
@@ -246,8 +289,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         );
         added.name = "c".to_owned();
         added.column_id = [7; 4];
-        let physical =
-            alter::add_column(&added, alter::Position::First, family, tag).expect("sound");
+        let physical = add(&current(conn), &added, alter::Position::First, family);
         alter_both(
             conn,
             family,
@@ -257,8 +299,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         added.name = "d".to_owned();
         added.column_id = [8; 4];
         added.capabilities = support::capabilities("");
-        let physical =
-            alter::add_column(&added, alter::Position::Last, family, tag).expect("sound");
+        let physical = add(&current(conn), &added, alter::Position::Last, family);
         alter_both(
             conn,
             family,
@@ -272,10 +313,13 @@ fn altering_the_physical_table_alters_the_logical_one() {
             .collect();
         assert_eq!(names, ["c", "a", "b", "id", "d"]);
 
-        let table = current(conn);
         for (old, new) in [("a", "sel`ect"), ("b", "x")] {
+            let table = current(conn);
             let column = table.column(old).expect(old);
-            let physical = alter::rename_column(&table, column, new, family, tag).expect("sound");
+            let change = Change::Rename(position(&table, old), new);
+            let physical = changed(&table, change, family, |set| {
+                alter::rename_column(&table, column, new, set, family, tag)
+            });
             alter_both(
                 conn,
                 family,
@@ -289,7 +333,10 @@ fn altering_the_physical_table_alters_the_logical_one() {
         let table = current(conn);
         let x = table.column("x").expect("renamed");
         let value = DefaultLiteral::Value(b"o'clock\\".to_vec());
-        let physical = alter::set_default(&table, x, Some(&value), family, tag).expect("sound");
+        let change = Change::Default(position(&table, "x"), Some(&value));
+        let physical = changed(&table, change, family, |set| {
+            alter::set_default(&table, x, Some(&value), set, family, tag)
+        });
         alter_both(
             conn,
             family,
@@ -297,13 +344,18 @@ fn altering_the_physical_table_alters_the_logical_one() {
             &physical,
         );
         let table = current(conn);
-        let physical = alter::set_default(&table, table.column("x").expect("x"), None, family, tag)
-            .expect("sound");
+        let x = table.column("x").expect("x");
+        let change = Change::Default(position(&table, "x"), None);
+        let physical = changed(&table, change, family, |set| {
+            alter::set_default(&table, x, None, set, family, tag)
+        });
         alter_both(conn, family, "ALTER COLUMN x DROP DEFAULT", &physical);
         let table = current(conn);
-        let physical =
-            alter::set_comment(&table, table.column("d").expect("d"), "ä|%", family, tag)
-                .expect("sound");
+        let d = table.column("d").expect("d");
+        let change = Change::Comment(position(&table, "d"), "ä|%");
+        let physical = changed(&table, change, family, |set| {
+            alter::set_comment(&table, d, "ä|%", set, family, tag)
+        });
         alter_both(
             conn,
             family,
@@ -312,8 +364,11 @@ fn altering_the_physical_table_alters_the_logical_one() {
         );
         for name in ["c", "sel`ect", "d"] {
             let table = current(conn);
-            let physical =
-                alter::drop_column(&table, table.column(name).expect(name)).expect("sound");
+            let column = table.column(name).expect(name);
+            let change = Change::Drop(position(&table, name));
+            let physical = changed(&table, change, family, |_| {
+                alter::drop_column(&table, column)
+            });
             alter_both(
                 conn,
                 family,
@@ -373,8 +428,9 @@ fn only_cells_with_companions_pass_the_checks() {
                 run(conn, &format!("SET sql_mode = '{mode}'"));
                 run(conn, &format!("SET NAMES {charset}"));
                 run(conn, "DROP TABLE IF EXISTS os_physical.t");
-                let mut definitions = physical_definitions(&n, family, tag).expect("sound");
-                definitions.extend(physical_definitions(&o, family, tag).expect("sound"));
+                let set = SetMark::of_new_table(&[n.clone(), o.clone()], family, tag);
+                let mut definitions = physical_definitions(&n, &set, family, tag).expect("sound");
+                definitions.extend(physical_definitions(&o, &set, family, tag).expect("sound"));
                 run(
                     conn,
                     &format!("CREATE TABLE os_physical.t ({})", definitions.join(", ")),

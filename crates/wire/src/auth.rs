@@ -5,6 +5,8 @@
 //! the password itself, the client will only encrypt it under an RSA key, so the proxy shows a key of its own), and
 //! where the proxy logs in by itself.
 
+use std::sync::Arc;
+
 use aws_lc_rs::digest;
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rsa::{
@@ -13,8 +15,10 @@ use aws_lc_rs::rsa::{
 };
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject;
+use zeroize::Zeroizing;
 
 use crate::error::{WireError, WireResult};
+use crate::stream::Transport;
 
 /// Name of the method of MySQL before 8.0 and of MariaDB.
 pub const MYSQL_NATIVE_PASSWORD: &str = "mysql_native_password";
@@ -84,24 +88,81 @@ fn mask_with_scramble(bytes: &mut [u8], scramble: &[u8]) {
 
 /// Encrypts a password for a server's RSA key, as full authentication without a secure connection does: the password and
 /// a zero byte, masked with the scramble, under OAEP with SHA-1. `public_key` is the PEM text the server sent.
+///
+/// Whoever made that key reads the password. Ask [`LinkTrust`] first.
 pub fn encrypt_password(
     password: &[u8],
     scramble: &[u8],
     public_key: &[u8],
 ) -> WireResult<Vec<u8>> {
-    const BAD_KEY: WireError = WireError::Malformed("the server's RSA key");
-    let der = SubjectPublicKeyInfoDer::from_pem_slice(public_key).map_err(|_| BAD_KEY)?;
-    let key = PublicEncryptingKey::from_der(der.as_ref()).map_err(|_| BAD_KEY)?;
-    let key = OaepPublicEncryptingKey::new(key).map_err(|_| BAD_KEY)?;
-    let mut clear = cleartext_password(password);
-    mask_with_scramble(&mut clear, scramble);
-    let mut out = vec![0; key.ciphertext_size()];
-    let length = key
-        .encrypt(&OAEP_SHA1_MGF1SHA1, &clear, &mut out, None)
-        .map_err(|_| WireError::Malformed("password too long for the RSA key"))?
-        .len();
-    out.truncate(length);
-    Ok(out)
+    ServerKey::from_pem(public_key)?.encrypt_password(password, scramble)
+}
+
+/// The RSA key of a server, which it decrypts passwords with.
+pub struct ServerKey {
+    key: OaepPublicEncryptingKey,
+    der: Vec<u8>,
+}
+
+impl ServerKey {
+    /// Reads it as servers send it, and as they write it to `public_key.pem`.
+    pub fn from_pem(text: &[u8]) -> WireResult<Self> {
+        const BAD_KEY: WireError = WireError::Malformed("the server's RSA key");
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| BAD_KEY)?;
+        let key = PublicEncryptingKey::from_der(der.as_ref()).map_err(|_| BAD_KEY)?;
+        Ok(Self {
+            key: OaepPublicEncryptingKey::new(key).map_err(|_| BAD_KEY)?,
+            der: der.as_ref().to_vec(),
+        })
+    }
+
+    /// Whether `text` is this key in PEM.
+    pub fn is(&self, text: &[u8]) -> bool {
+        SubjectPublicKeyInfoDer::from_pem_slice(text).is_ok_and(|der| der.as_ref() == self.der)
+    }
+
+    /// See [`encrypt_password`].
+    pub fn encrypt_password(&self, password: &[u8], scramble: &[u8]) -> WireResult<Vec<u8>> {
+        let mut clear = Zeroizing::new(cleartext_password(password));
+        mask_with_scramble(&mut clear, scramble);
+        let mut out = vec![0; self.key.ciphertext_size()];
+        let length = self
+            .key
+            .encrypt(&OAEP_SHA1_MGF1SHA1, &clear, &mut out, None)
+            .map_err(|_| WireError::Malformed("password too long for the RSA key"))?
+            .len();
+        out.truncate(length);
+        Ok(out)
+    }
+}
+
+impl std::fmt::Debug for ServerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerKey(..)")
+    }
+}
+
+/// Why the server at the other end of a link is the right one, so that it may be given a password.
+///
+/// A Unix socket is, because nobody is between. TLS is if the certificate was verified: encryption alone may end at anybody.
+/// A plain connection is not, but a password can go over it under an RSA key that is known beforehand.
+#[derive(Clone, Debug, Default)]
+pub struct LinkTrust {
+    /// Under TLS the server's certificate is verified.
+    pub tls_verifies: bool,
+    /// The server's RSA key, from the server's administrator and not from the link.
+    pub rsa_key: Option<Arc<ServerKey>>,
+}
+
+impl LinkTrust {
+    /// Whether the password itself, or a secret that is as good, may be sent over this transport.
+    pub fn covers(&self, transport: &Transport) -> bool {
+        match transport {
+            Transport::Unix(_) => true,
+            Transport::TlsClient(_) => self.tls_verifies,
+            Transport::Tcp(_) | Transport::TlsServer(_) | Transport::Closed => false,
+        }
+    }
 }
 
 /// An RSA key of the proxy's own, to which a client without TLS encrypts its password.

@@ -7,6 +7,7 @@
 //! From the bottom up:
 //!
 //! - [`stream`]: a socket, TCP or Unix, plain or under TLS; [`tls`] builds the TLS configurations.
+//! - [`deadline`]: until when reads and writes may take.
 //! - [`packets`]: [`Connection`], which frames payloads, counts sequence numbers and buffers both ways, so
 //!   that a relayed statement costs four system calls.
 //! - [`codec`]: the integers and strings from which all messages are made.
@@ -26,6 +27,7 @@ pub mod auth;
 pub mod binary_value;
 pub mod capabilities;
 pub mod codec;
+pub mod deadline;
 mod error;
 pub mod messages;
 pub mod packets;
@@ -38,6 +40,7 @@ pub mod trace;
 pub use binary_value::{BinaryValue, ColumnType, ParamType};
 pub use capabilities::{Capabilities, ColumnFlags, MariaDbCapabilities, StatusFlags};
 pub use codec::{PutWire, Reader};
+pub use deadline::Deadline;
 pub use error::{WireError, WireResult};
 pub use packets::{Connection, Direction};
 pub use response::{ResponseTracker, Step};

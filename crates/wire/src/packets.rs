@@ -26,6 +26,7 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 
+use crate::deadline::Deadline;
 use crate::error::{WireError, WireResult};
 use crate::messages::ErrPacket;
 use crate::stream::{TlsSocket, Transport};
@@ -99,7 +100,12 @@ pub struct Connection {
     /// Where in `output` the header of the payload under construction lies.
     open_payload: Option<usize>,
     sequence: u8,
+    /// Bytes that went to the transport.
+    sent: u64,
+    /// The last payload is a farewell: see [`Connection::read_farewell`].
+    farewell: bool,
     max_payload: usize,
+    deadline: Option<Deadline>,
     observers: Option<Box<Observers>>,
 }
 
@@ -118,7 +124,10 @@ impl Connection {
             output: Vec::new(),
             open_payload: None,
             sequence: 0,
+            sent: 0,
+            farewell: false,
             max_payload: DEFAULT_MAX_PAYLOAD,
+            deadline: None,
             observers: None,
         }
     }
@@ -126,6 +135,20 @@ impl Connection {
     /// Refuses payloads longer than this. A connection that met one is of no further use.
     pub fn set_max_payload(&mut self, bytes: usize) {
         self.max_payload = bytes;
+    }
+
+    /// Ends reads and writes at a moment, a TLS handshake included; `None` takes that away, with the socket's time limits.
+    ///
+    /// A read that ended so may be repeated under a later one ([`WireError::is_timeout`]); after a write the connection is of
+    /// no further use.
+    pub fn set_deadline(&mut self, deadline: Option<Deadline>) -> WireResult<()> {
+        if deadline.is_none() && self.deadline.is_some() {
+            self.transport.set_read_timeout(None)?;
+            self.transport.set_write_timeout(None)?;
+        }
+        self.transport.set_deadline(deadline.clone());
+        self.deadline = deadline;
+        Ok(())
     }
 
     /// The transport below.
@@ -214,6 +237,27 @@ impl Connection {
         }
     }
 
+    /// True when the payload that was read last is an error with number 0 in the place of an answer: the peer has ended
+    /// the connection before it saw the command.
+    pub fn said_farewell(&self) -> bool {
+        self.farewell
+    }
+
+    /// What a server that has ended the connection said before that: an error with number 0. `None` if it said nothing of the
+    /// kind. For connections of which the peer has closed its side, or on which writing has failed: a read that would wait is the
+    /// caller's to bound.
+    pub fn read_farewell(&mut self) -> Option<&[u8]> {
+        if !self.farewell {
+            self.sequence = 0;
+            let payload = self.read_payload().ok()?;
+            if !ErrPacket::is_err(payload) {
+                return None;
+            }
+            self.farewell = true;
+        }
+        Some(self.last_payload())
+    }
+
     /// True when the next payload is in the buffer, so that reading it takes no system call.
     #[inline]
     pub fn has_buffered_packet(&self) -> bool {
@@ -280,8 +324,9 @@ impl Connection {
 
     /// A server that closes an idle session sends an error with number 0 first, which is found where the answer to
     /// the next command is expected. It is the one packet whose number may be wrong.
-    fn allow_farewell(&self, got: u8, from: usize, to: usize) -> WireResult<()> {
+    fn allow_farewell(&mut self, got: u8, from: usize, to: usize) -> WireResult<()> {
         if got == 0 && self.sequence == 1 && ErrPacket::is_err(&self.input[from..to]) {
+            self.farewell = true;
             return Ok(());
         }
         Err(WireError::SequenceMismatch {
@@ -359,7 +404,16 @@ impl Connection {
             self.input.resize(size * 2, 0);
         }
         loop {
-            match self.transport.read(&mut self.input[self.end..]) {
+            let room = &mut self.input[self.end..];
+            let read = match &self.deadline {
+                None => self.transport.read(room),
+                Some(deadline) => deadline.keep(
+                    &mut self.transport,
+                    |transport, limit| transport.set_read_timeout(Some(limit)),
+                    |transport| transport.read(room),
+                ),
+            };
+            match read {
                 Ok(0) => return Err(self.end_of_input()),
                 Ok(n) => {
                     self.end += n;
@@ -413,7 +467,8 @@ impl Connection {
             self.put_header(data.len());
             if !data.is_empty() {
                 self.flush_output()?;
-                self.transport.write_all(data)?;
+                self.sent += data.len() as u64;
+                write_all(&mut self.transport, self.deadline.as_ref(), data)?;
             }
             rest = tail;
             if data.len() < MAX_PACKET_DATA {
@@ -484,9 +539,43 @@ impl Connection {
         }
     }
 
+    /// The payload under construction, as far as it goes.
+    #[inline]
+    pub fn payload_in_work(&self) -> &[u8] {
+        let begin = self.open_payload.map(|at| at + HEADER_LENGTH);
+        begin
+            .and_then(|at| self.output.get(at..))
+            .unwrap_or_default()
+    }
+
+    /// Takes the payload under construction out, as if it had not been begun.
+    pub fn take_payload(&mut self) -> Vec<u8> {
+        let payload = self.payload_in_work().to_vec();
+        self.cancel_payload();
+        payload
+    }
+
     /// True when output waits for [`Connection::flush`].
     pub fn has_unsent_output(&self) -> bool {
         !self.output.is_empty()
+    }
+
+    /// Bytes of output since the connection began, sent or waiting for [`Connection::flush`].
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.sent + self.output.len() as u64
+    }
+
+    /// Takes back what was written behind `place`, which [`Connection::written`] told, unless some of it was sent: then
+    /// nothing happens, and the answer is `false`.
+    pub fn take_back(&mut self, place: u64) -> bool {
+        match usize::try_from(place.wrapping_sub(self.sent)) {
+            Ok(length) if place >= self.sent && length <= self.output.len() => {
+                self.output.truncate(length);
+                true
+            }
+            _ => false,
+        }
     }
 
     #[inline]
@@ -498,7 +587,8 @@ impl Connection {
     }
 
     fn flush_output(&mut self) -> WireResult<()> {
-        let result = self.transport.write_all(&self.output);
+        let result = write_all(&mut self.transport, self.deadline.as_ref(), &self.output);
+        self.sent += self.output.len() as u64;
         self.output.clear();
         result?;
         // A TLS stream reports a failed write only here; when nothing is left to write, this is no system call.
@@ -558,7 +648,8 @@ impl Connection {
         self.flush()?;
         let mut tls = ServerConnection::new(config)?;
         let early = &self.input[self.start..self.end];
-        let mut socket = TlsSocket::new(self.transport.take_socket()?, early);
+        let deadline = self.deadline.clone();
+        let mut socket = TlsSocket::new(self.transport.take_socket()?, early, deadline);
         self.forget_input();
         while tls.is_handshaking() {
             tls.complete_io(&mut socket).map_err(tls_error)?;
@@ -578,7 +669,8 @@ impl Connection {
     ) -> WireResult<()> {
         self.flush()?;
         let mut tls = ClientConnection::new(config, name)?;
-        let mut socket = TlsSocket::new(self.transport.take_socket()?, &[]);
+        let deadline = self.deadline.clone();
+        let mut socket = TlsSocket::new(self.transport.take_socket()?, &[], deadline);
         if self.has_buffered_input() {
             self.forget_input();
             return Err(WireError::Malformed("packet in the clear before TLS"));
@@ -634,6 +726,39 @@ impl Observers {
             tracer.record(direction, sequence, payload);
         }
     }
+}
+
+/// Writes all of it, by the deadline if there is one.
+#[inline]
+fn write_all(
+    transport: &mut Transport,
+    deadline: Option<&Deadline>,
+    bytes: &[u8],
+) -> io::Result<()> {
+    match deadline {
+        None => transport.write_all(bytes),
+        Some(deadline) => write_in_time(transport, deadline, bytes),
+    }
+}
+
+#[cold]
+fn write_in_time(
+    transport: &mut Transport,
+    deadline: &Deadline,
+    mut bytes: &[u8],
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = deadline.keep(
+            transport,
+            |transport, limit| transport.set_write_timeout(Some(limit)),
+            |transport| transport.write(bytes),
+        )?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    Ok(())
 }
 
 /// Length and sequence number of the packet that begins here.

@@ -2,10 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
+
+use crate::deadline::Deadline;
 
 /// A bare socket.
 #[derive(Debug)]
@@ -46,6 +49,15 @@ impl Socket {
         match self {
             Self::Tcp(s) => s.set_write_timeout(limit),
             Self::Unix(s) => s.set_write_timeout(limit),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(s) => s.as_fd(),
+            Self::Unix(s) => s.as_fd(),
         }
     }
 }
@@ -105,13 +117,16 @@ pub struct TlsSocket {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Of the connection. TLS reads as often as it takes for a record, so it has to be looked at below TLS.
+    deadline: Option<Deadline>,
 }
 
 impl TlsSocket {
     /// Puts a buffer around a socket; `early` has been read from it already.
-    pub(crate) fn new(socket: Socket, early: &[u8]) -> Self {
+    pub(crate) fn new(socket: Socket, early: &[u8], deadline: Option<Deadline>) -> Self {
         Self {
             socket,
+            deadline,
             buffer: early.to_vec(),
             start: 0,
             end: early.len(),
@@ -135,7 +150,15 @@ impl Read for TlsSocket {
         if self.start == self.end {
             self.buffer.resize(TLS_INPUT, 0);
             (self.start, self.end) = (0, 0);
-            self.end = self.socket.read(&mut self.buffer)?;
+            let (socket, buffer) = (&mut self.socket, &mut self.buffer);
+            self.end = match &self.deadline {
+                None => socket.read(buffer)?,
+                Some(deadline) => deadline.keep(
+                    socket,
+                    |socket, limit| socket.set_read_timeout(Some(limit)),
+                    |socket| socket.read(buffer),
+                )?,
+            };
         }
         let n = buf.len().min(self.end - self.start);
         buf[..n].copy_from_slice(&self.buffer[self.start..self.start + n]);
@@ -144,13 +167,30 @@ impl Read for TlsSocket {
     }
 }
 
+impl TlsSocket {
+    fn write_in_time<T>(
+        &mut self,
+        write: impl FnMut(&mut Socket) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let (socket, mut write) = (&mut self.socket, write);
+        match &self.deadline {
+            None => write(socket),
+            Some(deadline) => deadline.keep(
+                socket,
+                |socket, limit| socket.set_write_timeout(Some(limit)),
+                write,
+            ),
+        }
+    }
+}
+
 impl Write for TlsSocket {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.socket.write(buf)
+        self.write_in_time(|socket| socket.write(buf))
     }
 
     fn write_vectored(&mut self, bufs: &[io::IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.write_vectored(bufs)
+        self.write_in_time(|socket| socket.write_vectored(bufs))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -214,6 +254,15 @@ impl Transport {
             Self::TlsClient(s) => s.sock.socket.try_clone(),
             Self::TlsServer(s) => s.sock.socket.try_clone(),
             Self::Closed => Err(closed()),
+        }
+    }
+
+    /// The deadline of what is below TLS. Plain transports have none: the connection sees to theirs.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Deadline>) {
+        match self {
+            Self::TlsClient(s) => s.sock.deadline = deadline,
+            Self::TlsServer(s) => s.sock.deadline = deadline,
+            Self::Tcp(_) | Self::Unix(_) | Self::Closed => {}
         }
     }
 

@@ -157,6 +157,27 @@ fn the_farewell_of_a_server_is_read_in_place_of_an_answer() {
     conn.flush().unwrap();
     let error = ErrPacket::decode(conn.read_payload().unwrap()).unwrap();
     assert_eq!(error.code, 4031);
+    assert!(conn.said_farewell());
+    // it is still there, for who passes it on
+    let words = conn.read_farewell().map(<[u8]>::to_vec);
+    assert_eq!(words.as_deref(), Some(&b"\xff\xbf\x0f#HY000bye"[..]));
+}
+
+#[test]
+fn what_a_server_says_before_the_end_is_its_farewell_or_nothing() {
+    for (bytes, is_farewell) in [
+        (&b"\x0c\0\0\0\xff\xbf\x0f#HY000bye"[..], true),
+        // the end of an answer that nobody has read
+        (&b"\x0c\0\0\x01\xff\xbf\x0f#HY000bye"[..], false),
+        (&b"\x07\0\0\0\0\0\0\x02\0\0\0"[..], false),
+        (&b"\x0c\0\0\0\xff\xbf\x0f#HY"[..], false),
+        (&b""[..], false),
+    ] {
+        let (mut conn, mut socket) = against_socket();
+        socket.write_all(bytes).unwrap();
+        drop(socket);
+        assert_eq!(conn.read_farewell().is_some(), is_farewell, "{bytes:?}");
+    }
 }
 
 #[test]

@@ -13,9 +13,10 @@ use crate::{
     stream_keys::{KeyArguments, KeyFinder},
 };
 
-/// List the sealed backups in a folder, the oldest first, and verify their footers
+/// List the sealed backups in a folder, the oldest first, and check their headers and footers
 ///
-/// Exit code 3: a file is damaged. 2: one cannot be verified with the keys at hand.
+/// What lies between is not read: `onionskin verify FILE` reads it. Exit code 3: a header or footer is damaged. 2: one
+/// cannot be checked with the keys at hand.
 #[derive(Args)]
 pub struct List {
     #[command(flatten)]
@@ -33,7 +34,7 @@ impl List {
         print(&catalogue, |_| String::new());
         let total = catalogue.entries.iter().map(|entry| entry.stream_len).sum();
         println!(
-            "{} sealed files, {}",
+            "{} sealed files, {}; what lies before a footer was not read: onionskin verify FILE",
             catalogue.entries.len(),
             BinaryBytes(total)
         );
@@ -98,7 +99,7 @@ fn line(catalogue: &Catalogue, place: usize, entry: &Entry) -> Vec<String> {
     let file = BinaryBytes(entry.stream_len).to_string();
     match &entry.content {
         Err(error) => {
-            let state = format!("NOT VERIFIED: {error}");
+            let state = format!("FOOTER NOT VERIFIED: {error}");
             let [time, source, server, data] = [(); 4].map(|()| unknown());
             vec![entry.name.clone(), time, source, server, data, file, state]
         }
@@ -125,10 +126,10 @@ fn time(seconds: u64) -> Option<String> {
     (seconds > 0).then(|| time.naive_utc().to_string())
 }
 
-/// Full or incremental, and whether the footer verifies; whether what it continues is there.
+/// Full or incremental, by a footer that is authentic; whether what it continues is there.
 fn state(catalogue: &Catalogue, place: usize, content: &Content) -> String {
     match catalogue.chain(place) {
-        Some(Err(error)) => format!("verified, CANNOT BE RESTORED: {error}"),
+        Some(Err(error)) => format!("footer checked, CANNOT BE RESTORED: {error}"),
         Some(Ok(chain)) if content.manifest.base.is_some() => {
             let base = chain
                 .iter()
@@ -136,10 +137,10 @@ fn state(catalogue: &Catalogue, place: usize, content: &Content) -> String {
                 .nth(1)
                 .map(|base| &catalogue.entries[*base].name);
             format!(
-                "verified, incremental on {}",
+                "footer checked, incremental on {}",
                 base.map_or("-", String::as_str)
             )
         }
-        _ => "verified, full".into(),
+        _ => "footer checked, full".into(),
     }
 }

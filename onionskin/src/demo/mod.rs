@@ -20,7 +20,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
 
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
-use onionskin_proxy::{Backend, BackendTls, Config, Proxy, ScratchConfig};
+use onionskin_proxy::{Backend, BackendTls, Config, LoginLimits, Proxy, ScratchConfig};
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -138,10 +138,13 @@ fn bind(
         policy: Policy::default(),
         client_tls: None,
         backend_tls: BackendTls::Never,
+        backend_rsa_key: None,
+        login: LoginLimits::default(),
         trace: false,
         max_sessions: MAX_SESSIONS,
         scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
         like_index: false,
+        pins: None,
     })
     .map_err(|source| CommandError::Listen {
         address: listen,

@@ -101,6 +101,7 @@ impl Server {
             user: "root".into(),
             password: String::new(),
             tls: None,
+            trust: Default::default(),
             identity: None,
         };
         // Recovery may take its time; the server's end does not.

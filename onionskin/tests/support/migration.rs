@@ -2,6 +2,8 @@
 
 use super::Session;
 use super::{Binlog, Kind, Proxy, Server, ServerOptions};
+use onionskin_keys::KeySet;
+use onionskin_rowstream::checkpoint::Checkpoint;
 use std::process::{Child, Command, Stdio};
 
 /// A server that logs rows; `None` where it could not be installed.
@@ -71,6 +73,24 @@ pub fn end_of_migration(child: Child) -> (bool, String) {
         output.status.success(),
         String::from_utf8_lossy(&text).into_owned(),
     )
+}
+
+/// Sets the state of the migration of `app.t` to an SQL expression over `state`, as a process with the proxy's keys that
+/// was killed in another moment would have left it.
+pub fn set_state(session: &mut Session, proxy: &Proxy, expression: &str) {
+    session.must(&format!(
+        "UPDATE app.t_onionskin SET state = {expression} WHERE id = 1"
+    ));
+    let state = session
+        .text("SELECT state FROM app.t_onionskin WHERE id = 1")
+        .unwrap();
+    let keys = KeySet::load("file:keys.json", proxy.folder(), None).expect("the proxy's keys");
+    let tagged = Checkpoint::new("app", "t_onionskin", None).tagged(state.as_bytes());
+    let tag = keys.metadata_key().tag(&tagged);
+    let tag: String = tag.iter().map(|byte| format!("{byte:02x}")).collect();
+    session.must(&format!(
+        "UPDATE app.t_onionskin SET tag = X'{tag}' WHERE id = 1"
+    ));
 }
 
 /// `app.t` with rows, and a session in the database.

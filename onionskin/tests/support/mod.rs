@@ -29,6 +29,8 @@
 
 mod cable;
 mod cli;
+mod far;
+mod liar;
 mod migration;
 mod proxy;
 mod raw;
@@ -44,9 +46,12 @@ mod twin;
 
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
+pub use far::{Far, own_address};
+pub use liar::Liar;
 pub use migration::{
     assert_same_rows, end_of_migration, logging_server, migrate, migrate_at, must_migrate,
-    must_not_migrate, run_migration, server_of_its_own, start_migration, table_with_rows,
+    must_not_migrate, run_migration, server_of_its_own, set_state, start_migration,
+    table_with_rows,
 };
 pub use proxy::{Proxy, ProxyOptions, direct_mode};
 pub use raw::{RawClient, Reply, login_payload, packet};

@@ -38,6 +38,8 @@ pub struct Proxy {
     port: u16,
     options: ProxyOptions,
     backend: String,
+    /// Settings by which the server may be given passwords.
+    trust: String,
     folder: TempDir,
 }
 
@@ -63,6 +65,7 @@ impl Proxy {
         let mut proxy = Proxy {
             child: None,
             port: 0,
+            trust: trust(server, &options, &backend),
             options,
             backend,
             folder,
@@ -206,10 +209,17 @@ impl Proxy {
             let name = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
             name(line).is_some_and(|n| settings.lines().any(|s| name(s).as_deref() == Some(&n)))
         };
-        let kept: Vec<&str> = generated.lines().filter(|line| !given(line)).collect();
+        // Most tests begin with plaintext under names that `[protect]` has; those about enforcing say so.
+        let enforces = |line: &str| line.starts_with("enforce");
+        let kept = generated.lines().filter(|l| !given(l) && !enforces(l));
+        let kept: Vec<&str> = kept.collect();
         fs::write(
             &file,
-            format!("{settings}\n{}\n{tables}\n", kept.join("\n")),
+            format!(
+                "{settings}\n{}\n{}\n{tables}\n",
+                self.trust,
+                kept.join("\n")
+            ),
         )
         .expect("onionskin.toml");
         if let Some(keys) = &self.options.keys {
@@ -275,6 +285,19 @@ impl Drop for Proxy {
                 tail.into_iter().rev().collect::<Vec<_>>().join("\n")
             );
         }
+    }
+}
+
+/// TLS that verifies the server, where a test says nothing about TLS and the server has an authority: passwords go to a server only that
+/// is known. MariaDB's methods send none.
+fn trust(server: &Server, options: &ProxyOptions, backend: &str) -> String {
+    let is_said = options.settings.contains("backend_");
+    match server.authority() {
+        Some(authority) if !is_said && !backend.starts_with("unix:") => format!(
+            "backend_tls = \"required\"\nbackend_ca = \"{}\"",
+            authority.display()
+        ),
+        _ => String::new(),
     }
 }
 

@@ -102,7 +102,8 @@ impl RawClient {
         prepared[1..5].try_into().expect("four bytes")
     }
 
-    fn until_eof(&mut self) {
+    /// Reads up to an EOF packet.
+    pub fn until_eof(&mut self) {
         while let Reply::Packet(packet) = self.read() {
             if packet.first() == Some(&0xfe) && packet.len() < 9 {
                 return;

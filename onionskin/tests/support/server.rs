@@ -161,6 +161,8 @@ pub struct ServerOptions {
     pub flush_log_at_commit: u8,
     /// Offer TLS.
     pub tls: bool,
+    /// Look the names of clients' addresses up, by a file of hosts of the server's own: servers count broken-off logins only then.
+    pub hosts: Option<String>,
     /// More options for the server's command line.
     pub extra: Vec<String>,
     /// Environment variables.
@@ -176,6 +178,7 @@ impl Default for ServerOptions {
             performance_schema: false,
             flush_log_at_commit: 2,
             tls: true,
+            hosts: None,
             extra: Vec::new(),
             environment: Vec::new(),
         }
@@ -374,9 +377,26 @@ impl Server {
         );
     }
 
+    /// The certificate of the authority that signed the server's, where it offers TLS and has one.
+    pub fn authority(&self) -> Option<PathBuf> {
+        let path = self.data_dir().join("ca.pem");
+        (self.options.tls && path.exists()).then_some(path)
+    }
+
     fn command(&self) -> Command {
         let data = self.data_dir();
-        let mut command = tied_command(self.kind.server_program());
+        let mut command = match &self.options.hosts {
+            None => tied_command(self.kind.server_program()),
+            Some(hosts) => {
+                let file = self.folder.path().join("hosts");
+                fs::write(&file, hosts).expect("a file of hosts");
+                let mut command = tied_command("unshare");
+                command.args(["--mount", "sh", "-c"]);
+                command.arg("mount --bind \"$0\" /etc/hosts && exec \"$@\"");
+                command.arg(file).arg(self.kind.server_program());
+                command
+            }
+        };
         command.arg("--no-defaults");
         user_option(&mut command);
         let option = |name: &str, value: &dyn AsRef<OsStr>| {
@@ -391,11 +411,11 @@ impl Server {
         command.arg(option("tmpdir", &self.folder.path()));
         command.arg(option("init-file", &data.with_file_name("accounts.sql")));
         command.arg(format!("--port={}", self.port));
-        command.args([
-            "--bind-address=127.0.0.1",
-            "--skip-name-resolve",
-            "--max-connections=500",
-        ]);
+        command.args(["--bind-address=127.0.0.1", "--max-connections=500"]);
+        // MySQL forgets hosts for good once it was told, even if it is told otherwise later.
+        if self.options.hosts.is_none() {
+            command.arg("--skip-name-resolve");
+        }
         command.args(["--max-allowed-packet=64M", "--secure-file-priv="]);
         let options = &self.options;
         command.arg(format!(
@@ -451,6 +471,10 @@ impl Server {
                     command.arg("--tls-version=");
                 }
             }
+        }
+        if options.hosts.is_some() {
+            command.arg("--performance-schema=ON");
+            command.arg("--bind-address=0.0.0.0");
         }
         command.args(&options.extra);
         command.envs(options.environment.iter().cloned());

@@ -4,6 +4,7 @@ use mysql::consts::{ColumnFlags, ColumnType};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Params, Value};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A session of the `mysql` crate over TCP on 127.0.0.1. A statement without an answer for 60 seconds is an error,
@@ -154,6 +155,38 @@ impl Session {
     /// The rows of the first result set as text, from the binary protocol.
     pub fn execute_text(&mut self, sql: &str, parameters: impl Into<Params>) -> Answer<String> {
         self.execute(sql, parameters).map(|outcome| outcome.text())
+    }
+}
+
+/// No two questions of a process have the same answer.
+static FRESH: AtomicU64 = AtomicU64::new(810_000_000);
+
+impl Session {
+    /// Asks for a number that was never asked for; panics if the answer is another question's. `false`: there is no answer.
+    pub fn answers_itself(&mut self) -> bool {
+        let number = FRESH.fetch_add(1, Ordering::Relaxed).to_string();
+        let answer: Result<Option<Value>, _> = self.conn.query_first(format!("SELECT {number}"));
+        match answer {
+            // a session may see other letters, or no rows at all
+            Ok(Some(Value::Bytes(got))) if got.iter().all(u8::is_ascii_digit) => {
+                assert_eq!(String::from_utf8_lossy(&got), number, "another's answer");
+                true
+            }
+            Ok(other) => {
+                assert!(!matches!(other, Some(Value::Int(_))), "another's answer");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+impl Drop for Session {
+    /// A session whose answers were shifted once is shifted to its end. So the last question of each is one whose answer is known.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.answers_itself();
+        }
     }
 }
 

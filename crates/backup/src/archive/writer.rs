@@ -13,7 +13,10 @@ use std::{
 
 use onionskin_keys::KeySet;
 use onionskin_rowstream::{
-    binlog::{BinlogError, EventStream, GtidPosition, Position, StreamOptions, requirements},
+    binlog::{
+        BinlogError, EventStream, GtidPosition, Position, StreamOptions, event::is_file_name,
+        requirements,
+    },
     client::{Client, ClientError, ConnectOptions, Family},
 };
 use rustix::fs::{FlockOperation, flock};
@@ -214,6 +217,9 @@ impl Archiver<'_> {
                 Err(ArchiveError::Binlog(error)) => return Err(purged(error)),
                 Err(error) => return Err(error),
             };
+            if !is_file_name(&first.file) {
+                return Err(BinlogError::Malformed("file name").into());
+            }
             let path = folder.join(Segment::file_name(&first));
             let failed = |source| ArchiveError::File {
                 path: path.clone(),

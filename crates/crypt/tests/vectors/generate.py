@@ -99,15 +99,24 @@ def hkdf(suite, data_key, info, length, salt=b"onionskin/1 column keys"):
 
 def derived(suite, c, purpose, length):
     own = b"\0" + c["table"] + c["column"]
-    scope = own if purpose in ("seal", "gram") or "join" not in c else b"\1" + c["join"]
+    scope = own if purpose in ("seal", "nonce", "gram") or "join" not in c else b"\1" + c["join"]
     return hkdf(suite, c["data_key"], purpose.encode() + b"\0" + bytes([suite.number]) + scope, length)
 
 
-def cell(suite, c, nonce, payload):
-    header = bytes([0x10 | suite.number]) + c["key_id"] + c["column"]
+def cell_head(suite, c, version):
+    header = bytes([version << 4 | suite.number]) + c["key_id"] + c["column"]
+    return header, b"onionskin/1 cell" + header + c["table"]
+
+
+def cell(suite, c, nonce, payload, version=1):
+    header, aad = cell_head(suite, c, version)
     key = derived(suite, c, "seal", suite.seal_key)
-    aad = b"onionskin/1 cell" + header + c["table"]
     return header + nonce + suite.seal(key, nonce, payload, aad)
+
+
+def synthetic_nonce(suite, c, fresh, payload, version):
+    _, aad = cell_head(suite, c, version)
+    return mac(suite, derived(suite, c, "nonce", 32), fresh + aad + payload)[:12]
 
 
 def token(suite, c, weight):
@@ -184,6 +193,22 @@ def write(name, suite):
                     print(f"{field} = {value.hex()}".rstrip(), file=file)
 
 
+def write_synthetic(name):
+    """Cells of suite sm with synthetic nonces, of both versions."""
+    with open(name, "w", encoding="ascii") as file:
+        print("# Written by generate.py. All values are hexadecimal; join is UTF-8.", file=file)
+        for c in contexts():
+            for version in (1, 2):
+                for n, text in enumerate([b"", b"alice", bytes(range(200))]):
+                    fresh = bytes(range(16 * n, 16 * n + 16))
+                    nonce = synthetic_nonce(Sm, c, fresh, text, version)
+                    record = dict(c, version=bytes([version]), fresh=fresh, payload=text, nonce=nonce)
+                    record.update(cell=cell(Sm, c, nonce, text, version))
+                    print(file=file)
+                    for field, value in record.items():
+                        print(f"{field} = {value.hex()}".rstrip(), file=file)
+
+
 def write_metadata(name):
     with open(name, "w", encoding="ascii") as file:
         print("# Written by generate.py. All values are hexadecimal.", file=file)
@@ -198,3 +223,4 @@ self_test()
 write_metadata("metadata.txt")
 write("aes.txt", Aes)
 write("sm.txt", Sm)
+write_synthetic("sm_synthetic.txt")

@@ -90,6 +90,7 @@ pub(crate) fn alter_table<'a>(
     let mut out = Pieces::default();
     out.sql(r.text(0..r.at));
     out.sql(b" ");
+    out.0.push(DdlPiece::Renew);
     let mut new_columns = Vec::new();
     let mut taken = Vec::new();
     let mut references = Vec::new();
@@ -393,6 +394,18 @@ pub(crate) fn alter_table<'a>(
             }
             out.sql(s.text(spec));
         }
+    }
+    let changes_set = |piece: &DdlPiece| {
+        matches!(
+            piece,
+            DdlPiece::Add { .. }
+                | DdlPiece::Drop(_)
+                | DdlPiece::Rename(..)
+                | DdlPiece::SetDefault(..)
+        )
+    };
+    if !out.0.iter().any(changes_set) {
+        out.0.retain(|piece| *piece != DdlPiece::Renew);
     }
     for column in specs.present {
         out.0.push(DdlPiece::Present(column));

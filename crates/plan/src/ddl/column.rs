@@ -240,10 +240,12 @@ pub(super) fn column_definition(
         comment,
         invisible,
         capabilities,
+        without_grams: false,
         column_id: [0; 4],
         table_id: [0; 8],
         key_id: 0,
         suite: 0,
+        cell_version: 0,
     };
     Ok(ColumnDef { column, key })
 }

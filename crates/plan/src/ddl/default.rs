@@ -101,15 +101,22 @@ pub(super) fn present(r: &mut Reader) -> Option<u8> {
     digits
 }
 
-/// A constant that stands alone, in any number of parentheses.
+/// A constant that stands alone, in parentheses; in more of them than anybody writes it is an expression.
 fn constant_within(r: &Reader, inside: Range<usize>, is_bit: bool) -> Option<DefaultLiteral> {
+    const MOST_PARENTHESES: usize = 32;
     let mut inner = Reader::over(r.request, r.tokens, inside);
-    let found = match inner.token()?.is(b'(') {
-        true => {
-            let inside = inner.parenthesized()?;
-            constant_within(r, inside, is_bit)
+    for _ in 0..MOST_PARENTHESES {
+        if !inner.token()?.is(b'(') {
+            break;
         }
-        false if is_bit => bit_default(&mut inner),
+        let inside = inner.parenthesized()?;
+        if !inner.done() {
+            return None;
+        }
+        inner = Reader::over(r.request, r.tokens, inside);
+    }
+    let found = match is_bit {
+        true => bit_default(&mut inner),
         false => default_literal(&mut inner),
     };
     found.filter(|_| inner.done())

@@ -90,6 +90,9 @@ pub enum DdlPiece {
     IndexColumn(usize),
     /// The comment of an index over prefixes of protected columns: which columns it is built on, and how long the prefixes are.
     PrefixLengths(Vec<(Prefixed, u32)>),
+    /// New comments for the protected columns that the statement does not change otherwise, each with a comma behind it:
+    /// the mark of all of them changes.
+    Renew,
     /// The specifications that drop a protected column, by its index in [`Ddl::table`].
     Drop(usize),
     /// The specifications that rename a protected column.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 
 use super::Given;
+use super::extremum::Extremes;
 use crate::errors;
 use crate::places::bytes_of_expr;
 use crate::plan::{ColumnUse, Described, OpenFrom, Piece, ResultItem};
@@ -63,6 +64,7 @@ impl Planner<'_> {
         grouped: &[ColumnUse],
         merges: bool,
         shape: Shape,
+        extremes: &Extremes,
         given: &mut Given,
     ) -> Planned<()> {
         let (expr, alias) = match item {
@@ -185,12 +187,18 @@ impl Planner<'_> {
             if !matches!(mode, Mode::Top) {
                 return refuse(&errors::EXPORT, column.path());
             }
-            let order = opening_order(&column)
-                .ok_or_else(|| no_order(&column))?
-                .to_string();
-            self.replace(range, &order);
+            if opening_order(&column).is_none() {
+                return Err(no_order(&column));
+            }
+            let Some((argument, _)) = Self::single_argument(function) else {
+                return refuse(&errors::NOT_UNDERSTOOD, column.path());
+            };
+            let greatest = Self::function_name(function) == "max";
             let index = self.column_index(&column);
-            let open = Some((index, OpenFrom::OrderKey));
+            let (from, renamed) =
+                self.ask_extremum(extremes, bytes, argument, range, &column, greatest);
+            let name = name.or(renamed.then_some(shown));
+            let open = Some((index, from));
             given.items.push(ResultItem {
                 open,
                 name,
@@ -245,6 +253,7 @@ impl Planner<'_> {
                 &[],
                 false,
                 shape,
+                &Extremes::Groups,
                 &mut given,
             )?;
         }

@@ -9,6 +9,7 @@
 
 mod aliases;
 pub(crate) mod clauses;
+mod extremum;
 mod finish;
 mod from;
 mod grouping;
@@ -18,11 +19,11 @@ mod rows;
 mod select;
 
 pub(crate) use self::grouping::computed_from;
-use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr};
+use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr, UnaryOperator};
 
 use crate::errors::{self, Refusal};
 use crate::finishing::{Finish, Limit};
-use crate::plan::{ColumnUse, ResultItem};
+use crate::plan::{ColumnUse, ResultItem, Source};
 use crate::planner::{Planned, Planner, refuse};
 use crate::scope::Scope;
 
@@ -181,9 +182,18 @@ impl Planner<'_> {
             LimitClause::OffsetCommaLimit { offset, limit } => (limit, Some(offset)),
             _ => return refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
         };
-        let source = |e: &Expr| match self.constant(e) {
-            Some((_, source)) => Ok(source),
-            None => refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
+        let source = |e: &Expr| match (e, self.constant(e)) {
+            (
+                Expr::Value(_)
+                | Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    ..
+                },
+                Some((_, source)),
+            ) => Ok(source),
+            // a sign too many is a syntax error, as NULL is
+            (Expr::UnaryOp { .. }, Some(_)) => Ok(Source::Null),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
         };
         Ok(Limit {
             count: source(count)?,

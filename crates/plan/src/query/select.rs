@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, SelectFlavor, SelectItem, TableFactor};
 
 use super::Given;
+use super::extremum::Extremes;
 use super::finish::{Call, Finishing, aggregate_of, expression_of};
 use super::grouping::{grouping, has_outer_join};
 use super::items::Shape;
@@ -15,6 +16,9 @@ use crate::planner::{Planned, Planner, refuse};
 use crate::predicate::{exact_order, opening_order};
 use crate::query::Mode;
 use crate::scope::Scope;
+
+/// Columns of a result, as many as servers take.
+const MOST_COLUMNS: usize = 4_096;
 
 impl Planner<'_> {
     pub(super) fn select(
@@ -74,6 +78,10 @@ impl Planner<'_> {
             Some(Distinct::Distinct) => true,
             Some(Distinct::On(_)) => return refuse(&errors::NOT_UNDERSTOOD, "DISTINCT ON"),
         };
+        if projection.len() > MOST_COLUMNS {
+            let about = format!("more than {MOST_COLUMNS} columns");
+            return refuse(&errors::NOT_UNDERSTOOD, about);
+        }
         let start = self.token_at(self.offset(select_token.0.span))?;
         let clauses = self.clauses(start)?;
         if clauses.items.len() != projection.len() {
@@ -193,9 +201,11 @@ impl Planner<'_> {
             true => Shape::Gathered { outer, sorted },
             false => Shape::Rows,
         };
+        let extremes = Extremes::of(self, &clauses, from, !keys.is_empty(), start);
         for (item, tokens) in projection.iter().zip(&clauses.items) {
             self.item(
-                item, tokens, &scope, mode, distinct, &grouped, merges, shape, &mut given,
+                item, tokens, &scope, mode, distinct, &grouped, merges, shape, &extremes,
+                &mut given,
             )?;
         }
         for key in order {

@@ -6,8 +6,6 @@
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{Expr, Function, Query, Visit, Visitor};
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::parser::Parser;
 
 use super::functions::is_carried;
 use crate::errors;
@@ -137,15 +135,8 @@ pub(crate) fn is_constant_for_a_row(text: &str) -> bool {
 
 /// Whether a text for the parser is a constant expression; with `once`, it is computed for one row only.
 fn is_constant(text: &str, once: bool) -> bool {
-    let dialect = MySqlDialect {};
-    let Ok(mut parser) = Parser::new(&dialect).try_with_sql(text) else {
-        return false;
-    };
-    let Ok(expr) = parser.parse_expr() else {
-        return false;
-    };
-    let ended = parser.peek_token().token == sqlparser::tokenizer::Token::EOF;
-    ended && expr.visit(&mut Constant { once }).is_continue()
+    let expr = crate::parse::expression(text);
+    expr.is_ok_and(|expr| expr.visit(&mut Constant { once }).is_continue())
 }
 
 impl Planner<'_> {

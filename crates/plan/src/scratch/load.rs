@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use sqlparser::ast::{Expr, Query, Visit, Visitor};
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::parser::Parser;
 
 use super::handed::Handed;
 use super::walk::is_call_allowed;
@@ -240,16 +238,9 @@ fn assignment(planner: &Planner<'_>, part: Range<usize>, table: &Arc<Table>) -> 
     };
     let range = planner.bytes_of(&(part.start + 2..part.end));
     let text = planner.parse_text.get(range).unwrap_or_default();
-    let dialect = MySqlDialect {};
-    let parsed = Parser::new(&dialect)
-        .try_with_sql(text)
-        .and_then(|mut p| Ok((p.parse_expr()?, p.peek_token())));
-    let Ok((expr, behind)) = parsed else {
+    let Ok(expr) = crate::parse::expression(text) else {
         return unclear();
     };
-    if behind.token != sqlparser::tokenizer::Token::EOF {
-        return unclear();
-    }
     let mut checked = Checked { refused: None };
     let _ = expr.visit(&mut checked);
     if let Some(refusal) = checked.refused {

@@ -136,6 +136,9 @@ pub struct ScratchColumn {
     pub carried: Carried,
 }
 
+/// What a server answers in the place of digits that are longer than its `max_allowed_packet`.
+pub const TOO_LONG: &[u8] = b"-";
+
 /// The form in which the server is asked for a column, so that the value arrives exactly, whatever the session's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
@@ -143,7 +146,7 @@ pub enum Carried {
     Sealed,
     /// A number in digits.
     Number,
-    /// The bytes of a string in hexadecimal digits, in the column's own character set.
+    /// The bytes of a string in hexadecimal digits, in the column's own character set; or [`TOO_LONG`].
     Hex,
     /// A text of digits and punctuation: a date, a time, an address.
     Quoted,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table};
 
 use super::walk::Reference;
-use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead};
+use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead, TOO_LONG};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, OpenFrom, ResultItem};
@@ -169,15 +169,25 @@ pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
         "bit" => (Carried::Number, format!("({name} + 0)")),
         "date" | "datetime" | "time" | "uuid" | "inet4" | "inet6" => (Carried::Quoted, name),
         "timestamp" => (Carried::Epoch, format!("UNIX_TIMESTAMP({name})")),
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set"
-        | "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
+        "char" | "varchar" | "tinytext" | "enum" | "set" | "binary" | "varbinary" | "tinyblob"
             if column.sql_type.is_some() =>
         {
             (Carried::Hex, format!("HEX({name})"))
         }
-        "json" => (Carried::Hex, format!("HEX({name})")),
+        "text" | "mediumtext" | "longtext" | "blob" | "mediumblob" | "longblob"
+            if column.sql_type.is_some() =>
+        {
+            (Carried::Hex, long_digits(&name))
+        }
+        "json" => (Carried::Hex, long_digits(&name)),
         _ => return None,
     })
+}
+
+/// The digits of a value that may be long. Where they are longer than `max_allowed_packet`, HEX() is NULL, which is another value.
+fn long_digits(name: &str) -> String {
+    let mark = String::from_utf8_lossy(TOO_LONG);
+    format!("IFNULL(HEX({name}), IF({name} IS NULL, NULL, '{mark}'))")
 }
 
 /// A read for each reference, of the columns that are named among `tokens`; references behind the first to the same table are renamed.

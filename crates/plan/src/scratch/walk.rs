@@ -1,6 +1,6 @@
 //! One way through the syntax tree: every reference to a table, every call, every condition that may be pushed to the server.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -309,11 +309,14 @@ impl Walk<'_, '_> {
             .map(|c| c.alias.name.value.to_lowercase())
             .collect();
         let recursive = query.with.as_ref().is_some_and(|w| w.recursive);
+        // the last part of each name
+        let last: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
         for (n, part) in parts.enumerate() {
             let mut tables = Tables(Vec::new());
             let _ = part.query.visit(&mut tables);
-            let later = &names[n + usize::from(recursive)..];
-            if tables.0.iter().any(|t| later.contains(t)) {
+            let first_later = n + usize::from(recursive);
+            let is_later = |t: &String| last.get(t.as_str()).is_some_and(|at| *at >= first_later);
+            if tables.0.iter().any(is_later) {
                 return refuse(
                     &errors::AMBIGUOUS,
                     format!("{}, a part of WITH that names a later one", names[n]),

@@ -1,11 +1,16 @@
 //! `information_schema.columns` and its like as the client shall see them.
 
+use std::collections::HashMap;
+
 use onionskin_schema::{LOGICAL_VIEWS, information_schema_view};
 
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
+
+/// How often views may be named, columns qualified with them included: for each a query of some kilobytes is sent.
+const MOST_VIEWS: usize = 1_000;
 
 /// A view that shows physical columns becomes a derived table that shows the logical ones.
 pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Option<Action>> {
@@ -46,6 +51,10 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
     if places.is_empty() || !reads {
         return Ok(None);
     }
+    if places.len() > MOST_VIEWS {
+        let about = format!("more than {MOST_VIEWS} views of information_schema");
+        return refuse(&errors::NOT_UNDERSTOOD, about);
+    }
     // a part of WITH may have the view's bare name, and hides it
     let is_with = tokens.iter().any(|t| t.is_word(sql, "with"));
     let defined = |view: &str| {
@@ -53,8 +62,13 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
             named(&w[0], view) && (w[1].is(b'(') || w[1].is_word(sql, "as") && w[2].is(b'('))
         })
     };
-    let hidden = |(first, last, view): &(usize, usize, &str)| first == last && defined(view);
-    if is_with && places.iter().any(hidden) {
+    // the text is read once for each view, not for each place
+    let is_bare = |name: &str| {
+        let bare = |(first, last, view): &(usize, usize, &str)| first == last && *view == name;
+        places.iter().any(bare)
+    };
+    let hidden = |view: &&str| is_bare(view) && defined(view);
+    if is_with && LOGICAL_VIEWS.iter().any(hidden) {
         return refuse(
             &errors::NOT_UNDERSTOOD,
             "WITH and a view of information_schema under one name",
@@ -63,6 +77,7 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
     let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
     let mut out = TextBuilder::default();
     let mut at = 0;
+    let mut names: HashMap<&str, String> = HashMap::new();
     for (first, last, view) in places {
         planner.copy(at..tokens[first].start, &mut out, 0);
         at = tokens[last].end;
@@ -83,15 +98,17 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
         });
         if !aliased {
             // names in information_schema have no case, those of derived tables do
-            let qualifier = tokens.windows(2).enumerate().find(|(i, pair)| {
-                named(&pair[0], view)
-                    && pair[1].is(b'.')
-                    && i.checked_sub(1)
-                        .is_none_or(|before| !tokens[before].is(b'.'))
+            let name = names.entry(view).or_insert_with(|| {
+                let qualifier = tokens.windows(2).enumerate().find(|(i, pair)| {
+                    named(&pair[0], view)
+                        && pair[1].is(b'.')
+                        && i.checked_sub(1)
+                            .is_none_or(|before| !tokens[before].is(b'.'))
+                });
+                let name = qualifier.and_then(|(_, pair)| identifier(sql, &pair[0]));
+                name.unwrap_or_else(|| (*view).to_owned())
             });
-            let name = qualifier.and_then(|(_, pair)| identifier(sql, &pair[0]));
-            let name = name.unwrap_or_else(|| (*view).to_owned());
-            out.sql(format!(" AS {}", quoted(&name)).as_bytes());
+            out.sql(format!(" AS {}", quoted(name)).as_bytes());
         }
     }
     planner.copy(at..sql.len(), &mut out, 0);

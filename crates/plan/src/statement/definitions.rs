@@ -56,7 +56,7 @@ fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
 pub(super) fn holds_word(request: &Request, tokens: &[Token], wanted: &[&str]) -> bool {
     let mut words = Vec::new();
     let is = |word: &[u8], what: &&str| word.eq_ignore_ascii_case(what.as_bytes());
-    flattened(request.sql, tokens, request.settings.lex, &mut words).is_err()
+    flattened(request.sql, tokens, request.settings.lex, 0, &mut words).is_err()
         || words.iter().any(|word| wanted.iter().any(|w| is(word, w)))
 }
 
@@ -64,38 +64,40 @@ pub(super) fn holds_word(request: &Request, tokens: &[Token], wanted: &[&str]) -
 pub(super) fn defines_table(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
     let mut words = Vec::new();
     // what cannot be cut into words may hold these two as well
-    flattened(sql, tokens, mode, &mut words).is_err() || in_words(&words)
+    flattened(sql, tokens, mode, 0, &mut words).is_err() || in_words(&words)
 }
 
 fn in_words(words: &[&[u8]]) -> bool {
     const BETWEEN: [&str; 6] = ["or", "replace", "temporary", "ignore", "online", "offline"];
     let is = |word: &[u8], what: &str| word.eq_ignore_ascii_case(what.as_bytes());
-    (0..words.len()).any(|at| {
+    // those that begin a definition are looked at first: whatever stands behind one is passed once
+    let begins = |word: &[u8]| ["create", "alter", "rename"].iter().any(|w| is(word, w));
+    let mut begin = (0..words.len()).filter(|at| begins(words[*at]));
+    begin.any(|at| {
         let mut behind = words[at + 1..].iter();
         let behind = behind.find(|word| !BETWEEN.iter().any(|between| is(word, between)));
-        behind.is_some_and(|word| match is(word, "table") {
-            true => ["create", "alter", "rename"]
-                .iter()
-                .any(|w| is(words[at], w)),
-            false => is(words[at], "rename") && is(word, "tables"),
-        })
+        behind
+            .is_some_and(|word| is(word, "table") || is(words[at], "rename") && is(word, "tables"))
     })
 }
 
-/// The words of a text in their order, those of executable comments in their places.
+/// The words of a text in their order, those of executable comments in their places. `depth` counts comments within each other, which
+/// the lexer does not read.
 fn flattened<'a>(
     sql: &'a [u8],
     tokens: &[Token],
     mode: LexMode,
+    depth: usize,
     words: &mut Vec<&'a [u8]>,
 ) -> Result<(), LexError> {
     for token in tokens {
         match token.kind {
             TokenKind::Word => words.push(token.text(sql)),
+            TokenKind::Executable if depth > 0 => return Err(LexError::Ambiguous),
             TokenKind::Executable => {
                 let (body, version) = super::near::executable(token.text(sql));
                 let inner = &body[version..];
-                flattened(inner, &crate::lex::tokens(inner, mode)?, mode, words)?;
+                flattened(inner, &crate::lex::tokens(inner, mode)?, mode, 1, words)?;
             }
             _ => words.push(b""),
         }

@@ -6,7 +6,7 @@
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans what
-//! reads and writes rows, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
+//! reads and writes rows, `unmet.rs` refuses tables that are not what the configuration or the pins say, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
@@ -18,6 +18,7 @@ mod rows;
 mod set_statement;
 pub(crate) mod settings;
 mod show;
+mod unmet;
 mod view;
 mod words;
 
@@ -26,7 +27,8 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use crate::errors::{self, Refusal};
-use crate::lex::{Token, TokenKind, tokens};
+use crate::lex::{LiteralKind, Token, TokenKind, tokens};
+use crate::parse;
 use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::scratch::takes_over;
@@ -48,6 +50,9 @@ use self::words::{
 /// follows, or of the database: the catalog answers with a table without columns whose name is
 /// the collation's.
 pub const COLLATION: &str = "\u{1}collation of ";
+
+/// What is wrong with a table or view of which the account may see that it is there, and none of its columns.
+pub const HIDDEN: &str = "its columns are not shown";
 
 /// What planning answers.
 #[derive(Debug)]
@@ -95,13 +100,21 @@ pub fn plan(request: &Request) -> Outcome {
     let defines = defines(request.sql, &tokens);
     let unread = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
-    let operators = operators(request.sql, &tokens);
-    if operators > MOST_OPERATORS && (!near.is_empty() || defines == Defines::Names) {
-        let about = format!("more than {MOST_OPERATORS} operators");
-        let refusal = Refusal::new(&errors::NOT_UNDERSTOOD, about);
-        return finished(Action::Refuse(refusal), names, defines);
+    let unmet = unmet::check(request, &names);
+    // far from all protected tables nothing is parsed
+    let levels = match near.is_empty() && defines != Defines::Names {
+        true => 0,
+        false => parse::levels(request.sql, &tokens),
+    };
+    if levels > parse::MOST_LEVELS && !near.is_empty() && is_parsed(request.sql, &tokens) {
+        return finished(Action::Refuse(parse::too_deep()), names, defines);
     }
-    let decided = on_stack_for(operators, || decide(request, tokens, near)).and_then(|decided| {
+    let for_unmet = match unmet.is_empty() && !request.policy.enforces() {
+        true => Vec::new(),
+        false => tokens.clone(),
+    };
+    let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
+        unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         if let Action::Relay = decided.0 {
             unread?;
         }
@@ -142,48 +155,12 @@ pub fn plan(request: &Request) -> Outcome {
     }
 }
 
-/// Operators of one statement near a protected table. What is read of `a OR b OR c` is as deep as it has operators.
-const MOST_OPERATORS: usize = 10_000;
-
-/// How deep the tree of a statement may be for its operators, counted high: as many as join terms, and the longest chain of comparisons between two
-/// of those.
-fn operators(sql: &[u8], tokens: &[Token]) -> usize {
-    const JOINTS: [&str; 10] = [
-        "and",
-        "or",
-        "xor",
-        "not",
-        "div",
-        "mod",
-        "collate",
-        "union",
-        "except",
-        "intersect",
-    ];
-    const COMPARISONS: [&str; 7] = ["is", "in", "like", "between", "regexp", "rlike", "sounds"];
-    let is_one_of = |t: &Token, words: &[&str]| words.iter().any(|w| t.is_word(sql, w));
-    let (mut joints, mut chain, mut longest) = (0, 0, 0);
-    for token in tokens {
-        match token.kind {
-            TokenKind::Punct(b'=' | b'<' | b'>' | b'!' | b':') => chain += 1,
-            TokenKind::Word if is_one_of(token, &COMPARISONS) => chain += 1,
-            TokenKind::Punct(b) if !matches!(b, b',' | b'(' | b')' | b'.' | b';') => {
-                (joints, chain) = (joints + 1, 0);
-            }
-            TokenKind::Word if is_one_of(token, &JOINTS) => (joints, chain) = (joints + 1, 0),
-            _ => {}
-        }
-        longest = chain.max(longest);
-    }
-    joints + longest
-}
-
-/// Does `work`, which takes up to 16 KiB of stack for each of so many operators, where there is room for that.
-fn on_stack_for<R>(operators: usize, work: impl FnOnce() -> R) -> R {
-    match operators.min(MOST_OPERATORS) {
-        0..=20 => work(),
-        many => stacker::maybe_grow((256 + many * 16) << 10, (512 + many * 16) << 10, work),
-    }
+/// Whether a statement with these first words goes to the parser as a whole. Definitions and grants are read by tokens; the queries and
+/// expressions in them meet the parser's own bound.
+fn is_parsed(sql: &[u8], tokens: &[Token]) -> bool {
+    const OTHERS: [&str; 6] = ["create", "alter", "drop", "rename", "grant", "revoke"];
+    let first = tokens.first();
+    !first.is_some_and(|t| OTHERS.iter().any(|word| t.is_word(sql, word)))
 }
 
 fn finished(action: Action, names: Vec<(String, String)>, defines: Defines) -> Outcome {
@@ -254,6 +231,19 @@ fn decide<'a>(
     if near.is_empty() {
         return Ok((Action::Relay, None));
     }
+    let is_hidden = |t: &&Arc<Table>| t.damaged.as_deref() == Some(HIDDEN);
+    if let Some(table) = near.iter().find(is_hidden) {
+        // what compares, the server refuses; it need not see with what
+        let head = tokens.iter().take_while(|t| !t.is_word(sql, "as"));
+        let defines = starts("create") || starts("alter");
+        let is_view = defines && head.into_iter().any(|t| t.is_word(sql, "view"));
+        let tells_nothing = starts("drop") || is_view || !holds_constants(sql, &tokens);
+        if near.iter().all(|t| is_hidden(&t)) && tells_nothing {
+            return Ok((Action::Relay, None));
+        }
+        let about = format!("{}.{}", table.database, table.name);
+        return refuse(&errors::HIDDEN_COLUMNS, about);
+    }
     if let Some(reason) = near.iter().find_map(|t| t.damaged.as_ref().map(|r| (t, r))) {
         let (table, reason) = reason;
         // a damaged table can be dropped, nothing else
@@ -321,6 +311,18 @@ fn decide<'a>(
         }
         Err(refusal) => Err(refusal),
     }
+}
+
+/// Whether a constant or a parameter stands in the statement, but for the number of a LIMIT.
+fn holds_constants(sql: &[u8], tokens: &[Token]) -> bool {
+    (0..tokens.len()).any(|at| match tokens[at].kind {
+        TokenKind::Executable => true,
+        TokenKind::Literal(kind) => {
+            let is_limit = at > 0 && tokens[at - 1].is_word(sql, "limit");
+            !(is_limit && kind == LiteralKind::Integer)
+        }
+        _ => false,
+    })
 }
 
 /// What tiers 1 and 2 have refused, on tier 3. Its own refusals are the more helpful ones where it knows the kind of statement.

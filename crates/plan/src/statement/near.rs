@@ -96,7 +96,7 @@ pub(crate) fn candidates(
 ) -> Result<Vec<(String, String)>, LexError> {
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
-    let words = first_words(request.sql, tokens, 2);
+    let words = first_words(request.sql, tokens, 3);
     if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
         return Ok(found);
     }
@@ -110,8 +110,17 @@ pub(crate) fn candidates(
     {
         return Ok(found);
     }
+    // without autocommit the question would begin a transaction, in which it is an error
+    let sets_transaction = (1..3).any(|at| word_is(&words, at, "transaction"));
+    if word_is(&words, 0, "set") && sets_transaction {
+        return Ok(found);
+    }
     // names of statements; what is in their texts is planned for itself
     if is_by_name(&words) {
+        return Ok(found);
+    }
+    // a question about tables would be the statement that these ask about
+    if asks_about_the_last(request.sql, tokens, &words) {
         return Ok(found);
     }
     collect(
@@ -133,6 +142,25 @@ pub(crate) fn candidates(
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether the statement asks about the one before it, and reads no table for that.
+fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
+    const ASKED: [&str; 2] = ["row_count", "found_rows"];
+    const READ: [&str; 3] = ["from", "join", "table"];
+    if word_is(words, 0, "get") {
+        return true;
+    }
+    let holds = |list: &[&str]| {
+        tokens
+            .iter()
+            .any(|t| list.iter().any(|w| t.is_word(sql, w)))
+    };
+    ["select", "set", "do"].iter().any(|w| word_is(words, 0, w))
+        && !word_is(words, 1, "statement")
+        && holds(&ASKED)
+        && !holds(&READ)
+        && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
 
 /// Whether a word stands in statements that begin or end a transaction. Made of nothing else, a statement names no table.
@@ -254,29 +282,33 @@ pub(super) fn executable(text: &[u8]) -> (&[u8], usize) {
     (body, digits)
 }
 
-pub(super) fn collect(
+/// The names of a text and of its executable comments. Comments within each other have no tokens.
+fn collect(
     sql: &[u8],
     tokens: &[Token],
     mode: LexMode,
     database: Option<&str>,
     found: &mut Vec<(String, String)>,
 ) -> Result<(), LexError> {
-    for (i, token) in tokens.iter().enumerate() {
-        if token.kind == TokenKind::Executable {
-            let (body, version) = executable(token.text(sql));
-            // of six digits, MySQL takes five where no blank follows
-            for skipped in [0, version.min(5), version] {
-                let inner = &body[skipped..];
-                collect(
-                    inner,
-                    &crate::lex::tokens(inner, mode)?,
-                    mode,
-                    database,
-                    found,
-                )?;
+    names(sql, tokens, database, found);
+    let is_comment = |t: &Token| t.kind == TokenKind::Executable;
+    for comment in tokens.iter().filter(|t| is_comment(t)) {
+        let (body, version) = executable(comment.text(sql));
+        // of six digits, MySQL takes five where no blank follows
+        for skipped in [0, version.min(5), version] {
+            let inner = &body[skipped..];
+            let tokens = crate::lex::tokens(inner, mode)?;
+            if tokens.iter().any(is_comment) {
+                return Err(LexError::Ambiguous);
             }
-            continue;
+            names(inner, &tokens, database, found);
         }
+    }
+    Ok(())
+}
+
+fn names(sql: &[u8], tokens: &[Token], database: Option<&str>, found: &mut Vec<(String, String)>) {
+    for (i, token) in tokens.iter().enumerate() {
         let Some(name) = identifier(sql, token) else {
             continue;
         };
@@ -302,8 +334,10 @@ pub(super) fn collect(
             found.push((database.to_owned(), name));
         }
     }
-    Ok(())
 }
+
+/// How many parts of comments are looked at, beyond some for each part of the text.
+const MOST_STEPS: usize = 1_000_000;
 
 /// A token of a text with executable comments.
 struct Part {
@@ -342,15 +376,18 @@ fn joined(
             parts.push(part(inner, &token, n + 1));
         }
     }
+    // many comments behind each other would be read again for each of them
+    let mut steps = MOST_STEPS + parts.len() * 4;
     for (at, part) in parts.iter().enumerate() {
         let Some(name) = &part.name else {
             continue;
         };
-        let dots = before(&parts, at);
-        let dots = dots.into_iter().filter(|dot| parts[*dot].is_dot);
-        for qualifier in dots.flat_map(|dot| before(&parts, dot)) {
-            if let Some(qualifier) = &parts[qualifier].name {
-                found.push((qualifier.clone(), name.clone()));
+        let dots = before(&parts, at, &mut steps)?;
+        for dot in dots.into_iter().filter(|dot| parts[*dot].is_dot) {
+            for qualifier in before(&parts, dot, &mut steps)? {
+                if let Some(qualifier) = &parts[qualifier].name {
+                    found.push((qualifier.clone(), name.clone()));
+                }
             }
         }
     }
@@ -358,7 +395,7 @@ fn joined(
 }
 
 /// What a server may read before a part: the part before it, and if that stands in another comment, what stands before that.
-fn before(parts: &[Part], at: usize) -> Vec<usize> {
+fn before(parts: &[Part], at: usize, steps: &mut usize) -> Result<Vec<usize>, LexError> {
     let mut found = Vec::new();
     let mut next = at;
     while let Some(before) = next.checked_sub(1) {
@@ -368,9 +405,11 @@ fn before(parts: &[Part], at: usize) -> Vec<usize> {
             break;
         }
         let others = parts[..before].iter().rev();
-        next = before - others.take_while(|p| p.comment == comment).count();
+        let passed = others.take_while(|p| p.comment == comment).count();
+        *steps = steps.checked_sub(passed + 1).ok_or(LexError::Ambiguous)?;
+        next = before - passed;
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::planner::{Known, Planned, Request, refuse};
 
+/// How many tables may get new names in one statement: each is looked for among those before it.
+const MOST_TABLES: usize = 1_000;
+
 /// Database and name.
 type Name = (String, String);
 
@@ -55,6 +58,10 @@ pub(super) fn check(request: &Request, tokens: &[Token], names: &[Name]) -> Plan
     let Some(found) = found else {
         return refuse(&errors::ALTERATION, "a table's new name in this form");
     };
+    if found.tables.len() > MOST_TABLES {
+        let about = format!("new names for more than {MOST_TABLES} tables");
+        return refuse(&errors::ALTERATION, about);
+    }
     // `RENAME TABLE a TO c, b TO a, c TO b`: only which table has which name in the end matters
     let mut moved: Vec<(Name, Name)> = Vec::new();
     for (old, new) in found.tables {

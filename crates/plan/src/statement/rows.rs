@@ -10,15 +10,13 @@ use onionskin_value::Family;
 use sqlparser::ast::{
     Delete, Expr, FromTable, Query, Statement, TableFactor, UnaryOperator, visit_expressions,
 };
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::parser::{Parser, ParserOptions};
-use sqlparser::tokenizer::Tokenizer;
 
 use super::Decided;
 use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
-use crate::errors::{self, Refusal};
+use crate::errors;
 use crate::lex::{Token, TokenKind};
+use crate::parse;
 use crate::plan::{Action, Piece};
 use crate::planner::{Planned, Planner, Request, UseScratch, refuse};
 use crate::present::Telling;
@@ -65,7 +63,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     blank_stars(planner);
     blank_index_hints(planner)?;
     let stays = blank_into(planner);
-    let statement = parse(&with_joins(planner))?;
+    let statement = parse::statement(&with_joins(planner))?;
     if !not_reads_alike(&statement, planner.request.settings.high_not) {
         let about = "NOT without parentheses under HIGH_NOT_PRECEDENCE";
         return refuse(&errors::NOT_UNDERSTOOD, about);
@@ -158,7 +156,7 @@ fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
     blank_gaps(planner);
     blank_modifiers(planner);
     blank_stars(planner);
-    let statement = parse(&with_joins(planner))?;
+    let statement = parse::statement(&with_joins(planner))?;
     if !matches!(statement, Statement::Query(_)) && planner.near.iter().any(|t| t.view) {
         return Ok(None);
     }
@@ -261,8 +259,9 @@ fn with_joins(planner: &mut Planner) -> String {
     }
     let mut joined = String::with_capacity(text.len() + commas.len() * JOIN.len());
     let mut offsets = Vec::with_capacity(text.len());
+    let mut commas = commas.into_iter().peekable();
     for (at, character) in text.char_indices() {
-        if commas.contains(&at) {
+        if commas.next_if_eq(&at).is_some() {
             joined.push_str(JOIN);
             offsets.extend([at; JOIN.len()]);
         } else {
@@ -333,7 +332,8 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
             continue;
         }
         let close = (open..tokens.len()).find(|&i| tokens[i].is(b')'));
-        let Some(close) = close else { continue };
+        // nor does any other end
+        let Some(close) = close else { break };
         // nothing but names may go to the server unseen
         let is_name =
             |t: &Token| matches!(t.kind, TokenKind::Word | TokenKind::Quoted) || t.is(b',');
@@ -376,25 +376,6 @@ fn blank_share_lock(planner: &mut Planner) -> bool {
     found
 }
 
-pub(super) fn parse(text: &str) -> Planned<Statement> {
-    let dialect = MySqlDialect {};
-    let bad = |about: String| Refusal::new(&errors::NOT_UNDERSTOOD, about);
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|_| bad("its words".into()))?;
-    let options = ParserOptions::new().with_trailing_commas(false);
-    let mut parser = Parser::new(&dialect)
-        .with_options(options)
-        .with_tokens_with_locations(tokens);
-    let statement = parser
-        .parse_statement()
-        .map_err(|_| bad("its grammar".into()))?;
-    if parser.peek_token().token != sqlparser::tokenizer::Token::EOF {
-        return Err(bad("text behind its end".into()));
-    }
-    Ok(statement)
-}
-
 /// The query that begins with this token, behind words that are none of it, for tier 3.
 pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Query>> {
     blank_gaps(planner);
@@ -405,7 +386,7 @@ pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Q
     planner
         .parse_text
         .replace_range(..begin, &" ".repeat(begin));
-    match parse(&planner.parse_text)? {
+    match parse::statement(&planner.parse_text)? {
         Statement::Query(query) => Ok(query),
         _ => refuse(&errors::NOT_UNDERSTOOD, "a query"),
     }

@@ -20,7 +20,6 @@ use sqlparser::ast::{
 };
 
 use super::Decided;
-use super::rows::parse;
 use crate::ddl::{AliasMarks, Ddl, DdlPiece};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
@@ -181,7 +180,7 @@ struct Physical {
 /// The view's query with physical columns and, behind all others, companions.
 fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical> {
     let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_string());
-    let Statement::Query(query) = parse(&planner.parse_text)? else {
+    let Statement::Query(query) = crate::parse::statement(&planner.parse_text)? else {
         return refuse(&errors::NOT_UNDERSTOOD, "a view");
     };
     let SetExpr::Select(select) = query.body.as_ref() else {

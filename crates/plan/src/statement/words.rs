@@ -78,8 +78,11 @@ const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "rename", "truncate"]
 
 /// Whether the statement may change what a name means.
 pub(super) fn defines(sql: &[u8], tokens: &[Token]) -> Defines {
-    let words = first_words(sql, tokens, 1);
+    let words = first_words(sql, tokens, 2);
     let first = |w: &&str| word_is(&words, 0, w);
+    if word_is(&words, 0, "set") && word_is(&words, 1, "role") {
+        return Defines::Role;
+    }
     if DEFINITIONS.iter().chain(&VERBS).any(first) {
         return Defines::Names;
     }

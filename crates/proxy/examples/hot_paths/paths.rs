@@ -8,7 +8,9 @@ use onionskin_crypt::{ColumnCipher, ColumnId};
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{LexMode, Template};
 use onionskin_proxy::hot_path::{End, Stage};
-use onionskin_schema::{Capabilities, Column, GramForm, KeyRole, PhysicalNames, Protection, Table};
+use onionskin_schema::{
+    Capabilities, Column, GramForm, KeyRole, PhysicalNames, Protection, Table, Whole,
+};
 use onionskin_value::{Family, SqlType, weight};
 use onionskin_wire::{BinaryValue, StatusFlags, Transport};
 
@@ -49,9 +51,11 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
             column_id,
             key_id: 1,
             suite: Suite::Aes.id(),
+            cell_version: 1,
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
             grams: GramForm::Words,
+            whole: Whole::Unmarked,
         }
     });
     Column {
@@ -123,7 +127,7 @@ impl Cells {
             column: [column, 0, 0, 0],
         };
         self.keys
-            .column_cipher(Suite::Aes, 1, id, None)
+            .column_cipher(Suite::Aes.into(), 1, id, None)
             .expect("a cipher")
     }
 

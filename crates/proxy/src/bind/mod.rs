@@ -28,7 +28,7 @@ use self::rules::{
     implicit_default, implicit_value, is_number_beyond, is_time, no_default, no_default_warning,
     null_warning, out_of_range, times_out_of_range,
 };
-pub(crate) use self::text::{check_pieces, prepared_text, put_filled, put_hex, unhex};
+pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_hex, unhex};
 pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;

@@ -1,6 +1,8 @@
 //! The text or the parameters that the server gets, with every slot filled.
 
-use onionskin_plan::{ColumnUse, LiteralKind, Piece, PlainTime, Purpose, Slot, Source, errors};
+use onionskin_plan::{
+    ColumnUse, LexMode, LiteralKind, Piece, PlainTime, Purpose, Slot, Source, errors,
+};
 use onionskin_schema::GramForm;
 use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::messages::ExecuteWriter;
@@ -101,9 +103,10 @@ impl Binder<'_> {
             }
             Piece::Slot(slot) => {
                 let used = &self.prepared.plan.columns[slot.column];
+                let mode = self.state.lex_mode();
                 match self.fill(slot, base, row)? {
                     Filled::Null => out.extend_from_slice(b"NULL"),
-                    Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, out),
+                    Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, mode, out),
                 }
             }
             Piece::Present(time) => {
@@ -248,7 +251,13 @@ pub(crate) fn check_pieces(pieces: &[Piece], state: &State) -> Outcome<()> {
 }
 
 /// Appends what a slot was filled with, as a constant for the server.
-pub(crate) fn put_filled(used: &ColumnUse, purpose: Purpose, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_filled(
+    used: &ColumnUse,
+    purpose: Purpose,
+    bytes: &[u8],
+    mode: LexMode,
+    out: &mut Vec<u8>,
+) {
     match purpose {
         // letters, digits and commas: of a binary string neither a full-text search nor a JSON column wants to know
         Purpose::StoreGrams | Purpose::CandidateGrams(_) => {
@@ -260,7 +269,7 @@ pub(crate) fn put_filled(used: &ColumnUse, purpose: Purpose, bytes: &[u8], out: 
             out.push(b'\'');
         }
         Purpose::CandidateGram(..) => out.extend_from_slice(bytes),
-        _ => put_hex(bytes, out),
+        _ => put_bytes(bytes, mode, out),
     }
 }
 
@@ -328,6 +337,36 @@ pub(crate) fn prepared_text(
         }
     }
     count
+}
+
+/// From this length on digits cost more than escapes.
+const LONG: usize = 1024;
+
+/// Appends bytes as a binary constant: as digits, which double them, or, where they are many and the session's settings allow, with
+/// escapes. What the servers' own clients escape is escaped, so that the text can go through them.
+pub(crate) fn put_bytes(bytes: &[u8], mode: LexMode, out: &mut Vec<u8>) {
+    if bytes.len() < LONG || mode.no_backslash_escapes || mode.hides_ascii() {
+        return put_hex(bytes, out);
+    }
+    let escape = |byte: &u8| match byte {
+        0 => Some(b'0'),
+        b'\n' => Some(b'n'),
+        b'\r' => Some(b'r'),
+        0x1a => Some(b'Z'),
+        b'\'' | b'\\' => Some(*byte),
+        _ => None,
+    };
+    out.reserve(bytes.len() + bytes.len() / 32);
+    out.extend_from_slice(b"_binary'");
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|b| escape(b).is_some()) {
+        out.extend_from_slice(&rest[..at]);
+        out.push(b'\\');
+        out.extend(escape(&rest[at]));
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'\'');
 }
 
 /// `x'0a0b'`

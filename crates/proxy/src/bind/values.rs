@@ -44,6 +44,12 @@ impl<'a> Values<'a> {
         })
     }
 
+    /// Whether a literal is a parameter.
+    pub fn is_parameter(&self, index: usize) -> bool {
+        let literal = self.literals.get(index);
+        literal.is_some_and(|l| l.kind == LiteralKind::Parameter)
+    }
+
     /// Whether a parameter is bound to an integer.
     pub(super) fn is_integer(&self, n: usize) -> bool {
         let value = self.params.get(n).map(|param| &param.value);

@@ -164,14 +164,14 @@ impl Session {
         whole: bool,
         names: &[(String, String)],
     ) -> Outcome<()> {
-        if whole {
+        let question = if whole {
             let payload = self.client.last_payload();
-            self.server.put_command(payload)?;
+            self.server.put_command(payload)?
         } else {
-            self.server.put_query(sql)?;
-        }
+            self.server.put_query(sql)?
+        };
         self.server.flush()?;
-        self.relay_answer(Command::Query, names)
+        self.relay_answer(question, names)
     }
 
     fn setting_now(&self) -> Setting {
@@ -305,7 +305,7 @@ impl Session {
             match self.prepare_at_server(&statement, pieces, false) {
                 Ok((id, ..)) => return self.close_at_server(id),
                 failed @ Err(Failure::Server { code, .. }) => {
-                    self.server.drain()?;
+                    self.server.settle()?;
                     let may_be_stale = attempt == 0 && matches!(code, 1054 | 1136 | 1364 | 1146);
                     if !may_be_stale || !self.looks_different(&prepared, &failed)? {
                         return failed
@@ -323,12 +323,10 @@ impl Session {
     /// The server has another statement of this name, perhaps.
     fn forget_at_server(&mut self, name: &str) -> Outcome<()> {
         let sql = format!("DEALLOCATE PREPARE `{}`", name.replace('`', "``"));
-        self.server.put_query(sql.as_bytes())?;
-        self.server.flush()?;
-        match self.server.read_ok() {
+        match self.server.run(sql.as_bytes()) {
             Ok(_) => Ok(()),
             // there is none
-            Err(Failure::Server { code: 1243, .. }) => self.server.drain(),
+            Err(Failure::Server { code: 1243, .. }) => Ok(()),
             Err(failure) => Err(failure),
         }
     }
@@ -375,13 +373,7 @@ impl Session {
         if self.names_temporary(&prepared.plan.names) {
             return Ok(None);
         }
-        let generation = self.account.generation();
-        if prepared.generation == generation && !self.account.recheck_due(prepared) {
-            return Ok(Some(Arc::clone(prepared)));
-        }
-        let names = prepared.plan.names.clone();
-        self.look_up(&names)?;
-        if prepared.generation == self.account.generation() {
+        if self.is_of_now(prepared)? {
             return Ok(Some(Arc::clone(prepared)));
         }
         if entry.setting.reading != self.setting_now().reading {
@@ -516,7 +508,7 @@ impl Session {
                 }
                 // the client has its answer: without the way back the session cannot go on
                 let lost = |_| Failure::Client(WireError::Closed);
-                self.server.drain().map_err(lost)?;
+                self.server.settle().map_err(lost)?;
                 self.keep_diagnostics(done.is_err()).map_err(lost)?;
                 self.use_database(&now).map_err(lost)?;
                 done
@@ -535,9 +527,9 @@ impl Session {
     fn use_database(&mut self, name: &str) -> Outcome<()> {
         let mut command = vec![Command::InitDb.to_byte()];
         command.extend_from_slice(name.as_bytes());
-        self.server.put_command(&command)?;
+        let question = self.server.put_command(&command)?;
         self.server.flush()?;
-        self.server.read_ok()?;
+        self.server.read_ok(question)?;
         self.after_command();
         Ok(())
     }

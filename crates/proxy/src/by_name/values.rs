@@ -104,9 +104,9 @@ impl Session {
     fn read_variables(&mut self, names: &[&[u8]]) -> Outcome<(Vec<Variable>, String)> {
         let bad = || Failure::refused(&errors::INTERNAL, "user variables");
         let sql = question(&["collation_connection"], names);
-        self.server.put_query(&sql)?;
+        let question = self.server.put_query(&sql)?;
         self.server.flush()?;
-        let (definitions, cells) = one_row(&mut self.server)?;
+        let (definitions, cells) = one_row(&mut self.server, question)?;
         if cells.len() != 2 + 3 * names.len() || definitions.len() != cells.len() {
             return Err(bad());
         }

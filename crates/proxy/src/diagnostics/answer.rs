@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use onionskin_plan::errors;
 use onionskin_value::{Family, Warning};
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
 
@@ -202,9 +201,9 @@ impl Session {
     /// Sends a question. It raises no warnings of its own, nor does it find rows of an `UPDATE`.
     fn begin_question(&mut self, sql: &[u8]) -> Outcome<()> {
         self.diagnostics.each_row = false;
-        self.server.put_query(sql)?;
+        let question = self.server.put_query(sql)?;
         self.server.flush()?;
-        self.server.begin(Command::Query)
+        self.server.begin(question)
     }
 
     /// Relays the answer to a `SELECT` of such items, with the numbers that the server does not know.

@@ -10,21 +10,23 @@ mod arena;
 mod decide;
 mod definitions;
 mod groups;
+mod limits;
 mod sorting;
 
-use onionskin_plan::{Action, Described, Finish, Groups, Limit, Output, Source, errors};
+use onionskin_plan::{Action, Described, Finish, Groups, Output, errors};
 use onionskin_value::{Family, SqlType};
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::{BinaryRowWriter, begin_text_cell, end_text_cell, put_text_cell};
 use onionskin_wire::{PutWire, Step, WireError};
 
 use self::arena::distinct;
 use self::definitions::{check_distinct, fetched_type, shown_cell};
 use self::groups::{Computed, Group, Grouping};
+use self::limits::limits;
 use self::sorting::{cut, sort};
 use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::open::{self, Opener};
 use crate::session::{Planned, Session};
 
@@ -78,7 +80,7 @@ impl Session {
         }
         // the client has its answer: with another limit than it knows of the session cannot go on
         let lost = |_| Failure::Client(WireError::Closed);
-        self.server.drain().map_err(lost)?;
+        self.server.settle().map_err(lost)?;
         // what the client may ask about its statement, which is not the server's last one any more
         match &done {
             Ok(()) => {
@@ -99,18 +101,18 @@ impl Session {
     fn finish_text(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
         let (prepared, values) = (&planned.prepared, planned.values());
         if self.ready(prepared, values)? {
-            self.send_text(planned, &finish.text, true)?;
-            match self.finish_rows(prepared, finish, values, false) {
+            let question = self.send_text(planned, &finish.text, true)?;
+            match self.finish_rows(question, prepared, finish, values, false) {
                 Err(Failure::Server { code, .. })
                     if lacks_index(code) && !self.statements.wrote =>
                 {
-                    self.server.drain()?;
+                    self.server.settle()?;
                 }
                 done => return done,
             }
         }
-        self.send_text(planned, &finish.text, false)?;
-        self.finish_rows(prepared, finish, values, false)
+        let question = self.send_text(planned, &finish.text, false)?;
+        self.finish_rows(question, prepared, finish, values, false)
     }
 
     /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether indexes over
@@ -123,6 +125,7 @@ impl Session {
         let Action::Finish(finish) = &prepared.plan.action else {
             return Ok(false);
         };
+        limits(finish.limit, &values, self)?;
         let bind = Binding {
             prepared,
             state: &self.state,
@@ -176,17 +179,14 @@ impl Session {
     /// Reads the rows of a finish plan and writes what becomes of them.
     pub fn finish_rows(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         finish: &Finish,
         values: Values,
         binary: bool,
     ) -> Outcome<()> {
         let limit = limits(finish.limit, &values, self)?;
-        self.server.begin(if binary {
-            Command::StmtExecute
-        } else {
-            Command::Query
-        })?;
+        self.server.begin(question)?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => count,
             Step::Err => return Err(self.server.error()),
@@ -547,28 +547,4 @@ fn check_windows(finish: &Finish, arena: &Arena, groups: usize) -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-/// Rows to skip and rows to return.
-fn limits(limit: Option<Limit>, values: &Values, session: &Session) -> Outcome<(u64, u64)> {
-    let Some(limit) = limit else {
-        return Ok((0, session.lifted_limit.unwrap_or(u64::MAX)));
-    };
-    let number = |source: Source| -> Outcome<u64> {
-        let mut scratch = Vec::new();
-        match source {
-            Source::Literal {
-                index,
-                negative: false,
-            } => match values.input(index, false, &session.state, &mut scratch, "LIMIT")? {
-                onionskin_value::Input::Integer {
-                    negative: false,
-                    magnitude,
-                } => Ok(magnitude),
-                _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
-            },
-            _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIMIT")),
-        }
-    };
-    Ok((limit.offset.map_or(Ok(0), number)?, number(limit.count)?))
 }

@@ -8,8 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use onionskin_wire::StatusFlags;
-use onionskin_wire::auth::caching_sha2_password;
+use onionskin_wire::auth::{
+    CACHING_SHA2_PASSWORD, MYSQL_CLEAR_PASSWORD, ServerKey, caching_sha2_password,
+    cleartext_password, encrypt_password,
+};
+use onionskin_wire::messages::{AuthMoreData, AuthSwitchRequest, OkPacket};
 
+use super::excuse::NOBODY;
+use super::password::{FOREIGN_KEY, OTHER_SERVER_KEY, UNTRUSTED};
 use super::*;
 
 const SCRAMBLE: &[u8; 20] = b"0123456789abcdefghij";
@@ -35,7 +41,24 @@ fn settings(backend: Backend) -> LoginSettings {
         backend,
         client_tls: None,
         backend_tls: BackendTls::Never,
+        trust: LinkTrust::default(),
         trace: false,
+    }
+}
+
+/// The server's key is the one that this program makes for itself.
+fn pinned() -> LinkTrust {
+    let pem = password_key().unwrap().public_pem();
+    LinkTrust {
+        tls_verifies: false,
+        rsa_key: Some(Arc::new(ServerKey::from_pem(pem.as_bytes()).unwrap())),
+    }
+}
+
+fn timing() -> Timing {
+    Timing {
+        whole: Instant::now() + Duration::from_secs(30),
+        hurry: None,
     }
 }
 
@@ -55,6 +78,15 @@ fn client_pair(leg: Leg) -> (Connection, Transport) {
 }
 
 fn play<C: Send, S: Send>(
+    legs: (Leg, Leg),
+    client: impl FnOnce(&mut Connection) -> C + Send,
+    server: impl FnOnce(&mut Connection) -> S + Send,
+) -> Played<C, S> {
+    play_with(LinkTrust::default(), legs, client, server)
+}
+
+fn play_with<C: Send, S: Send>(
+    trust: LinkTrust,
     legs: (Leg, Leg),
     client: impl FnOnce(&mut Connection) -> C + Send,
     server: impl FnOnce(&mut Connection) -> S + Send,
@@ -88,7 +120,11 @@ fn play<C: Send, S: Send>(
             }
         };
         let client = scope.spawn(move || client(&mut near));
-        let login = login(far, 1, &settings(backend));
+        let settings = LoginSettings {
+            trust,
+            ..settings(backend)
+        };
+        let login = login(far, 1, &settings, &timing());
         let server = server.join().unwrap();
         let client = client.join().unwrap();
         let _ = std::fs::remove_file(&path);
@@ -182,6 +218,8 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
         .any(|window| window == needle)
 }
 
+const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
+
 // --- greeting and capabilities ---
 
 #[test]
@@ -251,7 +289,7 @@ fn an_error_in_the_place_of_the_greeting_is_passed_on_as_it_is() {
 fn a_server_that_cannot_be_reached_is_an_error_in_the_first_packet() {
     let (mut client, far) = client_pair(Open);
     let nobody = Backend::Unix("/nonexistent/socket".into());
-    let error = login(far, 1, &settings(nobody)).err().unwrap();
+    let error = login(far, 1, &settings(nobody), &timing()).err().unwrap();
     assert!(matches!(error, LoginError::Unreachable(_)));
     // `read_payload` checks that its sequence number is 0.
     let payload = get(&mut client);
@@ -334,7 +372,8 @@ fn the_servers_refusal_is_passed_on_with_the_right_number() {
 /// Full authentication of `caching_sha2_password` as clients and servers do it on a leg of their own.
 fn full_authentication(legs: (Leg, Leg)) {
     let server_key = password_key().unwrap();
-    let played = play(
+    let played = play_with(
+        pinned(),
         legs,
         |client| {
             let answer = caching_sha2_password(PASSWORD, SCRAMBLE);
@@ -361,9 +400,11 @@ fn full_authentication(legs: (Leg, Leg)) {
             let password = if legs.1 == Secure {
                 get(server)
             } else {
-                assert_eq!(get(server), AuthMoreData::REQUEST_PUBLIC_KEY);
-                let key = [&[1], server_key.public_pem().as_bytes()].concat();
-                put(server, &key);
+                if legs.0 == Open {
+                    assert_eq!(get(server), AuthMoreData::REQUEST_PUBLIC_KEY);
+                    let key = [&[1], server_key.public_pem().as_bytes()].concat();
+                    put(server, &key);
+                }
                 let encrypted = get(server);
                 assert!(!contains(&encrypted, PASSWORD));
                 cleartext_password(&server_key.decrypt_password(&encrypted, SCRAMBLE).unwrap())
@@ -401,6 +442,8 @@ fn a_password_under_another_key_is_refused_and_goes_nowhere() {
         |server| {
             greet(server, &greeting());
             put(server, &[1, 4]);
+            assert_eq!(get(server), [0], "no password, so that the server refuses");
+            put(server, DENIED);
             assert!(server.read_payload().is_err());
         },
     );
@@ -419,12 +462,12 @@ fn a_password_in_the_first_answer_is_withheld() {
             |client| {
                 answer_greeting(client, &response(plugin, &cleartext_password(PASSWORD)));
                 get(client);
-                put(client, b"an answer");
+                put(client, b"twenty bytes or so..");
             },
             |server| {
                 let first = greet(server, &greeting());
                 put(server, &switch(MYSQL_NATIVE_PASSWORD, SECOND));
-                assert_eq!(get(server), b"an answer");
+                assert_eq!(get(server), b"twenty bytes or so..");
                 put(server, &ok());
                 first
             },
@@ -444,6 +487,7 @@ fn a_clear_password_needs_two_secure_legs() {
         (Secure, Secure),
     ] {
         let secure = legs == (Secure, Secure);
+        let answer = ok();
         let played = play(
             legs,
             |client| {
@@ -457,18 +501,16 @@ fn a_clear_password_needs_two_secure_legs() {
             |server| {
                 greet(server, &greeting());
                 put(server, &switch(MYSQL_CLEAR_PASSWORD, b""));
-                let got = server.read_payload().map(<[u8]>::to_vec).ok();
-                if got.is_some() {
-                    put(server, &ok());
-                }
+                let got = get(server);
+                put(server, if secure { &answer } else { DENIED });
                 got
             },
         );
         if secure {
-            assert_eq!(played.server, Some(cleartext_password(PASSWORD)));
+            assert_eq!(played.server, cleartext_password(PASSWORD));
             assert!(played.login.unwrap().is_some());
         } else {
-            assert_eq!(played.server, None, "{legs:?}");
+            assert_eq!(played.server, b"\xff\0", "{legs:?}");
             assert_eq!(code(&played.client), 1251, "the client is not even asked");
             assert!(played.login.is_err());
         }
@@ -514,7 +556,7 @@ fn an_unknown_method_is_refused_between_legs_unlike() {
             |server| {
                 greet(server, &greeting());
                 put(server, &switch("dialog", b"\x04Password?"));
-                assert!(server.read_payload().is_err());
+                assert_eq!(get(server), [0xff; 20]);
             },
         );
         assert!(matches!(
@@ -565,6 +607,180 @@ fn data_of_a_method_that_has_none_ends_the_login() {
     assert_eq!(code(&played.client), errors::BACKEND_REFUSED.number);
 }
 
+// --- a server that may be anybody ---
+
+/// It asks for the password's full check, and would have an RSA key of its own for it.
+#[test]
+fn a_password_is_not_encrypted_for_a_key_that_the_peer_sends() {
+    let played = play(
+        (Secure, Open),
+        |client| {
+            let answer = caching_sha2_password(PASSWORD, SCRAMBLE);
+            answer_greeting(client, &response(CACHING_SHA2_PASSWORD, &answer));
+            get(client)
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &[1, 4]);
+            let got = get(server);
+            put(server, DENIED);
+            got
+        },
+    );
+    assert_eq!(played.server, [0], "no request for a key, no password");
+    assert_eq!(code(&played.client), 1251, "the client is not even asked");
+    assert!(matches!(played.login, Err(LoginError::Refused(UNTRUSTED))));
+}
+
+#[test]
+fn methods_that_give_passwords_away_need_a_server_that_is_known() {
+    for (plugin, wrong) in [("mysql_old_password", 8), ("dialog", 20)] {
+        let played = play(
+            (Secure, Open),
+            |client| {
+                answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b""));
+                get(client)
+            },
+            |server| {
+                greet(server, &greeting());
+                put(server, &switch(plugin, SECOND));
+                let got = get(server);
+                put(server, DENIED);
+                got
+            },
+        );
+        assert_eq!(played.server, vec![0xff; wrong], "{plugin}");
+        assert_eq!(code(&played.client), 1251, "the client is not even asked");
+        assert!(matches!(played.login, Err(LoginError::Refused(_))));
+    }
+}
+
+#[test]
+fn another_key_than_the_configured_one_is_not_shown_to_the_client() {
+    let other = PasswordKey::generate().unwrap();
+    let played = play_with(
+        pinned(),
+        (Open, Open),
+        |client| {
+            let answer = caching_sha2_password(PASSWORD, SCRAMBLE);
+            answer_greeting(client, &response(CACHING_SHA2_PASSWORD, &answer));
+            get(client);
+            put(client, AuthMoreData::REQUEST_PUBLIC_KEY);
+            get(client)
+        },
+        |server| {
+            greet(server, &greeting());
+            put(server, &[1, 4]);
+            get(server);
+            put(server, &[&[1], other.public_pem().as_bytes()].concat());
+            let got = get(server);
+            put(server, DENIED);
+            got
+        },
+    );
+    assert_eq!(played.server, [0xff; 20]);
+    assert_eq!(code(&played.client), 1251);
+    assert!(matches!(
+        played.login,
+        Err(LoginError::Refused(OTHER_SERVER_KEY))
+    ));
+}
+
+// --- logins that are broken off ---
+
+/// Wherever the client leaves, the server gets an answer that it refuses as a wrong password.
+#[test]
+fn a_client_that_leaves_after_a_switch_is_refused_and_not_broken_off() {
+    for (plugin, expected) in [
+        (MYSQL_NATIVE_PASSWORD, 20),
+        ("client_ed25519", 64),
+        (CACHING_SHA2_PASSWORD, 20),
+        ("parsec", 20),
+    ] {
+        let played = play(
+            (Open, Open),
+            |client| {
+                answer_greeting(client, &response(MYSQL_CLEAR_PASSWORD, b"x"));
+                drop(get(client));
+            },
+            |server| {
+                greet(server, &greeting());
+                put(server, &switch(plugin, SECOND));
+                let got = get(server);
+                put(server, DENIED);
+                got
+            },
+        );
+        assert_eq!(played.server, vec![0xff; expected], "{plugin}");
+        assert!(matches!(played.login, Ok(None)));
+    }
+}
+
+/// MariaDB counts an answer of another length as a broken greeting.
+#[test]
+fn an_answer_of_a_strange_length_does_not_reach_the_server() {
+    for (plugin, length) in [(MYSQL_NATIVE_PASSWORD, 5), ("client_ed25519", 0)] {
+        let played = play(
+            (Open, Open),
+            |client| {
+                answer_greeting(client, &response(MYSQL_NATIVE_PASSWORD, b"12345"));
+                get(client);
+                put(client, &vec![b'x'; length]);
+                get(client)
+            },
+            |server| {
+                let first = greet(server, &greeting());
+                assert!(first.auth_response.is_empty(), "withheld");
+                put(server, &switch(plugin, SECOND));
+                let got = get(server);
+                put(server, DENIED);
+                got
+            },
+        );
+        assert!(played.server.iter().all(|byte| *byte == 0xff), "{plugin}");
+        assert_eq!(code(&played.client), errors::MALFORMED.number);
+    }
+}
+
+/// Each byte comes in time for a limit that begins anew with each.
+#[test]
+fn a_client_that_drips_its_login_is_not_waited_for() {
+    let (mut near, far) = client_pair(Open);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let backend = listener.local_addr().unwrap().to_string().parse().unwrap();
+    let whole = Duration::from_millis(600);
+    thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let socket = listener.accept().unwrap().0;
+            let mut server = Connection::new(Transport::Tcp(socket));
+            let mut payload = Vec::new();
+            greeting().encode(&mut payload).unwrap();
+            put(&mut server, &payload);
+            refuse_nobody(&mut server);
+        });
+        scope.spawn(move || {
+            get(&mut near);
+            let socket = near.transport().try_clone_socket().unwrap();
+            let mut socket = Transport::from(socket);
+            for byte in [&[200, 0, 0, 1][..], &[b'x'; 60]].concat() {
+                thread::sleep(Duration::from_millis(50));
+                if std::io::Write::write_all(&mut socket, &[byte]).is_err() {
+                    return;
+                }
+            }
+        });
+        let begin = Instant::now();
+        let timing = Timing {
+            whole: begin + whole,
+            hurry: None,
+        };
+        let done = login(far, 1, &settings(backend), &timing);
+        assert!(matches!(done, Err(LoginError::Client(e)) if e.is_timeout()));
+        assert!(begin.elapsed() >= whole);
+        server.join().unwrap();
+    });
+}
+
 // --- COM_CHANGE_USER ---
 
 #[test]
@@ -603,15 +819,20 @@ fn a_change_of_user_asks_for_a_scramble_where_a_password_may_be_encrypted() {
             put(&mut server, &switch(CACHING_SHA2_PASSWORD, SECOND));
             assert_eq!(get(&mut server), caching_sha2_password(PASSWORD, SECOND));
             put(&mut server, &[1, 4]);
-            assert_eq!(get(&mut server), AuthMoreData::REQUEST_PUBLIC_KEY);
-            put(&mut server, &[&[1], own.public_pem().as_bytes()].concat());
             let password = own.decrypt_password(&get(&mut server), SECOND).unwrap();
             assert_eq!(password, PASSWORD);
             put(&mut server, &ok());
         });
         let payload = client.read_command().unwrap().to_vec();
-        let verdict =
-            change_user(&mut client, &mut back, &payload, capabilities, capabilities).unwrap();
+        let verdict = change_user(
+            &mut client,
+            &mut back,
+            &payload,
+            pinned(),
+            capabilities,
+            capabilities,
+        )
+        .unwrap();
         assert_eq!(verdict, Some(ok()));
         application.join().unwrap();
         database.join().unwrap();

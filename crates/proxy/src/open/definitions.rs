@@ -123,7 +123,7 @@ pub(crate) fn definitions_of(
         };
         let used = &prepared.plan.columns[index];
         let expected = match from {
-            OpenFrom::Sealed => used.sealed(),
+            OpenFrom::Sealed | OpenFrom::Keyed => used.sealed(),
             OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
         };
         let expected = state.shown_name(expected);

@@ -9,7 +9,7 @@ mod held;
 
 use std::sync::Arc;
 
-use onionskin_crypt::{ColumnCipher, cell_header};
+use onionskin_crypt::{ColumnCipher, cell_header, order_key_len};
 use onionskin_keys::KeySet;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_value::{
@@ -26,6 +26,7 @@ pub(crate) use self::definitions::{
 pub(crate) use self::held::HeldRows;
 use crate::catalog::{Prepared, cipher_of};
 use crate::error::{Failure, Outcome};
+use crate::sealing::order_key;
 use crate::state::State;
 
 /// How the cells of one result open.
@@ -115,27 +116,55 @@ impl OpenColumn {
                 payload_from_order(ty, order, payload)
                     .map_err(|_| Failure::refused(&errors::TAMPERED, self.used.path()))
             }
-            OpenFrom::Sealed => {
-                let header = cell_header(cell).map_err(|e| failed(&self.used, &e))?;
-                if header.key_id == self.cipher.key_id() {
-                    return self
-                        .cipher
-                        .open(cell, payload)
-                        .map_err(|e| failed(&self.used, &e));
+            OpenFrom::Sealed => self.open_sealed(keys, cell, payload),
+            OpenFrom::Keyed => {
+                let tampered = |used: &ColumnUse| Failure::refused(&errors::TAMPERED, used.path());
+                let ty = self.used.column().sql_type;
+                let ty = ty.ok_or_else(|| Failure::refused(&errors::INTERNAL, self.used.path()))?;
+                let length = ty.order_width().map(|width| order_key_len(width.bytes));
+                let (key, cell) = length
+                    .and_then(|length| cell.split_at_checked(length))
+                    .ok_or_else(|| tampered(&self.used))?;
+                let start = payload.len();
+                self.open_sealed(keys, cell, payload)?;
+                order.clear();
+                // One value of a statement, not one of each row.
+                let mut weights = Vec::new();
+                let made = order_key(&self.cipher, &ty, &payload[start..], &mut weights, order);
+                // The server knows both keys: nothing is to be hidden by the time this takes.
+                match made.is_ok() && *order == key {
+                    true => Ok(()),
+                    false => {
+                        payload.truncate(start);
+                        Err(tampered(&self.used))
+                    }
                 }
-                if let Some(other) = self.others.iter().find(|c| c.key_id() == header.key_id) {
-                    return other
-                        .open(cell, payload)
-                        .map_err(|e| failed(&self.used, &e));
-                }
-                let other = cipher_of(keys, &self.used, header.key_id)?;
-                other
-                    .open(cell, payload)
-                    .map_err(|e| failed(&self.used, &e))?;
-                self.others.push(other);
-                Ok(())
             }
         }
+    }
+
+    /// Opens a sealed cell, under whichever data key it names.
+    fn open_sealed(&mut self, keys: &KeySet, cell: &[u8], payload: &mut Vec<u8>) -> Outcome<()> {
+        let failed =
+            |used: &ColumnUse, e: &onionskin_crypt::OpenError| Failure::open(e, &used.path());
+        let header = cell_header(cell).map_err(|e| failed(&self.used, &e))?;
+        if header.key_id == self.cipher.key_id() {
+            return self
+                .cipher
+                .open(cell, payload)
+                .map_err(|e| failed(&self.used, &e));
+        }
+        if let Some(other) = self.others.iter().find(|c| c.key_id() == header.key_id) {
+            return other
+                .open(cell, payload)
+                .map_err(|e| failed(&self.used, &e));
+        }
+        let other = cipher_of(keys, &self.used, header.key_id)?;
+        other
+            .open(cell, payload)
+            .map_err(|e| failed(&self.used, &e))?;
+        self.others.push(other);
+        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{ALL_ROWS, Done};
+use crate::exchange::{ALL_ROWS, Done, Question};
 use crate::session::Session;
 
 /// Rows written by one statement.
@@ -106,8 +106,8 @@ impl Session {
                 return self.write_done(&done);
             }
         }
-        self.lock_rows(select, own)?;
-        let done = self.read_and_write(prepared, update, values, own, memory_key);
+        let question = self.lock_rows(select, own)?;
+        let done = self.read_and_write(question, prepared, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
@@ -124,9 +124,9 @@ impl Session {
         select: &[u8],
         memory_key: u64,
     ) -> Outcome<Option<Done>> {
-        self.server.put_query(select)?;
+        let question = self.server.put_query(select)?;
         self.server.flush()?;
-        let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
         let of_condition = self.warnings_of_condition()?;
         match rows.as_slice() {
             [row] => self.write_if_unchanged(prepared, update, values, condition, row, memory_key),
@@ -149,9 +149,7 @@ impl Session {
         memory_key: u64,
     ) -> Outcome<Option<Done>> {
         let write = self.guarded_write(prepared, update, values, condition, row)?;
-        self.server.put_query(&write.sql)?;
-        self.server.flush()?;
-        let done = self.server.read_ok()?;
+        let done = self.server.run(&write.sql)?;
         let matched = matched_rows(&done.info).unwrap_or(done.affected_rows);
         let memory = &self.shared.cell_memory;
         if matched == 0 {
@@ -183,13 +181,14 @@ impl Session {
 
     fn read_and_write(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         update: &RowUpdate,
         values: Values,
         own: bool,
         memory_key: Option<u64>,
     ) -> Outcome<Done> {
-        let (rows, found) = self.read_rows_to_update(prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
         let mut changed = 0;
         let mut warnings = 0;
         let of_condition = self.warnings_of_condition()?;
@@ -199,33 +198,30 @@ impl Session {
         if rows.is_empty() {
             self.check_plain(prepared, update, values)?;
             if own {
-                self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
-                self.server.flush()?;
-                self.server.read_ok()?;
+                self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
             }
         } else {
             let chunks: Vec<&[Row]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
             let savepoint = !own && chunks.len() > 1;
             if savepoint {
-                self.server.put_query(b"SAVEPOINT `onionskin$update`")?;
-                self.server.flush()?;
-                self.server.read_ok()?;
+                self.server.run(b"SAVEPOINT `onionskin$update`")?;
             }
             let last = chunks.len() - 1;
             for chunk in chunks {
                 let write = self.locked_write(prepared, update, values, chunk)?;
-                self.server.put_query(&write.sql)?;
+                let question = self.server.put_query(&write.sql)?;
                 // what earlier chunks did must not be committed with a last one that fails; and
                 // what the server has to say about other columns is lost behind a COMMIT
                 let alone = last == 0 && update.plain.is_empty();
                 let commit = own && alone;
-                if commit {
-                    self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
-                }
+                let committed = match commit {
+                    true => Some(self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?),
+                    false => None,
+                };
                 self.server.flush()?;
-                let done = self.server.read_ok();
-                if commit {
-                    self.server.read_ok()?;
+                let done = self.server.read_ok(question);
+                if let Some(committed) = committed {
+                    self.server.read_ok(committed)?;
                 }
                 match done {
                     Ok(done) => {
@@ -247,25 +243,18 @@ impl Session {
                             self.keep_list_of(&failure, prepared)?;
                         }
                         if savepoint && !failure.is_fatal() {
-                            self.server.put_query(b"ROLLBACK TO `onionskin$update`")?;
-                            self.server.flush()?;
                             // a deadlock has rolled everything back, the savepoint included
-                            let _ = self.server.read_ok();
+                            let _ = self.server.run(b"ROLLBACK TO `onionskin$update`");
                         }
                         return Err(failure);
                     }
                 }
             }
             if own && (last > 0 || !update.plain.is_empty()) {
-                self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
-                self.server.flush()?;
-                self.server.read_ok()?;
+                self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
             }
             if savepoint {
-                self.server
-                    .put_query(b"RELEASE SAVEPOINT `onionskin$update`")?;
-                self.server.flush()?;
-                self.server.read_ok()?;
+                self.server.run(b"RELEASE SAVEPOINT `onionskin$update`")?;
             }
         }
         Ok(self.update_done(found, changed, warnings))
@@ -298,39 +287,31 @@ impl Session {
         Ok(())
     }
 
-    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`; its rows are read next. If there is no
-    /// transaction, the answer to the `SELECT` behind `BEGIN` is read and forgotten.
-    pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<()> {
+    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose answer the rows are. If there is
+    /// no transaction, nobody reads that answer.
+    pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<Question> {
         self.with_limit(&mut select)?;
         select.extend_from_slice(b" FOR UPDATE");
-        if own {
-            self.server.put_query(b"BEGIN")?;
-        }
-        self.server.put_query(&select)?;
-        self.server.flush()?;
-        if !own {
-            return Ok(());
-        }
-        let Err(failure) = self.server.read_ok() else {
-            return Ok(());
+        let begun = match own {
+            true => Some(self.server.put_query(b"BEGIN")?),
+            false => None,
         };
-        if !failure.is_fatal() {
-            match self.server.read_rows() {
-                Err(second) if second.is_fatal() => return Err(second),
-                _ => self.server.drain()?,
-            }
+        let question = self.server.put_query(&select)?;
+        self.server.flush()?;
+        if let Some(begun) = begun
+            && let Err(failure) = self.server.read_ok(begun)
+        {
+            self.statements.interfered = true;
+            return Err(failure);
         }
-        self.statements.interfered = true;
-        Err(failure)
+        Ok(question)
     }
 
     /// Rolls a transaction of ours back after a failure, which is returned for the client.
     pub(crate) fn undo(&mut self, failure: Failure, own: bool) -> Outcome<Failure> {
         if own && !failure.is_fatal() {
-            self.server.drain()?;
-            self.server.put_query(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
-            self.server.flush()?;
-            self.server.read_ok()?;
+            self.server.settle()?;
+            self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
         }
         self.statements.interfered = true;
         Ok(failure)
@@ -357,9 +338,7 @@ impl Session {
             &mut sql,
         )?;
         sql.extend_from_slice(b" WHERE FALSE");
-        self.server.put_query(&sql)?;
-        self.server.flush()?;
-        self.server.read_ok().map(|_| ())
+        self.server.run(&sql).map(|_| ())
     }
 
     /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which

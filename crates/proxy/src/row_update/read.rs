@@ -5,7 +5,6 @@ use std::sync::Arc;
 use onionskin_plan::{NewValue, OpenFrom, ResultItem, RowUpdate, Source, errors};
 use onionskin_value::{Context, Operator, Stored, add_sub};
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
 
 use super::key::{key_kind, key_literal};
@@ -13,6 +12,7 @@ use super::{BOUND, Row};
 use crate::bind::{Binder, Values, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::open;
 use crate::session::Session;
 
@@ -24,11 +24,12 @@ impl Session {
     /// there were.
     pub(super) fn read_rows_to_update(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<(Vec<Row>, u64)> {
-        self.server.begin(Command::Query)?;
+        self.server.begin(question)?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => usize::from(count),
             Step::Err => return Err(self.server.error()),

@@ -4,7 +4,7 @@ use onionskin_plan::{ColumnUse, Purpose, RowUpdate, Slot, Source, Text};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 
 use super::Row;
-use crate::bind::{Binder, Filled, Values, put_filled, put_hex};
+use crate::bind::{Binder, Filled, Values, put_bytes, put_filled};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
@@ -30,6 +30,7 @@ impl Session {
         row: &Row,
     ) -> Outcome<Write> {
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mode = self.state.lex_mode();
         let mut write = assignments(&mut binder, update, std::slice::from_ref(row))?;
         let sql = &mut write.sql;
         sql.push(b' ');
@@ -40,7 +41,7 @@ impl Session {
             sql.extend_from_slice(b" <=> ");
             match cell.map_err(Failure::Backend)? {
                 None => sql.extend_from_slice(b"NULL"),
-                Some(bytes) => put_hex(bytes, sql),
+                Some(bytes) => put_bytes(bytes, mode, sql),
             }
         }
         Ok(write)
@@ -89,6 +90,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
     sql.extend_from_slice(b" SET ");
     let mut first = true;
     let prepared = binder.prepared;
+    let mode = binder.state.lex_mode();
     let single = match rows {
         [row] => Some(row),
         _ => None,
@@ -140,7 +142,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
                         };
                         match bytes {
                             None => sql.extend_from_slice(b"NULL"),
-                            Some(bytes) => put_filled(used, purpose, bytes, &mut sql),
+                            Some(bytes) => put_filled(used, purpose, bytes, mode, &mut sql),
                         }
                         if seals {
                             put_text_cell(&mut cells, bytes);

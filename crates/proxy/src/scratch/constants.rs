@@ -134,9 +134,9 @@ impl Session {
                     }
                     query.extend_from_slice(text);
                 }
-                engine.server.put_query(&query).map_err(ours)?;
+                let question = engine.server.put_query(&query).map_err(ours)?;
                 engine.server.flush().map_err(ours)?;
-                let (definitions, cells) = one_row(&mut engine.server).map_err(wire)?;
+                let (definitions, cells) = one_row(&mut engine.server, question).map_err(wire)?;
                 if cells.len() != computed.len() || definitions.len() != cells.len() {
                     return Err(Failure::refused(&errors::INTERNAL, "computed constants"));
                 }

@@ -5,7 +5,6 @@
 
 use onionskin_plan::{LexMode, Refusal, Scratch, errors, lex};
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 
 use super::settings;
 use crate::error::{Failure, Outcome};
@@ -70,12 +69,9 @@ impl Session {
             let gone = format!("DROP TEMPORARY TABLE IF EXISTS {name}");
             engine.put(gone.as_bytes())?;
             engine.share(&settings)?;
-            engine.server.put_query(text).map_err(super::engine::ours)?;
+            let question = engine.server.put_query(text).map_err(super::engine::ours)?;
             engine.settle()?;
-            engine
-                .server
-                .begin(Command::Query)
-                .map_err(super::engine::ours)?;
+            engine.server.begin(question).map_err(super::engine::ours)?;
             let mut failure = None;
             while !engine.server.tracker.is_complete() {
                 if engine.server.step().map_err(super::engine::ours)? == Step::Err {

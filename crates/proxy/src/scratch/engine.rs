@@ -3,10 +3,12 @@
 
 use std::collections::HashSet;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use onionskin_plan::errors;
-use onionskin_value::Family;
+use onionskin_plan::{LexMode, errors};
+use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, Command, ErrPacket, HandshakeResponse41, InitialHandshake,
 };
@@ -18,7 +20,9 @@ use super::settings::Settings;
 use super::tables::quoted;
 use crate::config::ScratchConfig;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
+use crate::exchange::{Question, Server};
+use crate::long_values::Bound;
+use crate::watch::Activity;
 
 /// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
 ///
@@ -47,6 +51,8 @@ const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", 
 const TIMEOUTS: [u16; 2] = [1969, 3024];
 /// No space for temporary tables.
 const FULL: [u16; 3] = [1021, 1114, 4200];
+/// How long the engine may take to kill a session.
+const KILL_WAIT: Duration = Duration::from_secs(10);
 /// The collation utf8mb4_general_ci.
 const UTF8MB4: u8 = 45;
 
@@ -54,7 +60,7 @@ const UTF8MB4: u8 = 45;
 pub(crate) struct Engine {
     pub server: Server,
     /// Answers that were not read yet, all of statements without rows.
-    pending: usize,
+    pending: Vec<Question>,
     databases: HashSet<String>,
     current: Option<String>,
     /// User variables were set.
@@ -68,10 +74,58 @@ pub(crate) struct Engine {
     family: Family,
     /// The session's number at the engine.
     id: u32,
+    /// Those who end the session's statements have to know that it is there no more.
+    shown: Option<Shown>,
     /// The present statement's time is bounded by that.
     bounded: bool,
     /// See [`loading`].
     loading: String,
+}
+
+/// A session at the scratch engine that others know of.
+struct Shown(Arc<Activity>);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.set_engine(None);
+    }
+}
+
+/// Ends a session at the scratch engine, with what it is doing there, from another one.
+pub(crate) struct EngineEnd {
+    config: ScratchConfig,
+    family: Family,
+    capabilities: Capabilities,
+    id: u32,
+}
+
+impl EngineEnd {
+    fn kill(&self) -> Outcome<()> {
+        let stream = UnixStream::connect(&self.config.socket).map_err(|e| gone(e.to_string()))?;
+        for limit in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
+            limit(&stream, Some(KILL_WAIT)).map_err(|e| gone(e.to_string()))?;
+        }
+        let connection = Connection::new(Transport::Unix(stream));
+        let user = &self.config.user;
+        let (connection, capabilities, _) =
+            login(connection, user, self.family, self.capabilities)?;
+        let mut server = Server::new(connection, capabilities);
+        let kill = format!("KILL {}", self.id);
+        server.run(kill.as_bytes()).map(|_| ())
+    }
+
+    /// The same in a thread of its own, for who cannot wait for the engine.
+    pub fn kill_apart(self) {
+        let spawned = thread::Builder::new()
+            .name("kill".into())
+            .spawn(move || match self.kill() {
+                Ok(()) => {}
+                Err(failure) => tracing::warn!(?failure, "a statement at the engine goes on"),
+            });
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "a statement at the engine goes on");
+        }
+    }
 }
 
 /// The engine failed, not the statement.
@@ -115,7 +169,7 @@ impl Engine {
         let (connection, capabilities, id) = login(connection, &config.user, family, capabilities)?;
         let mut engine = Engine {
             server: Server::new(connection, capabilities),
-            pending: 0,
+            pending: Vec::new(),
             databases: HashSet::new(),
             current: None,
             has_variables: false,
@@ -125,18 +179,33 @@ impl Engine {
             config: config.clone(),
             family,
             id,
+            shown: None,
             bounded: false,
             loading: loading(family),
         };
         engine.quiet(config, family)?;
         let rows = engine
             .server
-            .rows(b"SELECT @@system_time_zone")
+            .rows(b"SELECT @@system_time_zone, @@max_allowed_packet")
             .map_err(ours)?;
-        let cell = rows.into_iter().flatten().flatten().next();
-        engine.system_time_zone = String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
+        let mut cells = rows.into_iter().flatten().flatten();
+        let mut cell = || String::from_utf8_lossy(&cells.next().unwrap_or_default()).into_owned();
+        engine.system_time_zone = cell();
+        engine.server.bound = Bound {
+            packet: cell().parse().unwrap_or(usize::MAX),
+            // of the settings under which rows are loaded
+            lex: LexMode {
+                charset: Charset::Utf8mb4,
+                ..LexMode::default()
+            },
+            introduced: true,
+        };
         engine.put(engine.loading.clone().as_bytes())?;
         engine.settle()?;
+        #[cfg(debug_assertions)]
+        {
+            engine.server.is_faulty = crate::faults::are_wanted();
+        }
         Ok(engine)
     }
 
@@ -202,7 +271,7 @@ impl Engine {
         match step {
             Err(Failure::Backend(error)) if error.is_timeout() => {
                 // whether or not that succeeds, the session is not used again
-                let _ = self.end();
+                let _ = self.end().kill();
                 Err(Failure::refused(
                     &errors::SCRATCH_BOUND,
                     "`scratch_seconds`",
@@ -214,25 +283,31 @@ impl Engine {
         }
     }
 
-    /// Ends the session's statement from another session.
-    fn end(&self) -> Outcome<()> {
-        let stream = UnixStream::connect(&self.config.socket).map_err(|e| gone(e.to_string()))?;
-        let connection = Connection::new(Transport::Unix(stream));
-        let capabilities = self.server.capabilities;
-        let (connection, capabilities, _) =
-            login(connection, &self.config.user, self.family, capabilities)?;
-        let mut server = Server::new(connection, capabilities);
-        server.put_query(format!("KILL {}", self.id).as_bytes())?;
-        server.flush()?;
-        server.read_ok().map(|_| ())
+    /// How to end the session's statement from another session.
+    fn end(&self) -> EngineEnd {
+        EngineEnd {
+            config: self.config.clone(),
+            family: self.family,
+            capabilities: self.server.capabilities,
+            id: self.id,
+        }
+    }
+
+    /// Lets what the session does be ended by who sees that nobody waits for it, as long as it is there.
+    pub(super) fn show(&mut self, activity: &Arc<Activity>) {
+        activity.set_engine(Some(self.end()));
+        self.shown = Some(Shown(Arc::clone(activity)));
     }
 
     /// Sends a statement without rows; its answer is read later.
     pub fn put(&mut self, sql: &[u8]) -> Outcome<()> {
-        self.server.put_query(sql).map_err(ours)?;
-        self.pending += 1;
+        if !self.server.takes(sql.len() + 1) {
+            // what goes in pieces goes alone
+            self.settle()?;
+        }
+        self.pending.push(self.server.put_query(sql).map_err(ours)?);
         // the engine must be able to write its answers
-        if self.pending > 64 {
+        if self.pending.len() > 64 {
             self.settle()?;
         }
         Ok(())
@@ -241,11 +316,16 @@ impl Engine {
     /// Reads the answers of all statements without rows.
     pub fn settle(&mut self) -> Outcome<()> {
         self.server.flush().map_err(ours)?;
-        while self.pending > 0 {
-            self.pending -= 1;
-            self.server.read_ok().map_err(ours)?;
+        for question in std::mem::take(&mut self.pending) {
+            self.server.read_ok(question).map_err(ours)?;
         }
         Ok(())
+    }
+
+    /// Gives up all that was asked and not read.
+    pub(super) fn give_up(&mut self) -> Outcome<()> {
+        self.pending.clear();
+        self.server.settle().map_err(ours)
     }
 
     /// Sees to it that a database is there.
@@ -284,8 +364,8 @@ impl Engine {
     pub fn forget_variables(&mut self) -> Outcome<()> {
         if std::mem::replace(&mut self.has_variables, true) {
             let command = [Command::ResetConnection.to_byte()];
-            self.server.put_command(&command).map_err(ours)?;
-            self.pending += 1;
+            let question = self.server.put_command(&command).map_err(ours)?;
+            self.pending.push(question);
             self.current = None;
             self.put(self.loading.clone().as_bytes())?;
         }

@@ -33,7 +33,7 @@ use onionskin_plan::{
     Settings as PlanSettings, Template, UseScratch, errors, lex,
 };
 use onionskin_wire::Step;
-use onionskin_wire::messages::{Command, Param};
+use onionskin_wire::messages::Param;
 
 pub(crate) use self::settings::{one_row, question};
 
@@ -47,11 +47,12 @@ use crate::catalog::Prepared;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
 use crate::session::Session;
 
-pub(crate) use self::engine::Engine;
+pub(crate) use self::engine::{Engine, EngineEnd};
 
 /// The parameters of a prepared statement's execution.
 #[derive(Clone, Copy)]
@@ -258,7 +259,7 @@ impl Session {
         if self.statements.list.is_some() || self.statements.unclear {
             return;
         }
-        let list = engine.server.drain();
+        let list = engine.give_up();
         let list = list.and_then(|()| engine.server.rows(b"SHOW WARNINGS"));
         let mut list = list.ok().filter(|list| tells_of(list, failure));
         let rows = list.iter_mut().flatten();
@@ -277,6 +278,7 @@ impl Session {
         let config = config.ok_or_else(|| gone("none is configured"))?;
         let family = self.state.family;
         let mut engine = Engine::connect(config, family, self.server.capabilities)?;
+        engine.show(&self.activity);
         let kind: &[u8] = b"SELECT SUBSTRING_INDEX(VERSION(), '.', 2), @@lower_case_table_names";
         let mine = self.server.rows(kind)?;
         if engine.server.rows(kind).map_err(engine::ours)? != mine {
@@ -337,54 +339,59 @@ impl Session {
                 texts.extend(limit.map(|limit| set(limit).into_bytes()));
             }
         }
-        let question = settings::question(&engine.variables, &scratch.variables);
-        self.server.put_query(&question)?;
+        let asked = settings::question(&engine.variables, &scratch.variables);
+        let of_settings = self.server.put_query(&asked)?;
+        let mut begun = Vec::new();
         if let Some(change) = &mut change {
-            self.server.put_query(change.begin())?;
+            begun.push(self.server.put_query(change.begin())?);
             change.begun = true;
         }
         if snapshot {
-            self.server
-                .put_query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
-            self.server.put_query(match locks {
+            let level = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+            begun.push(self.server.put_query(level)?);
+            begun.push(self.server.put_query(match locks {
                 true => b"START TRANSACTION WITH CONSISTENT SNAPSHOT".as_slice(),
                 false => b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-            })?;
+            })?);
         }
+        let mut asked = Vec::with_capacity(texts.len());
         for text in &texts {
-            self.server.put_query(text)?;
+            asked.push(self.server.put_query(text)?);
         }
-        if snapshot {
-            self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?;
-        }
+        let mut asked = asked.into_iter();
+        let mut next = || {
+            asked
+                .next()
+                .ok_or(Failure::OutOfStep("a read that was not asked for"))
+        };
+        let ended = match snapshot {
+            true => Some(self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?),
+            false => None,
+        };
         self.server.flush()?;
-        let begins = usize::from(change.is_some());
-        let mut unread = 1 + begins + usize::from(snapshot) * 3 + texts.len();
+        let changes = change.is_some();
         let done = (|| {
             self.make_tables(engine, scratch)?;
-            unread -= 1;
-            let settings =
-                settings::answer(&mut self.server, engine, &self.state, &scratch.variables)?;
-            if begins > 0 {
-                unread -= 1;
-                self.server.read_ok()?;
-            } else if several && inside && !settings.repeatable && !self.locked_tables {
+            let settings = settings::answer(
+                &mut self.server,
+                of_settings,
+                engine,
+                &self.state,
+                &scratch.variables,
+            )?;
+            for question in begun {
+                self.server.read_ok(question)?;
+            }
+            if !changes && several && inside && !settings.repeatable && !self.locked_tables {
                 return Err(Failure::refused(
                     &errors::SCRATCH_FUNCTION,
                     "several tables in a transaction below REPEATABLE READ",
                 ));
             }
-            if snapshot {
-                for _ in 0..2 {
-                    unread -= 1;
-                    self.server.read_ok()?;
-                }
-            }
             let mut brought = Brought::default();
             for read in &scratch.reads {
-                unread -= 1;
                 let before = brought.rows;
-                let keys = self.read_table(engine, prepared, read, 0, &mut brought);
+                let keys = self.read_table(next()?, engine, prepared, read, 0, &mut brought);
                 let keys = keys.map_err(|failure| as_a_parameter_fails(failure, values))?;
                 let rows = brought.rows - before;
                 if let Some(sql) = tables::uncounted(read, self.state.family, rows, values.sql) {
@@ -396,33 +403,25 @@ impl Session {
                 if tables::is_checked(read) {
                     let limited = self.server.select_limit.is_some();
                     if limited {
-                        unread -= 1;
-                        self.server.read_ok()?;
+                        self.server.read_ok(next()?)?;
                     }
-                    unread -= 1;
-                    let columns = self.server.read_rows()?;
+                    let columns = self.server.read_rows(next()?)?;
                     if limited {
-                        unread -= 1;
-                        self.server.read_ok()?;
+                        self.server.read_ok(next()?)?;
                     }
                     if !tables::are_columns(read, &columns) {
                         return Err(Failure::Stale);
                     }
                 }
             }
-            if snapshot {
-                unread -= 1;
-                self.server.read_ok()?;
+            if let Some(ended) = ended {
+                self.server.read_ok(ended)?;
             }
             Ok(settings)
         })();
         if done.is_err() {
             // what was sent is answered, whatever came of it
-            self.server.drain()?;
-            for _ in 0..unread {
-                self.server.begin(Command::Query)?;
-                self.server.drain()?;
-            }
+            self.server.settle()?;
         }
         done
     }
@@ -459,6 +458,7 @@ impl Session {
     /// `first` on.
     fn read_table(
         &mut self,
+        question: Question,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
@@ -473,7 +473,7 @@ impl Session {
             let config = self.bounds()?;
             (config.rows, config.memory)
         };
-        self.server.begin(Command::Query)?;
+        self.server.begin(question)?;
         let mut definitions = Vec::new();
         let mut opener = None;
         let mut loader = Loader::new(read, self.state.family);

@@ -22,9 +22,9 @@ impl Engine {
     fn prepare(&mut self, sql: &[u8]) -> Outcome<(ComStmtPrepareOk, Vec<Vec<u8>>)> {
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(sql);
-        self.server.put_command(&command).map_err(ours)?;
+        let question = self.server.put_command(&command).map_err(ours)?;
         self.settle()?;
-        self.server.begin(Command::StmtPrepare).map_err(ours)?;
+        self.server.begin(question).map_err(ours)?;
         let mut found = None;
         let mut definitions = Vec::new();
         while !self.server.tracker.is_complete() {
@@ -52,22 +52,22 @@ impl Engine {
     /// Runs a statement without rows.
     pub(super) fn run(&mut self, sql: &[u8], bound: Option<Bound>) -> Outcome<Done> {
         let mut prepared = None;
-        let command = match bound {
+        let question = match bound {
             None => {
-                self.server.put_query(sql).map_err(ours)?;
+                let question = self.server.put_query(sql).map_err(ours)?;
                 self.settle()?;
-                Command::Query
+                question
             }
             Some(bound) => {
                 let (ok, _) = self.prepare(sql)?;
                 let packet = execution(&ok, bound)?;
-                self.server.put_command(&packet).map_err(ours)?;
+                let question = self.server.put_command(&packet).map_err(ours)?;
                 self.server.flush().map_err(ours)?;
                 prepared = Some(ok.statement_id);
-                Command::StmtExecute
+                question
             }
         };
-        self.server.begin(command).map_err(ours)?;
+        self.server.begin(question).map_err(ours)?;
         let done = match self.wait()? {
             Step::Ok { .. } => {
                 let ok = OkPacket::decode(self.server.payload(), self.server.capabilities);
@@ -152,22 +152,22 @@ impl Session {
         bound: Option<Bound>,
     ) -> Outcome<()> {
         let mut prepared = None;
-        let command = match bound {
+        let question = match bound {
             None => {
-                engine.server.put_query(sql).map_err(ours)?;
+                let question = engine.server.put_query(sql).map_err(ours)?;
                 engine.settle()?;
-                Command::Query
+                question
             }
             Some(bound) => {
                 let (ok, _) = engine.prepare(sql)?;
                 let packet = execution(&ok, bound)?;
-                engine.server.put_command(&packet).map_err(ours)?;
+                let question = engine.server.put_command(&packet).map_err(ours)?;
                 engine.server.flush().map_err(ours)?;
                 prepared = Some(ok.statement_id);
-                Command::StmtExecute
+                question
             }
         };
-        engine.server.begin(command).map_err(ours)?;
+        engine.server.begin(question).map_err(ours)?;
         let (rows, warnings) = self.relay_result(engine, scratch)?;
         if let Some(id) = prepared {
             engine.close(id)?;

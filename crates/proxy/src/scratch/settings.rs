@@ -6,13 +6,12 @@
 use onionskin_plan::errors;
 use onionskin_value::{Family, TimeZone};
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{ColumnFlags, ColumnType, Step};
 
 use super::engine::{Engine, gone};
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
+use crate::exchange::{Question, Server};
 use crate::state::State;
 
 /// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
@@ -96,20 +95,21 @@ pub(super) fn of_session(
     state: &State,
     users: &[Vec<u8>],
 ) -> Outcome<Settings> {
-    server.put_query(&question(&engine.variables, users))?;
+    let asked = server.put_query(&question(&engine.variables, users))?;
     server.flush()?;
-    answer(server, engine, state, users)
+    answer(server, asked, engine, state, users)
 }
 
 /// Reads the answer to [`question`].
 pub(super) fn answer(
     server: &mut Server,
+    asked: Question,
     engine: &Engine,
     state: &State,
     users: &[Vec<u8>],
 ) -> Outcome<Settings> {
     let unclear = || Failure::refused(&errors::INTERNAL, "the session's settings");
-    let (definitions, cells) = one_row(server)?;
+    let (definitions, cells) = one_row(server, asked)?;
     let count = engine.variables.len();
     if cells.len() != 1 + count + 3 * users.len() || definitions.len() != cells.len() {
         return Err(unclear());
@@ -205,10 +205,10 @@ fn is_strict(sql_mode: &[u8]) -> bool {
 }
 
 /// A result of one row: its definitions and its cells.
-pub(crate) fn one_row(server: &mut Server) -> Outcome<(Vec<Vec<u8>>, Cells)> {
+pub(crate) fn one_row(server: &mut Server, question: Question) -> Outcome<(Vec<Vec<u8>>, Cells)> {
     let mut definitions = Vec::new();
     let mut cells = Vec::new();
-    server.begin(Command::Query)?;
+    server.begin(question)?;
     while !server.tracker.is_complete() {
         match server.step()? {
             Step::Err => return Err(server.error()),

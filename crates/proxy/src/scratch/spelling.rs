@@ -10,7 +10,6 @@ use onionskin_schema::{
 };
 use onionskin_value::{Family, SqlType};
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 
 use super::engine::ours;
 use super::settings;
@@ -95,9 +94,9 @@ impl Session {
             engine.put(gone.as_bytes())?;
             // the meaning of its strings depends on the session
             engine.share(&settings)?;
-            engine.server.put_query(create.as_bytes()).map_err(ours)?;
+            let question = engine.server.put_query(create.as_bytes()).map_err(ours)?;
             engine.settle()?;
-            engine.server.begin(Command::Query).map_err(ours)?;
+            engine.server.begin(question).map_err(ours)?;
             let mut failure = None;
             while !engine.server.tracker.is_complete() {
                 if engine.server.step().map_err(ours)? == Step::Err {

@@ -1,6 +1,6 @@
 //! Temporary tables: their definitions, and rows as literals that mean the same in any session.
 
-use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, errors};
+use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, TOO_LONG, errors};
 use onionskin_schema::{
     Column, Default, DefaultLiteral, KeyRole, default_collation, default_sql, time_fraction,
 };
@@ -8,6 +8,7 @@ use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_bin
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
+use crate::long_values::too_long;
 
 /// Bytes of an `INSERT`, about.
 const BATCH: usize = 512 << 10;
@@ -585,6 +586,7 @@ pub(super) fn put_carried(
             }
             out.extend_from_slice(cell);
         }
+        Carried::Hex if cell == TOO_LONG => return Err(too_long()),
         Carried::Hex => {
             if !cell.iter().all(u8::is_ascii_hexdigit) {
                 return Err(unfit());

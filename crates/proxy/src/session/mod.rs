@@ -19,7 +19,7 @@ mod values;
 mod words;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
@@ -37,6 +37,7 @@ use crate::prepared::Statements;
 use crate::scratch::Engine;
 use crate::state::State;
 use crate::upsert::UniqueKeys;
+use crate::watch::Activity;
 
 pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
@@ -65,8 +66,13 @@ pub(crate) struct Session {
     pub lifted_limit: Option<u64>,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
+    /// What the session is doing, for the thread that watches its connections.
+    pub activity: Arc<Activity>,
     connection_id: u32,
 }
+
+/// How long what the server said last is waited for. It has arrived with the end of the connection, unless that was broken.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A statement's text and shape, and its plan.
 pub(crate) struct Planned {
@@ -76,21 +82,20 @@ pub(crate) struct Planned {
 }
 
 /// Runs a session until its client leaves.
-pub(crate) fn run(login: Login, shared: Arc<Shared>) {
+pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
     let id = login.connection_id;
-    let busy = shared.sessions.busy_flag(id);
-    let mut session = match Session::begin(login, shared) {
+    let mut session = match Session::begin(login, shared, activity) {
         Ok(session) => session,
         Err(failure) => {
             tracing::warn!(id, ?failure, "the session could not begin");
             return;
         }
     };
-    while session.turn(&busy) {}
+    while session.turn() {}
 }
 
 impl Session {
-    pub fn begin(login: Login, shared: Arc<Shared>) -> Outcome<Session> {
+    pub fn begin(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) -> Outcome<Session> {
         let mut server = Server::new(login.server, login.server_capabilities);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
@@ -135,6 +140,7 @@ impl Session {
             indexes_tokens: None,
             lifted_limit: None,
             engine: None,
+            activity,
             connection_id: login.connection_id,
         };
         session.state.changed = false;
@@ -142,23 +148,31 @@ impl Session {
         // only now does the client learn that it is logged in
         session.write_ok_payload(&login.ok)?;
         session.flush()?;
+        #[cfg(debug_assertions)]
+        {
+            session.server.is_faulty = crate::faults::are_wanted();
+        }
         Ok(session)
     }
 
     /// Waits for a command, does it and answers. `false`: the session has ended.
-    pub fn turn(&mut self, busy: &AtomicBool) -> bool {
+    pub fn turn(&mut self) -> bool {
         self.client.shrink_idle();
         self.server.connection.shrink_idle();
-        if !self.client.has_buffered_packet() {
-            busy.store(false, Ordering::Release);
+        let rests = !self.client.has_buffered_packet();
+        if rests && !self.activity.rest() {
+            return self.follow_server();
         }
         let received = self.client.read_command().map(<[u8]>::len);
-        busy.store(true, Ordering::Release);
+        self.activity.begin(rests);
         let done = match received {
-            Ok(_) => self.command(),
+            Ok(_) => self.server.check_silence().and_then(|()| self.command()),
+            // the thread that watches has shut the client's socket down
+            Err(_) if self.activity.is_server_gone() => return self.follow_server(),
             Err(WireError::Closed) => return false,
             Err(error) => Err(Failure::Client(error)),
         };
+        let done = done.and_then(|goes_on| self.settled().map(|()| goes_on));
         match done {
             Ok(goes_on) => goes_on,
             Err(failure) if failure.is_fatal() => {
@@ -167,6 +181,15 @@ impl Session {
             }
             Err(failure) => self.refuse(&failure).is_ok(),
         }
+    }
+
+    /// A command is done: no answer of the server's is left that it has asked for.
+    fn settled(&mut self) -> Outcome<()> {
+        if !self.server.is_settled() {
+            tracing::debug!(id = self.connection_id, "an answer was left");
+            self.server.settle()?;
+        }
+        Ok(())
     }
 
     /// Does one command. `Ok(false)` ends the session.
@@ -195,7 +218,7 @@ impl Session {
             Command::FieldList => self.field_list()?,
             Command::ChangeUser => self.change_user()?,
             Command::ResetConnection => {
-                self.relay_command(command)?;
+                self.relay_command()?;
                 self.forget_session()?;
             }
             Command::InitDb
@@ -208,7 +231,7 @@ impl Session {
             | Command::Debug
             | Command::Shutdown => {
                 let option = self.client.last_payload().get(1).copied();
-                self.relay_command(command)?;
+                self.relay_command()?;
                 if command == Command::SetOption {
                     // 0: a text may hold several statements, 1: it may not
                     let several = option == Some(0);
@@ -231,8 +254,46 @@ impl Session {
         }
         self.flush()?;
         self.after_command();
+        self.learn_untold()?;
         self.learn_collation()?;
         Ok(true)
+    }
+
+    /// Asks the server for the session's settings, after a result whose end could not say what has changed: a function may set
+    /// variables. The client has its answer already. MariaDB's ends have a flag for it; MySQL tells with its next answer.
+    pub fn learn_untold(&mut self) -> Outcome<()> {
+        if std::mem::take(&mut self.server.silent_end)
+            && self.state.family == Family::MySql
+            && self.may_have_called()
+        {
+            let question = self.server.put_command(&[Command::Ping.to_byte()])?;
+            self.server.flush()?;
+            self.server.read_ok(question)?;
+            self.after_command();
+        }
+        if !std::mem::take(&mut self.server.untold) {
+            return Ok(());
+        }
+        let family = self.state.family;
+        self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.server.untold = false;
+        // another role sees other tables
+        if !self.account.is_private() {
+            self.account = self.shared.accounts.get(&self.state.account);
+        }
+        self.after_command();
+        Ok(())
+    }
+
+    /// Whether a function may have been called by the client's command.
+    fn may_have_called(&self) -> bool {
+        let payload = self.client.last_payload();
+        let calls = |sql: &[u8]| memchr::memchr(b'(', sql).is_some();
+        match Command::of(payload) {
+            Ok(Command::Query) => calls(payload),
+            Ok(Command::StmtExecute) => self.statements.text_of(payload).is_none_or(calls),
+            _ => false,
+        }
     }
 
     /// Asks the server what it announces strings with, if that may have changed. The client has its answer already.
@@ -265,6 +326,7 @@ impl Session {
         }
         if self.state.changed {
             self.state.changed = false;
+            self.server.bound.lex = self.state.lex_mode();
             let tier3 = self.shared.use_scratch();
             self.space = self
                 .account
@@ -296,6 +358,7 @@ impl Session {
             &mut self.client,
             &mut self.server.connection,
             &payload,
+            self.shared.config.trust(),
             self.client_capabilities,
             self.server.capabilities,
         )?;
@@ -322,7 +385,8 @@ impl Session {
     fn refuse(&mut self, failure: &Failure) -> Result<(), WireError> {
         tracing::debug!(id = self.connection_id, ?failure, "refused");
         self.client.cancel_payload();
-        if self.server.drain().is_err() {
+        if let Err(failure) = self.server.settle() {
+            self.farewell(&failure);
             return Err(WireError::Closed);
         }
         if let Some(packet) = failure.packet() {
@@ -376,14 +440,47 @@ impl Session {
         Ok(())
     }
 
+    /// Ends the session because the server has: with what the server said last, as it came.
+    fn follow_server(&mut self) -> bool {
+        tracing::debug!(id = self.connection_id, "the server has ended the session");
+        self.pass_on_farewell();
+        false
+    }
+
+    /// Passes on what the server said before it closed the connection, if that was more than nothing. A client without a proxy sees the same.
+    fn pass_on_farewell(&mut self) {
+        let connection = &mut self.server.connection;
+        let limited = connection.transport().set_read_timeout(Some(LAST_WORDS));
+        if limited.is_ok()
+            && let Some(words) = connection.read_farewell()
+        {
+            self.client.reset_sequence();
+            let told = self.client.write_payload(words);
+            let told = told.and_then(|()| self.client.flush());
+            tracing::debug!(id = self.connection_id, ?told, "the server's last words");
+        }
+    }
+
     /// The last packet before a session that cannot go on is closed.
     fn farewell(&mut self, failure: &Failure) {
+        self.client.cancel_payload();
+        let is_lost = failure.is_lost_server()
+            || matches!(failure, Failure::OutOfStep(_)) && self.activity.is_server_gone();
+        if is_lost {
+            // the client sees the end of the connection, and its statement's outcome is not known
+            if !self.activity.is_cut() {
+                let (code, id) = (errors::BACKEND_GONE.code, self.connection_id);
+                tracing::warn!(code, id, ?failure, "the server went away in a command");
+            }
+            self.pass_on_farewell();
+            let _ = self.client.flush();
+            return;
+        }
         tracing::info!(
             id = self.connection_id,
             ?failure,
             "the session is broken off"
         );
-        self.client.cancel_payload();
         if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) =
             failure
         {

@@ -7,6 +7,7 @@ use onionskin_plan::{Action, Catalog, Known, Outcome as PlanOutcome, Request, er
 use super::Session;
 use super::values::{is_ignore, loads_file};
 use crate::catalog::Prepared;
+use crate::diagnostics;
 use crate::error::{Failure, Outcome};
 
 impl Session {
@@ -44,11 +45,19 @@ impl Session {
             && found.generation == self.account.generation()
             && self.pinned_hold(&found, sql)
         {
-            if self.account.recheck_due(&found) {
-                let names = found.plan.names.clone();
-                if self.look_up(&names)? {
-                    return self.make_plan(sql, false);
-                }
+            if self.account.is_due(&found) && diagnostics::asks(&self.template.key) {
+                // a look-up would be what it asks about
+                let tells_nothing = self.template.literals.is_empty();
+                return match tells_nothing && matches!(found.plan.action, Action::Relay) {
+                    true => Ok(found),
+                    false => {
+                        let about = "ROW_COUNT() or FOUND_ROWS() beside a table that has to be looked up again";
+                        Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
+                    }
+                };
+            }
+            if !self.is_of_now(&found)? {
+                return self.make_plan(sql, false);
             }
             return Ok(found);
         }
@@ -69,6 +78,12 @@ impl Session {
             .look_up(&mut self.server, &self.shared.config.keys, names)
     }
 
+    /// Looks up what is not known of these names.
+    pub fn learn(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+        self.account
+            .learn(&mut self.server, &self.shared.config.keys, names)
+    }
+
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
         let mut looked_up = fresh;
@@ -84,7 +99,7 @@ impl Session {
             match outcome {
                 // What was known already may be old all the same.
                 PlanOutcome::Need(names) => {
-                    self.look_up(&names)?;
+                    self.learn(&names)?;
                 }
                 PlanOutcome::Plan(plan) => {
                     let refused = matches!(plan.action, Action::Refuse(_));
@@ -97,6 +112,7 @@ impl Session {
                         }
                     }
                     self.check_settings(&plan)?;
+                    self.tell_findings(&plan.names);
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
                     let converts = self.state.client_charset != self.state.connection_charset;
                     if plan.defines.any() && !relayed && converts && !sql.is_ascii() {
@@ -111,6 +127,9 @@ impl Session {
                     let prepared =
                         self.account
                             .prepare(*plan, &keys.config.keys, generation, ignores)?;
+                    if !self.is_of_now(&prepared)? {
+                        continue;
+                    }
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
                     let shows = matches!(prepared.plan.action, Action::Relay)

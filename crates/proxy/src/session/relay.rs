@@ -1,21 +1,24 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
 use onionskin_plan::{Catalog, Defines, Known, errors};
-use onionskin_wire::messages::{Command, OkPacket};
+use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
 use super::values::runs_once;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::open;
 use crate::upsert::UniqueKeys;
 
 impl Session {
-    pub(super) fn put_client_query(&mut self) -> Outcome<()> {
+    /// Sends the server what the client has sent.
+    pub(super) fn put_client_command(&mut self) -> Outcome<Question> {
         let payload = self.client.last_payload();
-        self.server.put_command(payload)?;
-        self.server.flush()
+        let question = self.server.put_command(payload)?;
+        self.server.flush()?;
+        Ok(question)
     }
 
     pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
@@ -23,13 +26,13 @@ impl Session {
             let sql = self.client.last_payload().get(1..).unwrap_or_default();
             self.check_temporary(sql, prepared)?;
         }
-        self.put_client_query()?;
+        let question = self.put_client_command()?;
         // without names nothing makes it run again
         let names: &[(String, String)] = match runs_once(&self.template.key) {
             true => &[],
             false => &prepared.plan.names,
         };
-        let relayed = self.relay_planned(Command::Query, prepared, names);
+        let relayed = self.relay_planned(question, prepared, names);
         if relayed.is_err() && prepared.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
             self.shared.accounts.forget(&prepared.plan.names);
@@ -43,6 +46,8 @@ impl Session {
         if prepared.plan.defines == Defines::Names {
             self.shared.accounts.forget(&prepared.plan.names);
         }
+        // the server does not tell of roles
+        self.server.untold |= prepared.plan.defines == Defines::Role;
         if prepared.plan.defines.any() {
             self.unique_keys = UniqueKeys::default();
             if self.account.is_private() {
@@ -53,15 +58,15 @@ impl Session {
     }
 
     /// Relays a command that touches no rows.
-    pub(super) fn relay_command(&mut self, command: Command) -> Outcome<()> {
-        self.put_client_query()?;
-        self.relay_answer(command, &[])
+    pub(super) fn relay_command(&mut self) -> Outcome<()> {
+        let question = self.put_client_command()?;
+        self.relay_answer(question, &[])
     }
 
     /// Relays the answer to a planned statement. Rows that a table leaves out with a warning because it has become a protected one are seen.
     pub fn relay_planned(
         &mut self,
-        command: Command,
+        question: Question,
         prepared: &Prepared,
         names: &[(String, String)],
     ) -> Outcome<()> {
@@ -69,7 +74,7 @@ impl Session {
             self.statements.watched.clone_from(&prepared.plan.names);
         }
         self.statements.relayed_of = Some(prepared.generation);
-        let done = self.relay_answer(command, names);
+        let done = self.relay_answer(question, names);
         self.statements.relayed_of = None;
         self.statements.watched.clear();
         done
@@ -116,8 +121,8 @@ impl Session {
     /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
     /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
     /// a protected table.
-    pub fn relay_answer(&mut self, command: Command, names: &[(String, String)]) -> Outcome<()> {
-        self.server.begin(command)?;
+    pub fn relay_answer(&mut self, question: Question, names: &[(String, String)]) -> Outcome<()> {
+        self.server.begin(question)?;
         let mut held: Vec<Vec<u8>> = Vec::new();
         let (mut wrote, mut sent_file) = (false, false);
         while !self.server.tracker.is_complete() {
@@ -134,7 +139,7 @@ impl Session {
                     if open::names_physical(self.server.payload())
                         && shows_physical_name(self.server.payload())
                     {
-                        self.server.drain()?;
+                        self.server.settle()?;
                         return if wrote || names.is_empty() {
                             Err(Failure::refused(&errors::PHYSICAL, ""))
                         } else {
@@ -227,7 +232,7 @@ impl Session {
             }
             let payload = self.server.payload();
             if open::names_physical(payload) && shows_physical_name(payload) {
-                self.server.drain()?;
+                self.server.settle()?;
                 return Err(if names.is_empty() {
                     Failure::refused(&errors::PHYSICAL, "")
                 } else {
@@ -296,8 +301,8 @@ impl Session {
         {
             return self.show_field_list(&payload, &found);
         }
-        self.put_client_query()?;
-        self.relay_answer(Command::FieldList, &[])
+        let question = self.put_client_command()?;
+        self.relay_answer(question, &[])
     }
 }
 

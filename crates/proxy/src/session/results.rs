@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use onionskin_wire::messages::{Command, OkPacket};
+use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
 use super::Session;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Done;
+use crate::exchange::{Done, Question};
 use crate::open::{self, Opener};
 use crate::row_update::matched_rows;
 
@@ -17,16 +17,12 @@ impl Session {
     /// Returns what opens its rows, for a cursor; `None` if there is no result.
     pub fn open_result(
         &mut self,
+        question: Question,
         prepared: &Prepared,
         items: &[onionskin_plan::ResultItem],
         binary: bool,
     ) -> Outcome<Option<Opener>> {
-        let command = if binary {
-            Command::StmtExecute
-        } else {
-            Command::Query
-        };
-        self.server.begin(command)?;
+        self.server.begin(question)?;
         let count = match self.server.step()? {
             Step::ColumnCount(count) => count,
             Step::Err => return Err(self.server.error()),

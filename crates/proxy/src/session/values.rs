@@ -8,7 +8,7 @@ use super::{Planned, Session};
 use crate::bind::{Binder, Values, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Done;
+use crate::exchange::{Done, Question};
 
 impl Session {
     /// Binds and sends a text; `indexed` says that full-text indexes are used.
@@ -17,7 +17,7 @@ impl Session {
         planned: &Planned,
         text: &[onionskin_plan::Piece],
         indexed: bool,
-    ) -> Outcome<()> {
+    ) -> Outcome<Question> {
         let rows = planned.template.rows.map_or(1, |r| r.count);
         let mut binder = Binder::new(
             &planned.prepared,
@@ -28,8 +28,7 @@ impl Session {
         binder.ignore = planned.is_ignore();
         binder.lenient_nulls = planned.is_lenient();
         binder.indexed = indexed;
-        self.server.connection.reset_sequence();
-        let out = self.server.connection.begin_payload();
+        let out = self.server.begin_command();
         out.push(Command::Query.to_byte());
         if let Err(failure) = binder.text(text, rows, out) {
             self.server.connection.cancel_payload();
@@ -46,8 +45,9 @@ impl Session {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
-        self.server.end_command()?;
-        self.server.flush()
+        let question = self.server.end_command(Command::Query)?;
+        self.server.flush()?;
+        Ok(question)
     }
 
     /// A value is wrong. That is no error where the server never looks at it: the new values of
@@ -93,11 +93,11 @@ impl Session {
                 ..Done::default()
             });
         }
-        self.server.put_query(&sql)?;
+        let question = self.server.put_query(&sql)?;
         self.server.flush()?;
         self.diagnostics.warnings = of_text;
         self.diagnostics.warnings.extend(warnings);
-        match self.relay_answer(Command::Query, &[]) {
+        match self.relay_answer(question, &[]) {
             // a duplicate: the server would look at the value now
             Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),
             done => done,

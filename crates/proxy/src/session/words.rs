@@ -86,13 +86,13 @@ impl Words {
         let is_between =
             |word: &[u8]| BETWEEN.contains(&word) || word[0].is_ascii_digit() || word == b"m";
         let defines = (0..words.len()).any(|at| {
+            // only behind these: the text is passed once, whatever is in it
+            if !matches!(words[at], b"create" | b"alter" | b"rename") {
+                return false;
+            }
             let behind = words[at + 1..].iter().find(|word| !is_between(word));
             let behind: &[u8] = behind.copied().unwrap_or_default();
-            match words[at] {
-                b"create" | b"alter" => behind == b"table",
-                b"rename" => matches!(behind, b"table" | b"tables"),
-                _ => false,
-            }
+            behind == b"table" || words[at] == b"rename" && behind == b"tables"
         });
         if !defines || !self.text.is_ascii() {
             return defines;

@@ -212,11 +212,23 @@ pub fn without_creation(event: &[u8]) -> BinlogResult<Vec<u8>> {
 }
 
 /// A ROTATE event: the next file and where it begins. The body is without its checksum.
+///
+/// Files are made under that name, so it is one in a folder, which leads nowhere else.
 pub fn decode_rotate(body: &[u8]) -> BinlogResult<(String, u64)> {
+    let malformed = BinlogError::Malformed("file name");
     let mut r = Reader::new(body);
     let offset = r.u64()?;
-    let name = std::str::from_utf8(r.rest()).map_err(|_| BinlogError::Malformed("file name"))?;
-    Ok((name.to_owned(), offset))
+    match std::str::from_utf8(r.rest()) {
+        Ok(name) if is_file_name(name) => Ok((name.to_owned(), offset)),
+        _ => Err(malformed),
+    }
+}
+
+/// Whether this can be the name of a binary log's file, without a folder.
+pub fn is_file_name(name: &str) -> bool {
+    const LONGEST: usize = 255;
+    let is_bad = |c: char| c.is_control() || matches!(c, '/' | '\\');
+    !name.is_empty() && name.len() <= LONGEST && !name.starts_with('.') && !name.contains(is_bad)
 }
 
 /// A QUERY event.
@@ -428,6 +440,30 @@ mod tests {
             let event = head(kind, 100, 0, flags);
             assert!(event.is_artificial());
             assert_eq!(event.behind(offset), 836, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_name_leads_nowhere_else() {
+        let body = |name: &str| [&4u64.to_le_bytes(), name.as_bytes()].concat();
+        for name in ["binlog.000001", "my.bin.1000000", "Größe-bin.000002"] {
+            assert_eq!(decode_rotate(&body(name)).unwrap(), (name.to_owned(), 4));
+        }
+        let long = "b".repeat(300);
+        for name in [
+            "",
+            "../binlog.000001",
+            "/etc/cron.d/binlog.000001",
+            "a/../../b.000001",
+            "..",
+            ".ssh.000001",
+            "b\\c.000001",
+            "b\0.000001",
+            "b\n.000001",
+            "\u{1b}[2J.000001",
+            &long,
+        ] {
+            assert!(decode_rotate(&body(name)).is_err(), "{name:?}");
         }
     }
 

@@ -7,7 +7,6 @@ use onionskin_plan::{
 use onionskin_schema::KeyRole;
 use onionskin_value::Family;
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
 
 use super::super::engine::{Engine, ours};
@@ -17,6 +16,7 @@ use super::{Change, DUPLICATE, put_name_of};
 use crate::bind::{Binder, Filled, Values, put_filled};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::row_update::{matched_rows, physical_columns};
 use crate::session::Session;
 
@@ -68,10 +68,10 @@ impl Session {
             sql.extend_from_slice(&values.sql[first.start..last.end]);
             // the session may have a limit of its own
             sql.extend_from_slice(b" LIMIT 18446744073709551615");
-            engine.server.put_query(&sql).map_err(ours)?;
+            let question = engine.server.put_query(&sql).map_err(ours)?;
             engine.settle()?;
             let mut ranks = Vec::new();
-            for (rank, row) in numbers(engine)?.into_iter().enumerate() {
+            for (rank, row) in numbers(engine, question)?.into_iter().enumerate() {
                 ranks.resize(ranks.len().max(row + 1), usize::MAX);
                 ranks[row] = rank;
             }
@@ -136,12 +136,12 @@ impl Session {
             " FROM {} WHERE {CHANGED} IS NOT NULL ORDER BY {ROW}",
             full_name(read)
         );
-        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
-        let written = self.write_rows(engine, prepared, read, target, keys, ranks);
+        let written = self.write_rows(question, engine, prepared, read, target, keys, ranks);
         if written.is_err() {
-            engine.server.drain().map_err(ours)?;
+            engine.give_up()?;
         }
         match written {
             // which rows stay as they are is not computed here
@@ -155,8 +155,10 @@ impl Session {
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // a statement's rows, where they come from and where they go
     fn write_rows(
         &mut self,
+        question: Question,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
@@ -164,8 +166,9 @@ impl Session {
         keys: &[Vec<u8>],
         ranks: &Ranks,
     ) -> Outcome<u64> {
-        let mut sent = 0;
-        let done = self.send_rows(engine, prepared, read, target, (keys, ranks), &mut sent);
+        let mut sent = Vec::new();
+        let keys = (keys, ranks);
+        let done = self.send_rows(question, engine, prepared, read, target, keys, &mut sent);
         // what was sent is answered, whatever came of the others
         match (self.rows_written(&mut sent), done) {
             (Err(failure), done) if failure.is_fatal() || done.is_ok() => Err(failure),
@@ -174,18 +177,20 @@ impl Session {
     }
 
     /// Sends a statement for each row. Returns how many.
+    #[allow(clippy::too_many_arguments)] // a statement's rows, where they come from and where they go
     fn send_rows(
         &mut self,
+        question: Question,
         engine: &mut Engine,
         prepared: &Prepared,
         read: &ScratchRead,
         target: &Written,
         (keys, ranks): (&[Vec<u8>], &Ranks),
-        sent: &mut usize,
+        sent: &mut Vec<Question>,
     ) -> Outcome<u64> {
         let mut waiting: Vec<(usize, Vec<u8>)> = Vec::new();
         let (mut written, mut size) = (0, 0);
-        engine.server.begin(Command::Query).map_err(ours)?;
+        engine.server.begin(question).map_err(ours)?;
         while !engine.server.tracker.is_complete() {
             match engine.server.step().map_err(ours)? {
                 Step::Err => return Err(ours(engine.server.error())),
@@ -228,7 +233,7 @@ impl Session {
     fn send_in_order(
         &mut self,
         waiting: &mut Vec<(usize, Vec<u8>)>,
-        sent: &mut usize,
+        sent: &mut Vec<Question>,
     ) -> Outcome<()> {
         waiting.sort_by_key(|(rank, _)| *rank);
         waiting
@@ -299,21 +304,20 @@ impl Session {
         Ok((number, sql))
     }
 
-    fn send_row(&mut self, sql: &[u8], sent: &mut usize) -> Outcome<()> {
-        self.server.put_query(sql)?;
-        *sent += 1;
-        match *sent >= AT_ONCE {
+    fn send_row(&mut self, sql: &[u8], sent: &mut Vec<Question>) -> Outcome<()> {
+        sent.push(self.server.put_query(sql)?);
+        match sent.len() >= AT_ONCE {
             true => self.rows_written(sent),
             false => Ok(()),
         }
     }
 
     /// Reads the answers of the rows that were sent. All are read, whatever came of the first.
-    fn rows_written(&mut self, sent: &mut usize) -> Outcome<()> {
+    fn rows_written(&mut self, sent: &mut Vec<Question>) -> Outcome<()> {
         self.server.flush()?;
         let mut done = Ok(());
-        for _ in 0..std::mem::take(sent) {
-            let one = match self.server.read_ok() {
+        for question in std::mem::take(sent) {
+            let one = match self.server.read_ok(question) {
                 Err(failure) if failure.is_fatal() => return Err(failure),
                 Err(failure) => Err(failure),
                 Ok(ok) if ok.warnings > 0 => {
@@ -343,10 +347,10 @@ impl Session {
         let read = &scratch.reads[target.read];
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
         let query = format!("SELECT {ROW} FROM {}", full_name(read));
-        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let mut stays = vec![false; keys.len()];
-        for row in numbers(engine)? {
+        for row in numbers(engine, question)? {
             match stays.get_mut(row) {
                 Some(stays) => *stays = true,
                 None => {
@@ -376,9 +380,7 @@ impl Session {
             if read.named_by == NamedBy::Row {
                 sql.extend_from_slice(ONE_OF_THEM);
             }
-            self.server.put_query(&sql)?;
-            self.server.flush()?;
-            let done = self.server.read_ok()?;
+            let done = self.server.run(&sql)?;
             if done.warnings > 0 {
                 let about = "a warning while rows were deleted";
                 return Err(Failure::refused(&errors::VALUE, about));
@@ -415,9 +417,10 @@ pub(super) fn put_value(
         purpose,
         source: Source::Null,
     };
+    let mode = binder.state.lex_mode();
     match binder.fill_payload(&slot, payload)? {
         Filled::Null => sql.extend_from_slice(b"NULL"),
-        Filled::Bytes(bytes) => put_filled(used, purpose, bytes, sql),
+        Filled::Bytes(bytes) => put_filled(used, purpose, bytes, mode, sql),
     }
     Ok(())
 }
@@ -437,9 +440,9 @@ fn check_scans(read: &ScratchRead, rows: u64) -> Outcome<()> {
 }
 
 /// The numbers of rows that a query returns.
-fn numbers(engine: &mut Engine) -> Outcome<Vec<usize>> {
+fn numbers(engine: &mut Engine, question: Question) -> Outcome<Vec<usize>> {
     let mut found = Vec::new();
-    engine.server.begin(Command::Query).map_err(ours)?;
+    engine.server.begin(question).map_err(ours)?;
     while !engine.server.tracker.is_complete() {
         match engine.server.step().map_err(ours)? {
             Step::Err => return Err(engine.failure()),

@@ -150,7 +150,7 @@ impl Session {
             texts.join(", "),
             table_there(new)
         );
-        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let mut inserted = Inserted {
             prepared: bound.is_some(),
@@ -161,9 +161,17 @@ impl Session {
         // all there is to say of the rows has been said
         let mut unheard = Diagnostics::default();
         let head = head.as_bytes();
-        let filled = self.insert_batches(engine, &rows, head, b"", &mut inserted, &mut unheard);
+        let filled = self.insert_batches(
+            question,
+            engine,
+            &rows,
+            head,
+            b"",
+            &mut inserted,
+            &mut unheard,
+        );
         if filled.is_err() {
-            engine.server.drain().map_err(ours)?;
+            engine.give_up()?;
         }
         filled?;
         if inserted.affected != inserted.records {
@@ -308,11 +316,7 @@ impl Session {
         // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
         let expected = defined.temporary.as_ref();
         let before = expected.map(|name| (name, self.expect_temporary(name)));
-        let done = self
-            .server
-            .put_query(&defined.text)
-            .and_then(|()| self.server.flush())
-            .and_then(|()| self.server.read_ok());
+        let done = self.server.run(&defined.text);
         let id = defined.protected.first().map(|c| c.table_id);
         if done.is_ok() {
             let is = (id, Vec::new());
@@ -356,7 +360,7 @@ impl Session {
             let locked = self.tried(format!("LOCK TABLES {name} WRITE").as_bytes())?;
             let shown = match self.shown_table(&name_of(new)) {
                 Err(Failure::Server { .. }) => {
-                    self.server.drain()?;
+                    self.server.settle()?;
                     None
                 }
                 shown => shown?,
@@ -407,7 +411,7 @@ impl Session {
                 Ok(_) => {}
                 Err(failure) if failure.is_fatal() => return Err(failure),
                 Err(_) => {
-                    self.server.drain()?;
+                    self.server.settle()?;
                     return Ok(false);
                 }
             }
@@ -420,7 +424,7 @@ impl Session {
         match self.quietly(sql) {
             Ok(()) => Ok(true),
             Err(Failure::Server { .. }) => {
-                self.server.drain()?;
+                self.server.settle()?;
                 Ok(false)
             }
             Err(failure) => Err(failure),
@@ -429,9 +433,7 @@ impl Session {
 
     /// Runs a statement without rows.
     fn quietly(&mut self, sql: &[u8]) -> Outcome<()> {
-        self.server.put_query(sql)?;
-        self.server.flush()?;
-        self.server.read_ok().map(|_| ())
+        self.server.run(sql).map(|_| ())
     }
 
     /// Whether there is a table of that name, as far as this user sees.
@@ -453,7 +455,7 @@ impl Session {
         let question = format!("SHOW CREATE TABLE {}", full_name(new));
         let shown = match self.server.rows(question.as_bytes()) {
             Err(Failure::Server { .. }) => {
-                self.server.drain()?;
+                self.server.settle()?;
                 Vec::new()
             }
             shown => shown?,

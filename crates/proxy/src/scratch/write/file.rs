@@ -5,7 +5,7 @@
 
 use onionskin_plan::{Load, NewRows, ScratchWrite, errors, lex, literal};
 use onionskin_value::{Charset, Family, Input};
-use onionskin_wire::messages::{Command, OkPacket};
+use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Capabilities, Step, WireError};
 
 use super::super::engine::{Engine, ours};
@@ -155,9 +155,9 @@ impl Session {
             let config = self.bounds()?;
             (config.rows, config.memory)
         };
-        engine.server.put_query(text).map_err(ours)?;
+        let question = engine.server.put_query(text).map_err(ours)?;
         engine.settle()?;
-        engine.server.begin(Command::Query).map_err(ours)?;
+        engine.server.begin(question).map_err(ours)?;
         let mut step = engine.server.step().map_err(ours)?;
         if step == Step::LocalInfileRequest {
             let mut request = vec![REQUEST];

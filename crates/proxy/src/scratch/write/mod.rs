@@ -209,9 +209,7 @@ impl Session {
             Frame::Transaction => b"COMMIT AND NO CHAIN NO RELEASE",
             Frame::Savepoint => b"RELEASE SAVEPOINT `onionskin$write`",
         };
-        self.server.put_query(end)?;
-        self.server.flush()?;
-        self.server.read_ok().map(|_| ())
+        self.server.run(end).map(|_| ())
     }
 
     /// Takes back what a statement has written before it failed. Returns the failure, for the client.
@@ -220,7 +218,7 @@ impl Session {
         if failure.is_fatal() || !change.begun {
             return Ok(failure);
         }
-        self.server.drain()?;
+        self.server.settle()?;
         let statements: &[&[u8]] = match change.frame {
             Frame::Transaction => &[b"ROLLBACK AND NO CHAIN NO RELEASE"],
             // a deadlock has rolled everything back, the savepoint included
@@ -230,16 +228,14 @@ impl Session {
             ],
         };
         for sql in statements {
-            self.server.put_query(sql)?;
-            self.server.flush()?;
-            match self.server.read_ok() {
+            match self.server.run(sql) {
                 Err(other) if other.is_fatal() => return Ok(other),
                 Err(other) if change.frame == Frame::Transaction => return Ok(other),
                 // without the savepoint there is no transaction either: error 1020 may have ended it, as a deadlock does
                 Err(Failure::Server {
                     code: NO_SAVEPOINT, ..
                 }) => {
-                    self.server.drain()?;
+                    self.server.settle()?;
                     self.server.status.remove(StatusFlags::IN_TRANS);
                     break;
                 }

@@ -12,7 +12,6 @@ use onionskin_plan::{
 use onionskin_schema::Column;
 use onionskin_value::{Family, Kind};
 use onionskin_wire::Step;
-use onionskin_wire::messages::Command;
 use onionskin_wire::rows::TextRow;
 
 use super::super::engine::{Engine, ours};
@@ -24,7 +23,7 @@ use crate::bind::{Binder, Values};
 use crate::catalog::Prepared;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
-use crate::exchange::Done;
+use crate::exchange::{Done, Question};
 use crate::session::{Planned, Session, logical_text};
 
 /// The temporary table of new rows.
@@ -169,15 +168,23 @@ impl Session {
             table_of_new(new)
         );
         engine.load_again()?;
-        engine.server.put_query(query.as_bytes()).map_err(ours)?;
+        let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let mut inserted = Inserted {
             prepared,
             ..Inserted::default()
         };
-        let done = self.insert_batches(engine, new, head, tail, &mut inserted, &mut diagnostics);
+        let done = self.insert_batches(
+            question,
+            engine,
+            new,
+            head,
+            tail,
+            &mut inserted,
+            &mut diagnostics,
+        );
         if let Err(failure) = done {
-            engine.server.drain().map_err(ours)?;
+            engine.give_up()?;
             self.keep_list_before(&diagnostics, &failure);
             return Err(failure);
         }
@@ -221,15 +228,15 @@ impl Session {
         if inserted.of_ids > 1 {
             // to the server, the last of several statements counts
             let sql = format!("SET last_insert_id = {id}");
-            self.server.put_query(sql.as_bytes())?;
-            self.server.flush()?;
-            self.server.read_ok()?;
+            self.server.run(sql.as_bytes())?;
         }
         Ok(id)
     }
 
+    #[allow(clippy::too_many_arguments)] // rows, where they come from, and what becomes of them
     pub(super) fn insert_batches(
         &mut self,
+        question: Question,
         engine: &mut Engine,
         new: &NewRows,
         head: &[u8],
@@ -244,7 +251,7 @@ impl Session {
         let counted = new.table.columns.iter().any(|c| c.auto_increment);
         let left_out = counted && !new.columns.iter().any(counter);
         let is_of_query = new.values.is_none() && new.load.is_none();
-        engine.server.begin(Command::Query).map_err(ours)?;
+        engine.server.begin(question).map_err(ours)?;
         loop {
             let ended = engine.server.tracker.is_complete();
             if rows > 0 && (ended || rows >= ROWS || sql.len() >= BATCH) {
@@ -381,7 +388,7 @@ impl Session {
         if table.table_id.is_some() && !refused && (is_plain || !columns.iter().all(is_same)) {
             return Err(Failure::Stale);
         }
-        match &prepared.plan.action {
+        let question = match &prepared.plan.action {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
                 let mut bound = Vec::new();
@@ -391,7 +398,7 @@ impl Session {
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;
                 bound.extend_from_slice(behind);
-                self.server.put_query(&bound)?;
+                self.server.put_query(&bound)?
             }
             Action::Server { text, result: None } => {
                 if let Some(upsert) = &prepared.plan.upsert {
@@ -399,16 +406,16 @@ impl Session {
                     let ignore = planned.is_ignore();
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
-                self.send_text(&planned, text, false)?;
+                self.send_text(&planned, text, false)?
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             _ => {
                 let about = "what is done with rows that are there already";
                 return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
             }
-        }
+        };
         self.server.flush()?;
-        let done = self.server.read_ok()?;
+        let done = self.server.read_ok(question)?;
         Ok((done, planned.prepared))
     }
 }

@@ -3,7 +3,7 @@
 //! The engine has stored them in columns of the very types, so that they are values of these types already; they are asked for in a
 //! form that loses nothing ([`Carried`]), with the time zone UTC.
 
-use onionskin_plan::{Carried, ColumnUse, errors};
+use onionskin_plan::{Carried, ColumnUse, TOO_LONG, errors};
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, LATEST_TIMESTAMP_UNSIGNED, SqlMode,
     SqlType, Stored, TimeZone, format_text, store,
@@ -11,6 +11,7 @@ use onionskin_value::{
 
 use crate::bind::unhex;
 use crate::error::{Failure, Outcome};
+use crate::long_values::too_long;
 use crate::scratch::tables::put_carried;
 use crate::state::State;
 
@@ -59,6 +60,7 @@ fn stored(
             bytes: cell,
             charset: Charset::Ascii,
         },
+        Carried::Hex if cell == TOO_LONG => return Err(too_long()),
         Carried::Hex => {
             bytes = unhex(cell).ok_or_else(|| unfit(used))?;
             match ty.charset() {

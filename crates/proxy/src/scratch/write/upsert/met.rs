@@ -164,9 +164,10 @@ impl Session {
                 sql.push(b')');
             }
             sql.extend_from_slice(format!(" LIMIT 2{}", read.lock).as_bytes());
-            self.server.put_query(&sql)?;
+            let question = self.server.put_query(&sql)?;
             self.server.flush()?;
-            let found = self.read_table(engine, upsert.prepared, read, keys.len(), brought)?;
+            let found =
+                self.read_table(question, engine, upsert.prepared, read, keys.len(), brought)?;
             keys.extend(found);
         }
         engine.settle()?;

@@ -260,9 +260,7 @@ impl Session {
         if inserted.of_ids > 0 && inserted.records > 1 {
             // to the server, the last of several statements counts
             let sql = format!("SET last_insert_id = {id}");
-            self.server.put_query(sql.as_bytes())?;
-            self.server.flush()?;
-            self.server.read_ok()?;
+            self.server.run(sql.as_bytes())?;
         }
         let Inserted {
             records,

@@ -1,0 +1,77 @@
+//! What a command line allows the server to learn.
+//!
+//! A checkpoint that the server keeps can be one of an earlier migration of the same table, authentic and out of
+//! date: one that was to decrypt a column and was given up, for example. So a checkpoint alone never makes a value
+//! more readable for the server than it is in the table that it comes from. The command that does it says so.
+
+use std::collections::BTreeMap;
+
+use onionskin_schema::{Column, same_name};
+
+use crate::error::{MigrateError, Result};
+use crate::operation::Operation;
+
+/// Columns that may become more readable for the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// They may become plaintext.
+    pub plain: Vec<String>,
+    /// They may get these capabilities.
+    pub more: BTreeMap<String, Vec<String>>,
+}
+
+impl Consent {
+    /// What the beginning of an operation says; with a way back, also of what the old table shows and the new one
+    /// does not.
+    pub(crate) fn of(operation: &Operation, reverse: bool) -> Self {
+        let mut consent = Self::default();
+        match operation {
+            Operation::Decrypt(columns) => consent.plain.clone_from(columns),
+            Operation::Add(columns) => consent.more.clone_from(columns),
+            Operation::Encrypt(columns) if reverse => consent.plain.extend(columns.keys().cloned()),
+            Operation::Drop(columns) if reverse => consent.more.clone_from(columns),
+            _ => {}
+        }
+        consent
+    }
+
+    /// An error if the server could tell more of `after`, in the table `target`, than of `before`, and that was not
+    /// allowed.
+    pub(crate) fn check(&self, before: &Column, after: &Column, target: &str) -> Result<()> {
+        let Some(protected) = &before.protection else {
+            return Ok(());
+        };
+        let name = &after.name;
+        let refused = |effect: &str, option: String| {
+            Err(MigrateError::NotAllowed(format!(
+                "column {name} of {target} would {effect}, and this command line does not say so: add {option} if that is \
+                 what you want; if not, the checkpoint may be one of an earlier migration that was put back: --abort, and begin again"
+            )))
+        };
+        let Some(protection) = &after.protection else {
+            return match self.plain.iter().any(|plain| same_name(plain, name)) {
+                true => Ok(()),
+                false => refused("become plaintext", format!("--decrypt \"{name}\"")),
+            };
+        };
+        let has = protected.capabilities.list();
+        let allowed: Vec<&str> = self
+            .more
+            .iter()
+            .filter(|(column, _)| same_name(column, name))
+            .flat_map(|(_, words)| words.iter().map(String::as_str))
+            .collect();
+        let includes_eq = |word: &&str| *word == "range" || word.starts_with("join:");
+        let gained = protection.capabilities.list().into_iter().find(|word| {
+            let is_included = word == "eq" && allowed.iter().any(includes_eq);
+            !has.contains(word) && !allowed.contains(&word.as_str()) && !is_included
+        });
+        match gained {
+            None => Ok(()),
+            Some(word) => refused(
+                &format!("get the capability {word}"),
+                format!("--add \"{name}: {word}\""),
+            ),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Tables that are not protected as the configuration or the pins say.
+//!
+//! What the server shows under a name is the server's choice. Where `[protect]` is enforced for a name, or the name is pinned, a
+//! statement near it is refused unless the table is what it should be; one that is missing or plaintext counts as near. Only
+//! what leads back goes through: `DROP`, and a definition after which the table is protected as it should be.
+
+use onionskin_schema::{Capabilities, SeenColumn, Table, same_name};
+
+use super::words::{first_words, word_is};
+use crate::ddl::{Ddl, DdlPiece, alters_table, creates_table, target};
+use crate::errors::{self, Refusal};
+use crate::lex::Token;
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Request};
+use crate::scratch::Effect;
+use crate::statement::COLLATION;
+
+/// A name that a statement may mean, and why nothing may be done with it.
+pub(super) struct Unmet<'n> {
+    name: &'n (String, String),
+    refusal: Refusal,
+}
+
+/// The names of a statement whose tables are not what they should be.
+pub(super) fn check<'n>(request: &Request, names: &'n [(String, String)]) -> Vec<Unmet<'n>> {
+    let enforces = request.policy.enforces();
+    let mut unmet = Vec::new();
+    for name in names {
+        let (database, table) = name;
+        let pinned = request.catalog.pinned(database, table);
+        if (!enforces && pinned.is_none()) || table.starts_with(COLLATION) {
+            continue;
+        }
+        let known = match request.catalog.table(database, table) {
+            Known::Table(table) => Some(table),
+            _ => None,
+        };
+        let refusal =
+            |entry, why: String| Refusal::new(entry, format!("{database}.{table} ({why})"));
+        let seen = known.as_deref();
+        let by_pin = pinned.and_then(|pinned| pinned.difference(seen));
+        let by_policy = || request.policy.unmet(database, table, seen);
+        let refusal = match by_pin {
+            Some(why) => Some(refusal(&errors::PINNED, why)),
+            None => by_policy().map(|why| refusal(&errors::UNPROTECTED, why)),
+        };
+        unmet.extend(refusal.map(|refusal| Unmet { name, refusal }));
+    }
+    unmet
+}
+
+/// Refuses what has been decided for a statement that is near such names, unless it leads back; and definitions that would lead
+/// away from what `[protect]` enforces.
+pub(super) fn allow(
+    request: &Request,
+    tokens: &[Token],
+    unmet: &[Unmet],
+    action: &Action,
+) -> Planned<()> {
+    if unmet.is_empty() && !request.policy.enforces() {
+        return Ok(());
+    }
+    let words = first_words(request.sql, tokens, 3);
+    let drops = word_is(&words, 0, "drop")
+        && ["table", "temporary", "view"]
+            .iter()
+            .any(|w| word_is(&words, 1, w));
+    if drops {
+        return Ok(());
+    }
+    let creates = word_is(&words, 0, "create") && creates_table(request.sql, tokens);
+    let alters = word_is(&words, 0, "alter") && alters_table(request.sql, tokens);
+    let defined = match creates || alters {
+        true => target(request, tokens).and_then(|(database, name)| Some((database?, name))),
+        false => None,
+    };
+    let is_defined = |name: &(String, String)| {
+        let defined = defined.as_ref();
+        defined.is_some_and(|(d, n)| same_name(d, &name.0) && same_name(n, &name.1))
+    };
+    if let Some(other) = unmet.iter().find(|u| !is_defined(u.name)) {
+        return Err(other.refusal.clone());
+    }
+    let Some((database, name)) = &defined else {
+        return Ok(());
+    };
+    let first = || unmet.first().map_or(Ok(()), |u| Err(u.refusal.clone()));
+    match action {
+        // what is defined comes by here once more
+        Action::Copy(_) if creates => Ok(()),
+        Action::ScratchWrite(write) if creates && matches!(write.effect, Effect::Create(_)) => {
+            Ok(())
+        }
+        Action::Define(ddl) => {
+            let columns = after(ddl);
+            let seen: Vec<SeenColumn<'_>> = columns.iter().map(After::seen).collect();
+            if let Some(why) = request.policy.unmet_by(database, name, &seen, false) {
+                let about = format!("{database}.{name} ({why})");
+                return Err(Refusal::new(&errors::UNPROTECTED, about));
+            }
+            let pinned = request.catalog.pinned(database, name);
+            let protected: Vec<(&str, &Capabilities)> = seen
+                .iter()
+                .filter_map(|column| Some((column.name, column.capabilities?)))
+                .collect();
+            match pinned {
+                // what was pinned is not there: the same may be made anew, and pinned
+                Some(pinned) if creates && pinned.is_met_by(&protected) => Ok(()),
+                Some(_) => first(),
+                None => Ok(()),
+            }
+        }
+        _ => first(),
+    }
+}
+
+/// A column after a definition.
+struct After {
+    name: String,
+    capabilities: Option<Capabilities>,
+    auto_increment: bool,
+}
+
+impl After {
+    fn seen(&self) -> SeenColumn<'_> {
+        SeenColumn {
+            name: &self.name,
+            capabilities: self.capabilities.as_ref(),
+            auto_increment: self.auto_increment,
+        }
+    }
+}
+
+/// The columns of a table after a definition, as far as it tells: of a new table the protected ones. What its other columns are
+/// called, the rules for definitions have looked at.
+fn after(ddl: &Ddl) -> Vec<After> {
+    let mut columns = ddl.table.as_deref().map(columns_of).unwrap_or_default();
+    for piece in &ddl.pieces {
+        match piece {
+            DdlPiece::Rename(index, name) => {
+                if let Some(Some(column)) = columns.get_mut(*index) {
+                    name.clone_into(&mut column.name);
+                }
+            }
+            DdlPiece::Drop(index) => {
+                if let Some(column) = columns.get_mut(*index) {
+                    *column = None;
+                }
+            }
+            _ => {}
+        }
+    }
+    let new = ddl.new_columns.iter().map(|column| After {
+        name: column.name.clone(),
+        capabilities: Some(column.capabilities.clone()),
+        auto_increment: false,
+    });
+    columns.into_iter().flatten().chain(new).collect()
+}
+
+fn columns_of(table: &Table) -> Vec<Option<After>> {
+    let columns = SeenColumn::of(table).into_iter();
+    columns
+        .map(|column| {
+            Some(After {
+                name: column.name.to_owned(),
+                capabilities: column.capabilities.cloned(),
+                auto_increment: column.auto_increment,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,220 @@
+//! Pins, and what a table must be before its definition is believed.
+//!
+//! The file of pins is read at the start, and again when it has changed: each look at the server's definitions looks at the
+//! file's time and length first, so that `onionskin pin` needs no new start. One that cannot be read leaves those before in
+//! force.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use onionskin_keys::KeySet;
+use onionskin_plan::{COLLATION, Catalog, Known};
+use onionskin_schema::{PinnedTable, Pins, PinsError, Policy, Table, identifier, is_rightly_part};
+use parking_lot::{Mutex, RwLock};
+
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+use crate::session::Session;
+
+/// Errors by which a server says that an account has no privilege on a database, a table, or a table's columns.
+const DENIED: [u16; 3] = [1044, 1142, 1143];
+/// Findings that are remembered, so that each is told once.
+const FINDINGS: usize = 4096;
+
+/// Why pins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// The file cannot be read.
+    #[error("{}: {source}; onionskin pin makes it", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is not what `onionskin pin` has written under these keys.
+    #[error("{}: {source}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: PinsError,
+    },
+}
+
+/// By what a file is known to be another one than before.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// A file of pins, and what it held when it was read last.
+#[derive(Debug)]
+pub struct PinFile {
+    path: PathBuf,
+    pins: RwLock<(Arc<Pins>, Stamp)>,
+}
+
+impl PinFile {
+    /// Reads and verifies it.
+    pub fn load(path: &Path, keys: &KeySet) -> Result<Self, PinError> {
+        let stamp = stamp(path);
+        let pins = Arc::new(read(path, keys)?);
+        Ok(Self {
+            path: path.to_owned(),
+            pins: RwLock::new((pins, stamp)),
+        })
+    }
+
+    /// What it holds.
+    pub fn pins(&self) -> Arc<Pins> {
+        Arc::clone(&self.pins.read().0)
+    }
+
+    pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        self.pins.read().0.get(database, name).cloned()
+    }
+
+    /// Reads it again if it has changed. Returns whether there are other pins now.
+    pub(crate) fn refresh(&self, keys: &KeySet) -> bool {
+        let now = stamp(&self.path);
+        if self.pins.read().1 == now {
+            return false;
+        }
+        let read = read(&self.path, keys);
+        let mut pins = self.pins.write();
+        pins.1 = now;
+        match read {
+            Ok(new) => {
+                let changed = *pins.0 != new;
+                pins.0 = Arc::new(new);
+                tracing::info!("the pins in {} were read again", self.path.display());
+                changed
+            }
+            Err(error) => {
+                tracing::error!("{error}; the pins that were read before stay in force");
+                false
+            }
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+fn read(path: &Path, keys: &KeySet) -> Result<Pins, PinError> {
+    let text = fs::read_to_string(path).map_err(|source| PinError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+    Pins::parse(&text, verify).map_err(|source| PinError::Wrong {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Findings about `[protect]` that were told.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<HashSet<String>>);
+
+impl Told {
+    /// Logs what has not been logged before.
+    fn tell(&self, findings: Vec<String>) {
+        for finding in findings {
+            let mut told = self.0.lock();
+            if told.len() < FINDINGS && told.insert(finding.clone()) {
+                tracing::warn!("{finding}");
+            }
+        }
+    }
+}
+
+/// What is known at the start: columns that `[protect]` names in a pinned table and that were not pinned.
+pub fn findings_at_start(policy: &Policy, pins: &Pins) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (database, table, column) in policy.named_columns() {
+        let Some(pinned) = pins.get(database, table) else {
+            findings.push(format!(
+                "[protect] names {database}.{table}.{column}, and no table of this name is pinned"
+            ));
+            continue;
+        };
+        let mut columns = pinned.columns.iter();
+        if !columns.any(|c| onionskin_schema::same_name(&c.name, column)) {
+            findings.push(format!(
+                "[protect] names {database}.{table}.{column}, and no such column is pinned: it is plaintext, or there is none"
+            ));
+        }
+    }
+    findings
+}
+
+impl Session {
+    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them.
+    pub(crate) fn names_to_guard(&self) -> Vec<String> {
+        let config = &self.shared.config;
+        let pins = config.pins.as_ref().map(|file| file.pins());
+        let pinned = pins.iter().flat_map(|pins| pins.tables());
+        let pinned = pinned.map(|table| table.name.clone());
+        let enforced = config.policy.enforced_names().map(str::to_owned);
+        pinned.chain(enforced).collect()
+    }
+
+    /// Tells, in the log, where `[protect]` and the tables of a plan do not agree.
+    pub(crate) fn tell_findings(&self, names: &[(String, String)]) {
+        let config = &self.shared.config;
+        if config.policy.is_empty() {
+            return;
+        }
+        for (database, name) in names {
+            let is_concerned = config.policy.concerns(database, name);
+            if !is_concerned || name.starts_with(COLLATION) {
+                continue;
+            }
+            let known = match self.account.table(database, name) {
+                Known::Table(table) => Some(table),
+                Known::Absent => None,
+                Known::Unknown => continue,
+            };
+            let findings = config.policy.findings(database, name, known.as_deref());
+            self.shared.told.tell(findings);
+        }
+    }
+}
+
+/// Takes tables of which protected columns are missing for sound where that is no fault: see [`is_rightly_part`].
+pub(crate) fn settle_parts<'t>(
+    server: &mut Server,
+    tables: impl Iterator<Item = &'t mut Table>,
+) -> Outcome<()> {
+    for table in tables.filter(|table| table.is_part()) {
+        let sql = format!(
+            "SHOW CREATE TABLE {}.{}",
+            identifier(&table.database),
+            identifier(&table.name)
+        );
+        let shown = match server.rows(sql.as_bytes()) {
+            Ok(rows) => {
+                let cell = rows.first().and_then(|row| row.get(1)?.as_deref());
+                Some(String::from_utf8_lossy(cell.unwrap_or_default()).into_owned())
+            }
+            Err(Failure::Server { code, .. }) if DENIED.contains(&code) => {
+                server.settle()?;
+                None
+            }
+            Err(Failure::Server { .. }) => {
+                server.settle()?;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        if is_rightly_part(table, shown.as_deref()) {
+            table.damaged = None;
+        }
+    }
+    Ok(())
+}

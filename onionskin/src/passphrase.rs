@@ -1,0 +1,75 @@
+//! Where a passphrase comes from: the environment, a file, or a credential of systemd's.
+//!
+//! | place | |
+//! |---|---|
+//! | `ONIONSKIN_PASSPHRASE` | the passphrase itself; who may read the process's environment reads it |
+//! | `ONIONSKIN_PASSPHRASE_FILE` | a file that has it, for its owner only |
+//! | `$CREDENTIALS_DIRECTORY/onionskin-passphrase` | systemd's `LoadCredential=` or `LoadCredentialEncrypted=` |
+//!
+//! The first two exclude each other; either goes before a credential. One line break at a file's end does not count.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use onionskin_keys::read_private_file;
+
+use crate::error::CommandError;
+
+/// The variable that holds a passphrase.
+pub const PASSPHRASE: &str = "ONIONSKIN_PASSPHRASE";
+/// The credential's name.
+const CREDENTIAL: &str = "onionskin-passphrase";
+/// Longest file of a passphrase, in bytes.
+const LIMIT: u64 = 4096;
+
+/// The passphrase of the key file, if there is one.
+pub fn passphrase() -> Result<Option<String>, CommandError> {
+    if let Some(given) = given(PASSPHRASE)? {
+        return Ok(Some(given));
+    }
+    let Some(folder) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
+        return Ok(None);
+    };
+    let path = Path::new(&folder).join(CREDENTIAL);
+    // systemd sees to the folder, and gives the file a mode of its own choice.
+    match fs::read(&path) {
+        Ok(text) => one_line(&path, text).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(CommandError::File { path, source }),
+    }
+}
+
+/// What the variable `name` holds, or the file that `name` with `_FILE` behind it names.
+pub fn given(name: &str) -> Result<Option<String>, CommandError> {
+    let named = format!("{name}_FILE");
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
+    let path = std::env::var_os(&named).filter(|path| !path.is_empty());
+    match (text, path.map(PathBuf::from)) {
+        (Some(_), Some(_)) => Err(CommandError::Arguments(format!(
+            "{name} and {named} are both set: leave one of them out"
+        ))),
+        (None, Some(path)) => {
+            let text = read_private_file(&path, LIMIT)
+                .map_err(|error| CommandError::Secret(error.to_string()))?;
+            one_line(&path, text.to_vec()).map(Some)
+        }
+        (text, None) => Ok(text),
+    }
+}
+
+fn one_line(path: &Path, text: Vec<u8>) -> Result<String, CommandError> {
+    let wrong = |what: &str| CommandError::Secret(format!("{}: {what}", path.display()));
+    let mut text = String::from_utf8(text).map_err(|_| wrong("not text in UTF-8"))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    match text.is_empty() {
+        true => Err(wrong("the passphrase in it is empty")),
+        false => Ok(text),
+    }
+}

@@ -1,0 +1,271 @@
+//! `onionskin pin`: what is protected, in a file of this side.
+//!
+//! A proxy that loads the file refuses statements on a table that is not the one that was pinned: see `schema/src/pins.rs`.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use onionskin_keys::KeySet;
+use onionskin_rowstream::session::{Login, Session};
+use onionskin_schema::{
+    ColumnRow, Pins, PinsError, Table, catalog_query, identifier, is_rightly_part, same_name,
+    tables_from_rows,
+};
+
+use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
+
+/// Ends of the names of tables that `migrate` makes. They come and go, and no application uses them.
+const OF_MIGRATIONS: [&str; 2] = ["_onionskin_new", "_onionskin_old"];
+
+/// Keep in a file what is protected, so that no change at the server goes unnoticed
+///
+/// The file that `pins` in the configuration names gets all protected tables and views with their columns, ids, capabilities and
+/// types, authenticated under the keys. Proxies that load it refuse statements on a table that is another one now, and
+/// read it again when it has changed. Run it again after each wanted change.
+#[derive(Args)]
+pub struct Pin {
+    /// The configuration
+    #[arg(short = 'c', value_name = "FILE", default_value = home::CONFIG)]
+    config: PathBuf,
+    /// The server, instead of the configuration's: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    backend: Option<String>,
+    /// Account that sees the definitions of all tables
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// Environment variable that holds its password; no password if it is not set
+    #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
+    password_env: String,
+    /// Also write it where something that was pinned is not protected any more, or is another table
+    #[arg(long)]
+    accept: bool,
+}
+
+impl Pin {
+    /// Writes the file, and says what is in it.
+    pub fn run(self) -> Result<(), CommandError> {
+        let file = ConfigFile::read(&self.config)?;
+        let Some(path) = file.pins_path() else {
+            return Err(CommandError::Arguments(format!(
+                "{} does not say where: write pins = \"pins\" before its first [section]",
+                self.config.display()
+            )));
+        };
+        let keys = home::load_keys(&file)?;
+        let backend = match &self.backend {
+            Some(given) => parse_backend(given)?,
+            None => file.backend.clone(),
+        };
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        let login = tls::login(Some(&file), &backend, self.user, password)?;
+        let old = read(&path, &keys)?;
+        let mut definitions = Definitions::connect(&login)?;
+
+        let mut tables = Vec::new();
+        for (database, name) in definitions.protected_names()? {
+            tables.extend(definitions.table(&database, &name, &keys)?);
+        }
+        let mut new = Pins::of(tables.iter().filter(|table| table.damaged.is_none()));
+        let mut damaged = 0;
+        for table in &tables {
+            if let Some(reason) = &table.damaged {
+                damaged += 1;
+                let (database, name) = (&table.database, &table.name);
+                println!("damaged   {database}.{name}: {reason}");
+                if let Some(pinned) = old.as_ref().and_then(|old| old.get(database, name)) {
+                    new.keep(pinned);
+                }
+            }
+        }
+        for finding in definitions.findings(&file, &tables, &keys)? {
+            println!("warning   {finding}");
+        }
+        let losses = old.as_ref().map(|old| old.losses(&new)).unwrap_or_default();
+        for loss in &losses {
+            println!("changed   {loss}");
+        }
+        if !losses.is_empty() && !self.accept {
+            return Err(CommandError::Pin(format!(
+                "{} is left as it was: find out who made the changes above; if all of them are wanted, run onionskin pin --accept",
+                path.display()
+            )));
+        }
+        write(&path, &new, &keys)?;
+        let columns: usize = new.tables().map(|table| table.columns.len()).sum();
+        println!(
+            "{} tables with {columns} protected columns are pinned in {}",
+            new.tables().count(),
+            path.display()
+        );
+        match damaged {
+            0 => Ok(()),
+            _ => Err(CommandError::Pin(format!(
+                "damaged tables keep the pins that they had ({damaged})"
+            ))),
+        }
+    }
+}
+
+/// Pins a table anew that `migrate` has changed. `decrypted` are the columns that were to be plaintext. Returns whether the table
+/// is pinned as it is now: not if something else is not protected any more.
+pub fn renew(
+    file: &ConfigFile,
+    login: &Login,
+    (database, name): (&str, &str),
+    decrypted: &[String],
+) -> Result<bool, CommandError> {
+    let Some(path) = file.pins_path() else {
+        return Ok(true);
+    };
+    let keys = home::load_keys(file)?;
+    let Some(mut pins) = read(&path, &keys)? else {
+        return Ok(true);
+    };
+    let table = Definitions::connect(login)?.table(database, name, &keys)?;
+    let Some(table) = table.filter(|table| table.damaged.is_none()) else {
+        return Ok(false);
+    };
+    let is_protected = |name: &str| table.column(name).is_some_and(|c| c.protection.is_some());
+    let is_meant = |name: &str| decrypted.iter().any(|other| same_name(other, name));
+    let before = pins.get(database, name);
+    let mut columns = before.iter().flat_map(|before| &before.columns);
+    if columns.any(|column| !is_protected(&column.name) && !is_meant(&column.name)) {
+        return Ok(false);
+    }
+    pins.set(database, name, Some(&table));
+    write(&path, &pins, &keys)?;
+    Ok(true)
+}
+
+/// The pins that are there, if any.
+fn read(path: &Path, keys: &KeySet) -> Result<Option<Pins>, CommandError> {
+    let of_file = |source| CommandError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(of_file(error)),
+    };
+    let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+    match Pins::parse(&text, verify) {
+        Ok(pins) => Ok(Some(pins)),
+        Err(error @ PinsError::NotAuthentic) => Err(CommandError::Pin(format!(
+            "{}: {error}; name the right keys, or remove it to begin anew",
+            path.display()
+        ))),
+        Err(error) => Err(CommandError::Pin(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// Writes a new file and puts it in the place of the old one: a proxy sees one or the other.
+fn write(path: &Path, pins: &Pins, keys: &KeySet) -> Result<(), CommandError> {
+    let text = pins.text(|bytes| keys.metadata_key().tag(bytes));
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let beside = PathBuf::from(name);
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    });
+    written.map_err(|source| CommandError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads definitions from the server.
+struct Definitions(Session);
+
+impl Definitions {
+    fn connect(login: &Login) -> Result<Self, CommandError> {
+        let session = Session::connect(login).map_err(|error| {
+            CommandError::Pin(format!(
+                "the definitions of the tables cannot be read: {error}; see --user, --password-env and --backend"
+            ))
+        })?;
+        Ok(Self(session))
+    }
+
+    fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, CommandError> {
+        let rows = self.0.texts(sql);
+        rows.map_err(|error| CommandError::Pin(error.to_string()))
+    }
+
+    /// Everything that looks protected, by database and name.
+    fn protected_names(&mut self) -> Result<Vec<(String, String)>, CommandError> {
+        let rows = self.texts(
+            "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
+             WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
+        )?;
+        let names = rows.into_iter().filter_map(|row| {
+            let mut cells = row.into_iter();
+            Some((cells.next()??, cells.next()??))
+        });
+        let is_lasting =
+            |(_, name): &(String, String)| !OF_MIGRATIONS.iter().any(|end| name.ends_with(end));
+        Ok(names.filter(is_lasting).collect())
+    }
+
+    fn table(
+        &mut self,
+        database: &str,
+        name: &str,
+        keys: &KeySet,
+    ) -> Result<Option<Table>, CommandError> {
+        let rows = self.texts(&catalog_query(database, &[name]))?;
+        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+        let tables = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify);
+        let mut tables = tables.into_iter();
+        let Some(mut table) = tables.next() else {
+            return Ok(None);
+        };
+        if table.is_part() {
+            let shown = self.texts(&format!(
+                "SHOW CREATE TABLE {}.{}",
+                identifier(&table.database),
+                identifier(&table.name)
+            ))?;
+            let text = shown.into_iter().next();
+            let text = text.and_then(|row| row.into_iter().nth(1).flatten());
+            if is_rightly_part(&table, Some(&text.unwrap_or_default())) {
+                table.damaged = None;
+            }
+        }
+        Ok(Some(table))
+    }
+
+    /// Where `[protect]` and the tables do not agree.
+    fn findings(
+        &mut self,
+        file: &ConfigFile,
+        protected: &[Table],
+        keys: &KeySet,
+    ) -> Result<Vec<String>, CommandError> {
+        let named = file.policy.named_columns();
+        let mut names: BTreeSet<(String, String)> = named
+            .map(|(d, t, _)| (d.to_owned(), t.to_owned()))
+            .collect();
+        let both = |table: &Table| (table.database.to_lowercase(), table.name.to_lowercase());
+        let mut findings = Vec::new();
+        for table in protected {
+            names.remove(&both(table));
+            findings.extend(
+                file.policy
+                    .findings(&table.database, &table.name, Some(table)),
+            );
+        }
+        for (database, name) in names {
+            let table = self.table(&database, &name, keys)?;
+            findings.extend(file.policy.findings(&database, &name, table.as_ref()));
+        }
+        Ok(findings)
+    }
+}

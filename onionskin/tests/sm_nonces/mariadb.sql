@@ -1,0 +1,33 @@
+CREATE TABLE `old` (
+  `id` int(11) NOT NULL,
+  `n$enc` varbinary(39) DEFAULT NULL COMMENT 'onionskin:1|ab4a4e7fe34271f2d005bf53a412bc97|5779541e|f28e3253f8e8755e|1|2|range|int|int(11)||||||10|0||null|',
+  `n$ord_5779` binary(16) INVISIBLE DEFAULT NULL,
+  `name$enc` varbinary(115) DEFAULT NULL COMMENT 'onionskin:1|ebd79ce960d8edb8b0a0864c468bd3be|eb2b929e|f28e3253f8e8755e|1|2|eq|varchar|varchar(20)|utf8mb4|utf8mb4_general_ci||20|80||||null|',
+  `name$eq_eb2b` binary(16) INVISIBLE DEFAULT NULL,
+  `note$enc` mediumblob DEFAULT NULL COMMENT 'onionskin:1|a98490fcc35a6c2c1d00a703f1f156af|d0273da9|f28e3253f8e8755e|1|2||text|text|utf8mb4|utf8mb4_general_ci||65535|65535||||null|',
+  PRIMARY KEY (`id`),
+  CONSTRAINT `onionskin_f28e3253f8e8755e_5779541e` CHECK (octet_length(`n$enc`) >= 35 and substr(`n$enc`,1,1) = X'12' and substr(`n$enc`,4,4) = X'5779541e' and `n$enc` is null = (`n$ord_5779` is null)),
+  CONSTRAINT `onionskin_f28e3253f8e8755e_eb2b929e` CHECK (octet_length(`name$enc`) >= 35 and substr(`name$enc`,1,1) = X'12' and substr(`name$enc`,4,4) = X'eb2b929e' and `name$enc` is null = (`name$eq_eb2b` is null)),
+  CONSTRAINT `onionskin_f28e3253f8e8755e_d0273da9` CHECK (octet_length(`note$enc`) >= 35 and substr(`note$enc`,1,1) = X'12' and substr(`note$enc`,4,4) = X'd0273da9')
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+INSERT INTO old (`id`, `n$enc`, `n$ord_5779`, `name$enc`, `name$eq_eb2b`, `note$enc`) VALUES
+  (1,
+   0x1200015779541E088E2321BC7D8ECB60CDC05E48900A105F64E79CB02B1BFABE0BA9A3906902ED,
+   0x7717A939FFC7A5B4E5A82AECAB6A4EEC,
+   0x120001EB2B929E89C780F77488A9908636FA2D3F81A776BE08B0246C1739F2E5DECBF0ADFFF9746A,
+   0xE7889EAFCCD38C92C8E4D65A97DE901B,
+   0x120001D0273DA9BF373D3C9A9AFD0CD0EC4ED89B3862E27A0BB7A3E1FFDB47110CF27E6FE67FEBCE);
+INSERT INTO old (`id`, `n$enc`, `n$ord_5779`, `name$enc`, `name$eq_eb2b`, `note$enc`) VALUES
+  (2,
+   0x1200015779541E36661C3C98B34639355101E4BDAA907E26893B60571ECB8DDE97AC0F1BD7B542,
+   0x7717A939FFC7A5B4E5A82AECAB6BE556,
+   0x120001EB2B929E4DE49AD10379ECE9523C20C69B7BD6648674C16CED668C5C485A6CA0255B31,
+   0xF23A414106D4BF5E904D523F5C380005,
+   NULL);
+INSERT INTO old (`id`, `n$enc`, `n$ord_5779`, `name$enc`, `name$eq_eb2b`, `note$enc`) VALUES
+  (3,
+   NULL,
+   NULL,
+   NULL,
+   NULL,
+   0x120001D0273DA958C8FAAF002761572575DA6B25AACAE9299647C65B299F817B4525A907D95E23034142D972608850D67B96E756F381ADA7D1DFA995550DEA993091CCD1E9EE2A6EAE);
