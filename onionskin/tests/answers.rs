@@ -88,16 +88,21 @@ fn limits_are_read_as_the_server_reads_them(kind: Kind) {
             }
         }
     }
-    for parameter in parameters() {
+    for (n, parameter) in parameters().into_iter().enumerate() {
         for sql in [
             "SELECT name FROM cu ORDER BY name LIMIT ?",
             "SELECT name FROM cu ORDER BY name LIMIT 2 OFFSET ?",
             "SELECT name FROM cu ORDER BY n LIMIT ?",
         ] {
+            // MariaDB takes a negative value for an unsigned one if the statement had one of those before
+            let sql = &format!("{sql} /* {n} */");
             let about = format!("{sql} with {parameter:?}");
-            // MariaDB itself takes a text beyond its integers or refuses it, by how it was sent
-            let is_odd = |text: &[u8]| text.starts_with(b"-") || text.len() > 18;
-            let is_odd = matches!(&parameter, Value::Bytes(text) if is_odd(text));
+            // MariaDB itself takes what is beyond its integers or refuses it, by how it was sent
+            let is_odd = match &parameter {
+                Value::Bytes(text) => text.starts_with(b"-") || text.len() > 18,
+                Value::Double(n) => *n < 0.0,
+                _ => false,
+            };
             if kind == Kind::MariaDb && is_odd && sql.contains("ORDER BY n ") {
                 continue;
             }

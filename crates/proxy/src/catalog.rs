@@ -444,6 +444,7 @@ impl Account {
             }
             return Ok((these, warned));
         }
+        tracing::debug!(database, ?names, "a definition keeps tables locked");
         Err(Failure::Stale)
     }
 
@@ -504,15 +505,18 @@ impl Account {
             .collect::<Outcome<Vec<_>>>()?;
         let lists = self.lists.read();
         let tables = self.tables.read();
-        let mut basis = match plan.names.is_empty() {
+        // what the server keeps for itself never changes
+        let may_change = |(database, _): &&(String, String)| !is_virtual(database);
+        let names: Vec<_> = plan.names.iter().filter(may_change).cloned().collect();
+        let mut basis = match names.is_empty() {
             true => Vec::new(),
-            false => lists.ages(&plan.names),
+            false => lists.ages(&names),
         };
         // the scratch engine gets plain tables as they are known here
         let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
-        for (database, name) in &plan.names {
-            let key = (database.clone(), name.clone());
-            let Some(entry) = tables.get(&key).filter(|_| !name.starts_with(COLLATION)) else {
+        for key in &names {
+            let (database, name) = key;
+            let Some(entry) = tables.get(key).filter(|_| !name.starts_with(COLLATION)) else {
                 continue;
             };
             // some that are there show nothing

@@ -238,6 +238,8 @@ impl Server {
         match step {
             Step::Ok { status } => {
                 self.status = status;
+                // it tells what ends before it did not
+                self.silent_end = false;
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
                     && self.capabilities.contains(Capabilities::SESSION_TRACK)
                 {

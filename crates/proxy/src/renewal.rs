@@ -302,6 +302,7 @@ impl Account {
             // what the renewal left out, because a definition has it locked
             self.look_up(server, keys, &prepared.plan.names)?;
             if Self::is_older(prepared, came) && prepared.generation == self.generation() {
+                tracing::debug!(names = ?prepared.plan.names, "a look-up has renewed too little");
                 return Err(Failure::Stale);
             }
         }

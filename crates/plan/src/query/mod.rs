@@ -19,7 +19,7 @@ mod rows;
 mod select;
 
 pub(crate) use self::grouping::computed_from;
-use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr, UnaryOperator};
+use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr, SetOperator, UnaryOperator};
 
 use crate::errors::{self, Refusal};
 use crate::finishing::{Finish, Limit};
@@ -116,7 +116,7 @@ impl Planner<'_> {
                 }
             }
             SetExpr::SetOperation {
-                op: _,
+                op: SetOperator::Union | SetOperator::Intersect | SetOperator::Except,
                 set_quantifier: _,
                 left,
                 right,
@@ -143,12 +143,14 @@ impl Planner<'_> {
     }
 
     /// A part of a `UNION`: no protected columns.
+    ///
+    /// `MINUS` is no set operation of the servers: its operands would not end where [`Planner::clauses`] sees their end.
     fn set_operand(&mut self, body: &SetExpr, parent: Option<&Scope>) -> Planned<Given> {
         let given = match body {
             SetExpr::Select(select) => self.select(select, &[], None, parent, Mode::Nested),
             SetExpr::Query(query) => self.query(query, parent, Mode::Nested),
             SetExpr::SetOperation {
-                op: _,
+                op: SetOperator::Union | SetOperator::Intersect | SetOperator::Except,
                 set_quantifier: _,
                 left,
                 right,

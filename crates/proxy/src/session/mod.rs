@@ -269,6 +269,8 @@ impl Session {
             let question = self.server.put_command(&[Command::Ping.to_byte()])?;
             self.server.flush()?;
             self.server.read_ok(question)?;
+            // the server would speak of the ping
+            self.diagnostics.row_count.get_or_insert(-1);
             self.after_command();
         }
         if !std::mem::take(&mut self.server.untold) {

@@ -141,6 +141,7 @@ impl Session {
                 }
             }
         }
+        tracing::debug!("the schema was another one after each of eight attempts");
         Err(Failure::Stale)
     }
 
