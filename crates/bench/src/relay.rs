@@ -149,8 +149,10 @@ pub fn home(
             lines.replace("; ", "\n")
         )
     });
-    // MySQL would offer TLS, which costs CPU that the other paths do not pay.
-    fs::write(&path, format!("backend_tls = \"never\"\n{made}{tables}")).map_err(at())?;
+    // MySQL would offer TLS, which costs CPU that the other paths do not pay. Columns with `like` are to have their index on either
+    // server.
+    let settings = "backend_tls = \"never\"\nlike_index = true\n";
+    fs::write(&path, format!("{settings}{made}{tables}")).map_err(at())?;
     Ok(home)
 }
 
