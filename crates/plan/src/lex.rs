@@ -132,6 +132,9 @@ pub enum LexError {
     /// Servers do not agree on where something ends.
     #[error("not all servers read a comment or literal alike")]
     Ambiguous,
+    /// More names than any statement has that a server takes.
+    #[error("it has more than {0} different names")]
+    TooManyNames(usize),
 }
 
 /// Iterates over the tokens of a text.
@@ -598,6 +601,10 @@ impl<'a> Lexer<'a> {
             self.at += 1;
         }
         let text = &self.sql[start..self.at];
+        // MySQL 9 reads `$$ … $$` and `$tag$ … $tag$` as texts, older ones and MariaDB as names
+        if text[0] == b'$' && text[1..].contains(&b'$') {
+            return Err(LexError::Ambiguous);
+        }
         if self.peek(0) == b'\'' && text.len() == 1 {
             let kind = match text[0] {
                 b'x' | b'X' => Some(LiteralKind::Hex),
@@ -911,6 +918,10 @@ mod tests {
             "SELECT x'0a''\\' ' FROM t -- '",
             "SELECT t.x'\\' ' FROM t -- '",
             "SELECT @@\"a\"",
+            "SELECT $$ ' $$",
+            "SELECT 1.$$ ' $$",
+            "SELECT a. $a$ ' $a$ -- '",
+            "SELECT 'x'$_1$ /* $_1$",
         ] {
             let read = tokens(sql.as_bytes(), LexMode::default());
             assert_eq!(read, Err(LexError::Ambiguous), "{sql}");

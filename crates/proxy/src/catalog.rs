@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
 const NAMES: usize = 16_384;
 /// Plans kept for one combination of settings.
 const PLANS: usize = 4096;
+/// Bytes that the plans of one account may take, about.
+const PLANS_WEIGH: usize = 128 << 20;
 /// Statements with longer shapes are planned every time.
 const LONGEST_SHAPE: usize = 16 * 1024;
 
@@ -122,9 +124,13 @@ pub(crate) struct Account {
     /// How often names were forgotten: what was asked before that is not taken over.
     epoch: AtomicU64,
     spaces: RwLock<HashMap<Vec<u8>, Arc<PlanSpace>>>,
+    /// How many bytes the plans of all spaces take.
+    plans_weigh: Arc<AtomicUsize>,
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions share.
     temporary: Option<RwLock<Temporaries>>,
     pins: Option<Arc<PinFile>>,
+    /// See [`PinFile::refresh`].
+    pins_seen: AtomicU64,
 }
 
 /// The temporary tables of a session: by their names without letter case, which a server may or may not count, the names as they were given.
@@ -156,13 +162,27 @@ pub(crate) struct Prepared {
 /// The plans made under one combination of settings.
 pub(crate) struct PlanSpace {
     pub settings: Settings,
-    plans: RwLock<HashMap<Vec<u8>, Arc<Prepared>, RandomState>>,
+    plans: RwLock<Kept>,
+    /// Of all the account's spaces.
+    weigh: Arc<AtomicUsize>,
+}
+
+/// Plans by their shapes.
+#[derive(Default)]
+struct Kept {
+    plans: HashMap<Vec<u8>, Arc<Prepared>, RandomState>,
+    /// Their bytes.
+    weight: usize,
 }
 
 impl Account {
     fn new(pins: Option<Arc<PinFile>>) -> Self {
+        // plans that this account makes rest on the pins as they are now
+        let seen = pins.as_ref().map_or(0, |pins| pins.version());
         Account {
             pins,
+            pins_seen: AtomicU64::new(seen),
+            plans_weigh: Arc::default(),
             lists: RwLock::default(),
             tables: RwLock::default(),
             turns: Turns::default(),
@@ -251,6 +271,11 @@ impl Account {
     }
 
     pub fn space(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
+        if self.plans_weigh.load(Ordering::Relaxed) > PLANS_WEIGH / 2 {
+            for space in self.spaces.read().values() {
+                space.empty(&mut space.plans.write());
+            }
+        }
         if let Some(found) = self.spaces.read().get(&key) {
             return Arc::clone(found);
         }
@@ -262,13 +287,18 @@ impl Account {
             Arc::new(PlanSpace {
                 settings,
                 plans: RwLock::default(),
+                weigh: Arc::clone(&self.plans_weigh),
             })
         }))
     }
 
-    /// Reads the pins again if their file has changed. Returns whether there are others now.
+    /// Reads the pins again if their file has changed. Returns whether there are others than this account has seen.
     pub fn refresh_pins(&self, keys: &KeySet) -> bool {
-        self.pins.as_ref().is_some_and(|pins| pins.refresh(keys))
+        let Some(pins) = &self.pins else {
+            return false;
+        };
+        let version = pins.refresh(keys);
+        self.pins_seen.swap(version, Ordering::AcqRel) != version
     }
 
     /// Looks names up at the server, all of them. Returns whether anything is different from before.
@@ -577,18 +607,54 @@ impl Catalog for Account {
 
 impl PlanSpace {
     pub fn get(&self, shape: &[u8]) -> Option<Arc<Prepared>> {
-        self.plans.read().get(shape).cloned()
+        self.plans.read().plans.get(shape).cloned()
     }
 
     pub fn put(&self, shape: &[u8], prepared: &Arc<Prepared>) {
         if shape.len() > LONGEST_SHAPE {
             return;
         }
-        let mut plans = self.plans.write();
-        if plans.len() >= PLANS {
-            plans.clear();
+        let weight = prepared.weight(shape);
+        let mut kept = self.plans.write();
+        let is_full = |kept: &Kept| {
+            kept.plans.len() >= PLANS || self.weigh.load(Ordering::Relaxed) + weight > PLANS_WEIGH
+        };
+        if is_full(&kept) {
+            self.empty(&mut kept);
         }
-        plans.insert(shape.to_vec(), Arc::clone(prepared));
+        // what other spaces hold goes when the next session asks for a space
+        if is_full(&kept) {
+            return;
+        }
+        if let Some(before) = kept.plans.insert(shape.to_vec(), Arc::clone(prepared)) {
+            let before = before.weight(shape);
+            kept.weight -= before;
+            self.weigh.fetch_sub(before, Ordering::Relaxed);
+        }
+        kept.weight += weight;
+        self.weigh.fetch_add(weight, Ordering::Relaxed);
+    }
+
+    fn empty(&self, kept: &mut Kept) {
+        let kept = std::mem::take(kept);
+        self.weigh.fetch_sub(kept.weight, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PlanSpace {
+    fn drop(&mut self) {
+        let mut kept = std::mem::take(&mut *self.plans.write());
+        self.empty(&mut kept);
+    }
+}
+
+impl Prepared {
+    /// About as many bytes as the plan takes under its shape.
+    fn weight(&self, shape: &[u8]) -> usize {
+        let name = |(database, name): &(String, String)| 64 + database.len() + name.len();
+        let names: usize = self.plan.names.iter().map(name).sum();
+        // the text is there once more as the server gets it
+        2048 + 4 * shape.len() + names + 512 * self.plan.columns.len()
     }
 }
 
@@ -716,7 +782,7 @@ fn hidden(database: &str, name: &str) -> Table {
 }
 
 /// Whether the server has left out a table because its definition is changing: in the words of either server.
-fn is_locked(warnings: &crate::exchange::Rows) -> bool {
+pub(crate) fn is_locked(warnings: &crate::exchange::Rows) -> bool {
     let code = |row: &Vec<Option<Vec<u8>>>| row.get(1).cloned().flatten().unwrap_or_default();
     let mut codes = warnings.iter().map(code);
     codes.any(|code| matches!(code.as_slice(), b"1205" | b"1684"))

@@ -344,12 +344,14 @@ impl Server {
     pub fn read_rows(&mut self, question: Question) -> Outcome<Rows> {
         self.begin(question)?;
         let mut rows = Vec::new();
+        let mut held = Held::default();
         // what the proxy asks calls no function of anybody's
         let silent_end = self.silent_end;
         while !self.tracker.is_complete() {
             match self.step()? {
                 Step::Err => return Err(self.error()),
                 Step::Row => {
+                    held.add(self.payload())?;
                     let row = TextRow::new(self.payload())
                         .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
                         .collect::<Result<Vec<_>, _>>()
@@ -437,6 +439,24 @@ impl Server {
     pub fn in_transaction(&self) -> bool {
         self.status.contains(StatusFlags::IN_TRANS)
             || !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+}
+
+/// How much of an answer is kept in memory before it is used. A server that says more than any does is not believed.
+#[derive(Default)]
+pub(crate) struct Held(usize);
+
+impl Held {
+    /// The names of a million tables take less.
+    const MOST: usize = 256 << 20;
+
+    /// One more packet is kept.
+    pub fn add(&mut self, packet: &[u8]) -> Outcome<()> {
+        self.0 += packet.len() + size_of::<Vec<u8>>();
+        match self.0 > Self::MOST {
+            true => Err(Failure::OutOfStep("an answer without end")),
+            false => Ok(()),
+        }
     }
 }
 

@@ -9,13 +9,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use onionskin_keys::KeySet;
-use onionskin_plan::{COLLATION, Catalog, Known};
+use onionskin_plan::{COLLATION, Catalog, Known, errors};
 use onionskin_schema::{PinnedTable, Pins, PinsError, Policy, Table, identifier, is_rightly_part};
 use parking_lot::{Mutex, RwLock};
 
+use crate::bind::unhex;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::session::Session;
@@ -54,6 +56,8 @@ type Stamp = Option<(SystemTime, u64)>;
 pub struct PinFile {
     path: PathBuf,
     pins: RwLock<(Arc<Pins>, Stamp)>,
+    /// How often they have become others.
+    version: AtomicU64,
 }
 
 impl PinFile {
@@ -64,7 +68,13 @@ impl PinFile {
         Ok(Self {
             path: path.to_owned(),
             pins: RwLock::new((pins, stamp)),
+            version: AtomicU64::new(0),
         })
+    }
+
+    /// How often there have been other pins.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// What it holds.
@@ -76,25 +86,29 @@ impl PinFile {
         self.pins.read().0.get(database, name).cloned()
     }
 
-    /// Reads it again if it has changed. Returns whether there are other pins now.
-    pub(crate) fn refresh(&self, keys: &KeySet) -> bool {
+    /// Reads it again if it has changed. Returns how often there have been other pins: each account notices for itself.
+    pub(crate) fn refresh(&self, keys: &KeySet) -> u64 {
         let now = stamp(&self.path);
-        if self.pins.read().1 == now {
-            return false;
+        if self.pins.read().1 != now {
+            self.read_again(now, keys);
         }
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn read_again(&self, now: Stamp, keys: &KeySet) {
         let read = read(&self.path, keys);
         let mut pins = self.pins.write();
         pins.1 = now;
         match read {
             Ok(new) => {
-                let changed = *pins.0 != new;
-                pins.0 = Arc::new(new);
+                if *pins.0 != new {
+                    pins.0 = Arc::new(new);
+                    self.version.fetch_add(1, Ordering::Release);
+                }
                 tracing::info!("the pins in {} were read again", self.path.display());
-                changed
             }
             Err(error) => {
                 tracing::error!("{error}; the pins that were read before stay in force");
-                false
             }
         }
     }
@@ -154,14 +168,40 @@ pub fn findings_at_start(policy: &Policy, pins: &Pins) -> Vec<String> {
 }
 
 impl Session {
-    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them.
-    pub(crate) fn names_to_guard(&self) -> Vec<String> {
-        let config = &self.shared.config;
+    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them: those that are
+    /// pinned or named by an enforced section; the tables that there are and an enforced pattern matches; and views, behind
+    /// which any of them may be.
+    pub(crate) fn names_to_guard(&mut self, entry: &'static errors::Entry) -> Outcome<Vec<String>> {
+        let shared = Arc::clone(&self.shared);
+        let config = &shared.config;
         let pins = config.pins.as_ref().map(|file| file.pins());
         let pinned = pins.iter().flat_map(|pins| pins.tables());
         let pinned = pinned.map(|table| table.name.clone());
         let enforced = config.policy.enforced_names().map(str::to_owned);
-        pinned.chain(enforced).collect()
+        let mut names: Vec<String> = pinned.chain(enforced).collect();
+        if names.is_empty() && !config.policy.enforces() {
+            return Ok(names);
+        }
+        // in letters that no character set for results changes
+        let tables = self.server.rows(
+            b"SELECT HEX(CONVERT(TABLE_SCHEMA USING utf8mb4)), HEX(CONVERT(TABLE_NAME USING utf8mb4)), TABLE_TYPE = 'VIEW' \
+              FROM information_schema.TABLES \
+              WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')",
+        )?;
+        for row in &tables {
+            let name = |at: usize| {
+                let digits = row.get(at).and_then(Option::as_deref);
+                let name = digits.and_then(unhex).map(String::from_utf8);
+                let unknown = || Failure::refused(entry, "the names of tables");
+                name.and_then(Result::ok).ok_or_else(unknown)
+            };
+            let (database, table) = (name(0)?, name(1)?);
+            let is_view = row.get(2).and_then(Option::as_deref) != Some(b"0");
+            if is_view || config.policy.enforces_in(&database, &table) {
+                names.push(table);
+            }
+        }
+        Ok(names)
     }
 
     /// Tells, in the log, where `[protect]` and the tables of a plan do not agree.

@@ -14,6 +14,7 @@ use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Held;
 use crate::open;
 use crate::prepared::{Setting, Statement};
 use crate::session::{Session, runs_once, shows_physical_name};
@@ -89,6 +90,7 @@ impl Session {
         let mut id = None;
         let mut packets = Vec::new();
         let mut is_physical = false;
+        let mut held = Held::default();
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
                 Step::Err => return Err(self.server.error()),
@@ -99,6 +101,7 @@ impl Session {
                 }
                 _ => {}
             }
+            held.add(self.server.payload())?;
             packets.push(self.server.payload().to_vec());
         }
         let id = id.ok_or(Failure::Backend(WireError::Malformed(

@@ -34,6 +34,50 @@ fn readable(name: &str) -> Option<Charset> {
     Charset::from_name(name).filter(|charset| charset.has_ascii())
 }
 
+/// Whether this word of `sql_mode` is one of those under which texts are read here as the servers read them. `MSSQL` is none: names
+/// stand in square brackets there. Nor is a word that a later version brings.
+fn is_known_mode(word: &str) -> bool {
+    const WORDS: [&str; 36] = [
+        "REAL_AS_FLOAT",
+        "PIPES_AS_CONCAT",
+        "ANSI_QUOTES",
+        "IGNORE_SPACE",
+        "IGNORE_BAD_TABLE_OPTIONS",
+        "ONLY_FULL_GROUP_BY",
+        "NO_UNSIGNED_SUBTRACTION",
+        "NO_DIR_IN_CREATE",
+        "POSTGRESQL",
+        "ORACLE",
+        "DB2",
+        "MAXDB",
+        "NO_KEY_OPTIONS",
+        "NO_TABLE_OPTIONS",
+        "NO_FIELD_OPTIONS",
+        "MYSQL323",
+        "MYSQL40",
+        "ANSI",
+        "NO_AUTO_VALUE_ON_ZERO",
+        "NO_BACKSLASH_ESCAPES",
+        "STRICT_TRANS_TABLES",
+        "STRICT_ALL_TABLES",
+        "NO_ZERO_IN_DATE",
+        "NO_ZERO_DATE",
+        "ALLOW_INVALID_DATES",
+        "INVALID_DATES",
+        "ERROR_FOR_DIVISION_BY_ZERO",
+        "TRADITIONAL",
+        "NO_AUTO_CREATE_USER",
+        "HIGH_NOT_PRECEDENCE",
+        "NO_ENGINE_SUBSTITUTION",
+        "PAD_CHAR_TO_FULL_LENGTH",
+        "EMPTY_STRING_IS_NULL",
+        "SIMULTANEOUS_ASSIGNMENT",
+        "TIME_ROUND_FRACTIONAL",
+        "TIME_TRUNCATE_FRACTIONAL",
+    ];
+    WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
 /// A session's settings.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -52,6 +96,8 @@ pub(crate) struct State {
     pub sql_mode: SqlMode,
     /// What of `sql_mode` decides how a text is read.
     lex_mode: LexMode,
+    /// No word of `sql_mode` changes in another way how a text is read.
+    pub mode_is_read: bool,
     pub time_zone: TimeZone,
     pub system_time_zone: String,
     /// The last second of a TIMESTAMP.
@@ -117,6 +163,7 @@ impl State {
             asks_collation: false,
             sql_mode: SqlMode::parse(""),
             lex_mode: LexMode::default(),
+            mode_is_read: false,
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
             // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's knows later moments than its columns.
@@ -172,6 +219,9 @@ impl State {
                 let has = |word: &str| value.split(',').any(|w| w.eq_ignore_ascii_case(word));
                 self.lex_mode.ansi_quotes = has("ANSI_QUOTES") || has("ANSI");
                 self.lex_mode.no_backslash_escapes = has("NO_BACKSLASH_ESCAPES");
+                self.mode_is_read = value
+                    .split(',')
+                    .all(|word| word.is_empty() || is_known_mode(word));
             }
             "character_set_client" => {
                 self.client_charset = readable(value);

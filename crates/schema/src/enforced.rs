@@ -54,6 +54,11 @@ impl Policy {
         rules.map(|rule| rule.table.as_str())
     }
 
+    /// Whether an enforced section is about this table.
+    pub fn enforces_in(&self, database: &str, name: &str) -> bool {
+        self.enforced(database, name).next().is_some()
+    }
+
     /// In what an enforced section is not met by the table that the server shows under this name, if in anything. A damaged
     /// table is not judged here.
     pub fn unmet(&self, database: &str, name: &str, table: Option<&Table>) -> Option<String> {

@@ -81,7 +81,11 @@ pub fn plan(request: &Request) -> Outcome {
     let names = match candidates(request, &tokens) {
         Ok(names) => names,
         Err(error) => {
-            let refusal = Refusal::new(&errors::EXECUTABLE_COMMENT, error.to_string());
+            let entry = match error {
+                crate::lex::LexError::TooManyNames(_) => &errors::NOT_UNDERSTOOD,
+                _ => &errors::EXECUTABLE_COMMENT,
+            };
+            let refusal = Refusal::new(entry, error.to_string());
             return finished(Action::Refuse(refusal), Vec::new(), Defines::Nothing);
         }
     };

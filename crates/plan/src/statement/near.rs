@@ -141,6 +141,9 @@ pub(crate) fn candidates(
     }
     found.sort();
     found.dedup();
+    if found.len() > MOST_NAMES {
+        return Err(LexError::TooManyNames(MOST_NAMES));
+    }
     Ok(found)
 }
 
@@ -290,7 +293,7 @@ fn collect(
     database: Option<&str>,
     found: &mut Vec<(String, String)>,
 ) -> Result<(), LexError> {
-    names(sql, tokens, database, found);
+    names(sql, tokens, database, found)?;
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
     for comment in tokens.iter().filter(|t| is_comment(t)) {
         let (body, version) = executable(comment.text(sql));
@@ -301,14 +304,30 @@ fn collect(
             if tokens.iter().any(is_comment) {
                 return Err(LexError::Ambiguous);
             }
-            names(inner, &tokens, database, found);
+            names(inner, &tokens, database, found)?;
         }
     }
     Ok(())
 }
 
-fn names(sql: &[u8], tokens: &[Token], database: Option<&str>, found: &mut Vec<(String, String)>) {
+/// How many different names a statement may have. The servers' own limits on tables and columns are lower.
+const MOST_NAMES: usize = 16_384;
+
+fn names(
+    sql: &[u8],
+    tokens: &[Token],
+    database: Option<&str>,
+    found: &mut Vec<(String, String)>,
+) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
+        // one name a million times takes no more room than twice as many as there may be
+        if found.len() >= 2 * MOST_NAMES {
+            found.sort();
+            found.dedup();
+            if found.len() > MOST_NAMES {
+                return Err(LexError::TooManyNames(MOST_NAMES));
+            }
+        }
         let Some(name) = identifier(sql, token) else {
             continue;
         };
@@ -334,6 +353,7 @@ fn names(sql: &[u8], tokens: &[Token], database: Option<&str>, found: &mut Vec<(
             found.push((database.to_owned(), name));
         }
     }
+    Ok(())
 }
 
 /// How many parts of comments are looked at, beyond some for each part of the text.

@@ -24,6 +24,7 @@ use std::time::Duration;
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
 use onionskin_wire::messages::{ComChangeUser, Command};
+use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
@@ -94,6 +95,9 @@ pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
     while session.turn() {}
 }
 
+/// Bytes beyond twice the server's `max_allowed_packet` that a command may have: refused, and the session goes on.
+const MORE: usize = 16 << 20;
+
 impl Session {
     pub fn begin(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) -> Outcome<Session> {
         let mut server = Server::new(login.server, login.server_capabilities);
@@ -120,6 +124,9 @@ impl Session {
                 return Err(failure);
             }
         };
+        // What the server would never take is not gathered either. Hexadecimal digits may become half as long.
+        let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
+        client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));

@@ -156,6 +156,9 @@ impl Session {
                 "session_track_system_variables",
             ));
         }
+        if !self.state.mode_is_read {
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
+        }
         if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
             return Err(Failure::refused(
                 &errors::CHARACTER_SET,

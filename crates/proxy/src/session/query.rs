@@ -11,7 +11,7 @@ use super::values::{is_call, runs_once};
 use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
-use crate::catalog::Prepared;
+use crate::catalog::{Prepared, is_locked};
 use crate::diagnostics::{self, Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::scratch::is_not_known;
@@ -143,6 +143,7 @@ impl Session {
     pub(crate) fn reads_names(&self) -> bool {
         let key = &self.template.key;
         self.state.tracked
+            && self.state.mode_is_read
             && match self.state.client_charset {
                 None => false,
                 Some(_) if self.template.multiple || key.is_ascii() => true,
@@ -163,6 +164,13 @@ impl Session {
         let names = self.server.rows(
             b"SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
         )?;
+        // a table that a definition has locked is left out in a transaction, with a warning
+        if self.server.warnings_at_end()? > 0 && is_locked(&self.server.rows(b"SHOW WARNINGS")?) {
+            return Err(Failure::refused(
+                entry,
+                "while a table's definition changes",
+            ));
+        }
         let mut protected = Vec::new();
         for cell in names.into_iter().flatten() {
             let name = cell.as_deref().and_then(unhex);
@@ -172,8 +180,8 @@ impl Session {
         let temporary = self.account.temporary_names();
         protected.extend(temporary.into_iter().map(|(_, name)| name));
         let words = Words::of(sql);
+        protected.extend(self.names_to_guard(entry)?);
         let database = self.state.database.as_deref();
-        protected.extend(self.names_to_guard());
         if protected.iter().any(|name| words.may_name(name)) {
             return Err(Failure::refused(entry, ""));
         }

@@ -8,7 +8,7 @@ use super::Session;
 use super::values::runs_once;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Question;
+use crate::exchange::{Held, Question};
 use crate::open;
 use crate::upsert::UniqueKeys;
 
@@ -224,6 +224,7 @@ impl Session {
             let mut reader = onionskin_wire::Reader::new(&held[0]);
             reader.lenenc_int().map_err(Failure::Backend)?
         };
+        let mut bytes = Held::default();
         for _ in 0..count {
             if self.server.step()? != Step::ColumnDef {
                 return Err(Failure::Backend(WireError::Malformed(
@@ -239,6 +240,7 @@ impl Session {
                     self.stale_or_physical(names)
                 });
             }
+            bytes.add(payload)?;
             held.push(payload.to_vec());
         }
         for packet in held.drain(..) {
