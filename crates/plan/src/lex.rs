@@ -152,8 +152,20 @@ pub struct Lexer<'a> {
     within: bool,
 }
 
+/// Looked at for each byte of each statement, so it is a table.
+const WORD_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80;
+        byte += 1;
+    }
+    table
+};
+
 fn is_word_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80
+    WORD_BYTES[usize::from(b)]
 }
 
 fn is_space(b: u8) -> bool {
@@ -597,9 +609,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self, start: usize) -> Result<Token, LexError> {
-        while is_word_byte(self.peek(0)) {
-            self.at += 1;
-        }
+        let rest = self.sql.get(self.at..).unwrap_or_default();
+        let end = rest.iter().position(|b| !is_word_byte(*b));
+        self.at += end.unwrap_or(rest.len());
         let text = &self.sql[start..self.at];
         // MySQL 9 reads `$$ … $$` and `$tag$ … $tag$` as texts, older ones and MariaDB as names
         if text[0] == b'$' && text[1..].contains(&b'$') {

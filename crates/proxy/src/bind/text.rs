@@ -369,16 +369,27 @@ pub(crate) fn put_bytes(bytes: &[u8], mode: LexMode, out: &mut Vec<u8>) {
     out.push(b'\'');
 }
 
+/// The two digits of each byte.
+const DIGITS_OF: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
 /// `x'0a0b'`
 pub(crate) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"x'");
     let start = out.len();
     // with the quote, so that room is made once
     out.resize(start + bytes.len() * 2 + 1, b'\'');
     let (digits, _) = out[start..].as_chunks_mut::<2>();
     for (two, b) in digits.iter_mut().zip(bytes) {
-        *two = [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]];
+        *two = DIGITS_OF[usize::from(*b)];
     }
 }
 

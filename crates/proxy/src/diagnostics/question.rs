@@ -37,6 +37,23 @@ pub(super) struct Limit {
     pub offset: Option<usize>,
 }
 
+/// Whether the shape may ask anything, or keep what was asked about: for most statements one look at their underscores tells that
+/// they do not.
+fn may_ask(key: &[u8]) -> bool {
+    let begins = |word: &[u8]| {
+        key.get(..word.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(word))
+    };
+    let is_part = |at: usize| {
+        let behind = key.get(at + 1..at + 5).unwrap_or_default();
+        behind.eq_ignore_ascii_case(b"coun") || behind.eq_ignore_ascii_case(b"rows")
+    };
+    begins(b"select ")
+        || begins(b"show ")
+        || begins(b"get ")
+        || memchr::memchr_iter(b'_', key).any(is_part)
+}
+
 /// What a statement of this shape asks.
 pub(super) fn question(key: &[u8]) -> Question {
     const CALLS: [&str; 6] = [
@@ -47,6 +64,9 @@ pub(super) fn question(key: &[u8]) -> Question {
         "warning_count",
         "error_count",
     ];
+    if !may_ask(key) {
+        return Question::None;
+    }
     let text = String::from_utf8_lossy(key).to_ascii_lowercase();
     let begins = |words: &str| text.starts_with(words);
     if begins("show warnings") || begins("show errors") || begins("show count") {

@@ -48,10 +48,12 @@ impl Shown {
 
 /// Whether a packet with a column definition names a sealed column or a companion.
 pub(crate) fn names_physical(definition: &[u8]) -> bool {
-    memchr::memmem::find(definition, b"$enc").is_some()
-        || memchr::memmem::find(definition, b"$ord_").is_some()
-        || memchr::memmem::find(definition, b"$eq_").is_some()
-        || memchr::memmem::find(definition, b"$gram_").is_some()
+    // a search for each of them would look at every byte again
+    memchr::memchr_iter(b'$', definition).any(|at| {
+        let behind = &definition[at + 1..];
+        let marks: [&[u8]; 4] = [b"enc", b"ord_", b"eq_", b"gram_"];
+        marks.iter().any(|mark| behind.starts_with(mark))
+    })
 }
 
 /// Checks the definitions of a statement's result and makes them logical, or recalls them.

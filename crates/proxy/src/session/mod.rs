@@ -533,6 +533,7 @@ impl Planned {
 
     /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
     pub fn is_ignore(&self) -> bool {
-        is_ignore(&self.template.key)
+        // most plans know that there is no such word
+        self.prepared.ignores && is_ignore(&self.template.key)
     }
 }

@@ -21,7 +21,7 @@ impl Session {
                 is_about_definitions(&self.template.key) || self.ignores_in_nothing_known(&planned)
             }
             Action::Refuse(_) => false,
-            _ => is_ignore(&self.template.key),
+            _ => planned.ignores && is_ignore(&self.template.key),
         };
         if unnoticed && !planned.plan.names.is_empty() {
             let names = planned.plan.names.clone();
@@ -37,7 +37,7 @@ impl Session {
         let known = |(database, name): &(String, String)| {
             matches!(self.account.table(database, name), Known::Table(_))
         };
-        is_ignore(&self.template.key) && !planned.plan.names.iter().any(known)
+        planned.ignores && is_ignore(&self.template.key) && !planned.plan.names.iter().any(known)
     }
 
     fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
