@@ -25,6 +25,7 @@ stage() { # name, command...
 
 stage format "$cargo" fmt --all --check
 stage lints "$cargo" clippy "${profile[@]}" --workspace --all-targets -- -D warnings
+stage advisories scripts/advisories.sh
 stage build "$cargo" build "${profile[@]}" --workspace --all-targets
 stage "unit tests" "$cargo" test "${profile[@]}" --workspace --exclude onionskin --no-fail-fast
 stage "integration tests" "$cargo" test "${profile[@]}" -p onionskin --no-fail-fast
@@ -36,7 +37,7 @@ grep -E '^test .* \.\.\. FAILED$' "$log" | sort -u
 if [ -e .servers/mysql.skipped ]; then
     echo "SKIPPED: every test on MySQL. MySQL could not be installed: $(cat .servers/mysql.skipped)"
 fi
-grep -hE '^(NOT COMPARED|SKIPPED: (valgrind|instructions)|hot paths take fewer)' "$log"
+grep -hE '^(NOT COMPARED|SKIPPED: (valgrind|instructions|advisories)|hot paths take fewer)' "$log"
 if [ ${#failures[@]} -gt 0 ]; then
     printf 'failed stage: %s\n' "${failures[@]}"
     # A stage can fail without a failing test: a compiler error, a lint.

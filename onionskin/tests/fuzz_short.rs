@@ -132,7 +132,8 @@ fn run(name: &str) {
         count >= 100,
         "target {name} ran {count} times in {seconds} s"
     );
-    println!("target {name}: {count} inputs in {seconds} s");
+    let corpus = corpus.len();
+    println!("target {name}: {count} inputs in {seconds} s, corpus of {corpus}");
 }
 
 fn mutate(corpus: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8> {
