@@ -125,6 +125,11 @@ fn run_in(plain: &mut mysql::Conn, proxy: &mut mysql::Conn, case: &Case, report:
         // A refused statement is not run on the plain server; what stands before it in the same text is.
         let refusal = proxied.refusal();
         incomparable = refusal.is_some();
+        let next = case.steps.get(number + 1);
+        let is_asked_about = next.is_some_and(|next| next.statements()[0].check.follows);
+        if proxied.problem.is_some() && (incomparable || !is_asked_about) {
+            answers_itself(proxy, report, &statements);
+        }
         let usable = match refusal {
             None => statements.as_slice(),
             Some(problem) => {
@@ -361,6 +366,15 @@ fn behind_all_time(case: &Case, statement: &Statement) -> bool {
         Piece::Sql(_) => false,
     };
     statement.prepared && statement.pieces.iter().any(behind)
+}
+
+/// Behind a statement that has failed, the answer to a question is the answer to that question: each has another number.
+fn answers_itself(proxy: &mut mysql::Conn, report: &Report, failed: &[Statement]) {
+    let number = report.compared * 1000 + report.refusals();
+    let answer: Option<usize> = proxy
+        .query_first(format!("SELECT {number}"))
+        .expect("the session lives");
+    assert_eq!(answer, Some(number), "behind {failed:#?}");
 }
 
 fn count(report: &mut Report, problem: &answers::Problem, label: &'static str) {
