@@ -5,6 +5,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use sqlparser::ast::{Assignment, Expr};
 
+use super::update::assigned_twice;
 use super::{Target, is_default, physical};
 use crate::errors::{self, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
@@ -47,6 +48,9 @@ impl Planner<'_> {
                     continue;
                 }
             };
+            if assigned.contains(&column.index) {
+                return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
+            }
             assigned.push(column.index);
             let exact = column
                 .column()

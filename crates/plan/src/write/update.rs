@@ -83,6 +83,12 @@ impl Planner<'_> {
                     plain.push(i);
                 }
                 scope::Resolved::Protected(column) => {
+                    let is_same = |(other, ..): &(ColumnUse, NewValue, usize)| {
+                        other.index == column.index && Arc::ptr_eq(&other.table, &column.table)
+                    };
+                    if protected.iter().any(is_same) {
+                        return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
+                    }
                     let value = self.new_value(&assignment.value, &parts[i], &column, &scope)?;
                     protected.push((column, value, i));
                 }
@@ -279,6 +285,11 @@ impl Planner<'_> {
             None => refuse(&errors::NOT_CONSTANT, column.path()),
         }
     }
+}
+
+/// Servers assign from left to right, and count a row as changed if it differs in the end: no two assignments of sealed values are that.
+pub(super) fn assigned_twice(column: &ColumnUse) -> String {
+    format!("a second assignment to {}", column.path())
 }
 
 pub(super) fn is_update_modifier(sql: &[u8], token: &crate::lex::Token) -> bool {
