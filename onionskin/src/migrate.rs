@@ -106,9 +106,10 @@ struct What {
     /// Write the table anew
     #[arg(long)]
     rebuild: bool,
-    /// Go on with a migration that was killed, has failed or was postponed
-    #[arg(long)]
-    resume: bool,
+    /// Go on with a migration that was killed, has failed or was postponed; with =ID, which is told at its beginning and by --status, with
+    /// no other one
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    resume: Option<String>,
     /// Remove everything that an unfinished migration has made; the table is as it was
     #[arg(long)]
     abort: bool,
@@ -134,7 +135,7 @@ enum CutOver {
 impl What {
     /// What may not stand together.
     fn check(&self) -> Result<(), CommandError> {
-        let goes_on = self.resume || self.roll_back;
+        let goes_on = self.resume.is_some() || self.roll_back;
         let given = [
             ("--encrypt", self.encrypt.is_some()),
             ("--decrypt", self.decrypt.is_some() && !goes_on),
@@ -143,7 +144,7 @@ impl What {
             ("--rotate", self.rotate),
             ("--alter", self.alter.is_some()),
             ("--rebuild", self.rebuild),
-            ("--resume", self.resume),
+            ("--resume", self.resume.is_some()),
             ("--abort", self.abort),
             ("--finish", self.finish),
             ("--roll-back", self.roll_back),
@@ -174,7 +175,7 @@ impl What {
     }
 
     fn operation(&self) -> Result<Option<Operation>, CommandError> {
-        if self.resume || self.roll_back {
+        if self.resume.is_some() || self.roll_back {
             return Ok(None);
         }
         let columns = |text: &String| parse_columns(text).map_err(CommandError::Arguments);
@@ -218,6 +219,11 @@ impl Migrate {
         let Some((database, table)) = self.table.clone() else {
             return Err(CommandError::Arguments("which table?".into()));
         };
+        let keys = file.as_ref().map(keys).transpose()?;
+        let pinned = match (&file, &keys) {
+            (Some(file), Some(keys)) => pin::pinned(file, &keys.set, (&database, &table))?,
+            _ => None,
+        };
         let job = Job {
             limits: Limits {
                 max_load: self.max_load.clone(),
@@ -226,12 +232,14 @@ impl Migrate {
             login,
             database,
             table,
-            keys: file.as_ref().map(keys).transpose()?,
+            keys,
             threads: self.threads,
             switch: self.cut_over == CutOver::Now,
             reverse: self.reverse,
             drop_old: self.drop_old,
             consent: self.what.consent()?,
+            pinned,
+            id: self.what.resume.clone().filter(|id| !id.is_empty()),
         };
         match operation {
             Some(operation) if self.dry_run => {
@@ -248,8 +256,12 @@ impl Migrate {
             None if self.what.finish => {
                 let done = job.end_reverse()?;
                 println!("{}.{} is the new table for good", job.database, job.table);
+                print_begun(&done);
                 print_plaintext_logs(&done);
-                Ok(())
+                match &file {
+                    Some(file) if done.table.is_some() => renew_pins(file, &job, &done),
+                    _ => Ok(()),
+                }
             }
             operation => {
                 let progress = Progress::default();
@@ -263,9 +275,10 @@ impl Migrate {
                 drop(shown);
                 let done = done?;
                 print_done(&job, &done, begun.elapsed());
-                let is_other = done.switched.is_some() || self.what.roll_back;
+                let is_other =
+                    done.old.is_some() || done.switched.is_some() || done.table.is_some();
                 match &file {
-                    Some(file) if is_other => renew_pins(file, &job, operation.as_ref()),
+                    Some(file) if is_other => renew_pins(file, &job, &done),
                     _ => Ok(()),
                 }
             }
@@ -311,19 +324,19 @@ impl Migrate {
 }
 
 /// The table has other ids now: proxies that load pins would refuse it.
-fn renew_pins(
-    file: &ConfigFile,
-    job: &Job,
-    operation: Option<&Operation>,
-) -> Result<(), CommandError> {
-    let decrypted = match operation {
-        Some(Operation::Decrypt(columns)) => columns.as_slice(),
-        _ => &[],
+fn renew_pins(file: &ConfigFile, job: &Job, done: &Done) -> Result<(), CommandError> {
+    let Some(keys) = &job.keys else {
+        return Ok(());
     };
     let table = (job.database.as_str(), job.table.as_str());
-    if !pin::renew(file, &job.login, table, decrypted)? {
+    let is_pinned = pin::renew(file, &keys.set, table, done.table.as_ref(), &job.consent)?;
+    if !is_pinned {
+        let reason = match done.table {
+            Some(_) => "less of it is protected than was pinned",
+            None => "it cannot be told any more whether it came from the table that was pinned",
+        };
         println!(
-            "warning: {}.{} is not pinned as it is now, because less of it is protected than was pinned; \
+            "warning: {}.{} is not pinned as it is now, because {reason}; \
              if that is wanted, run onionskin pin --accept",
             job.database, job.table
         );
@@ -383,7 +396,7 @@ fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> 
             "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC{checked}",
             running.database,
             running.table,
-            running.operation,
+            running.begun(),
             running.phase,
             running.rows,
             running.estimate,
@@ -396,6 +409,12 @@ fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> 
     Ok(())
 }
 
+fn print_begun(done: &Done) {
+    if let Some(begun) = &done.begun {
+        println!("this was {begun}");
+    }
+}
+
 fn print_done(job: &Job, done: &Done, time: Duration) {
     println!(
         "{}.{}: {} rows copied, {} changes written, all rows compared, {} repaired, in {:.1} s",
@@ -406,9 +425,14 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
         done.repaired,
         time.as_secs_f64()
     );
+    print_begun(done);
     match &done.switched {
         None if done.old.is_none() => {
-            println!("everything is ready: --resume switches the tables when you want it");
+            let id = done.begun.as_ref().map(|begun| begun.id.as_str());
+            let id = printable(id.unwrap_or_default());
+            println!(
+                "everything is ready: --resume switches the tables when you want it (--resume={id} this migration and no other)"
+            );
         }
         None => println!("the tables had been switched"),
         Some(switched) => {

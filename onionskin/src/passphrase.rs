@@ -9,11 +9,12 @@
 //! The first two exclude each other; either goes before a credential. One line break at a file's end does not count.
 
 use std::{
-    fs,
+    mem,
+    ops::DerefMut,
     path::{Path, PathBuf},
 };
 
-use onionskin_keys::read_private_file;
+use onionskin_keys::{read_private_file, read_secret_file};
 
 use crate::error::CommandError;
 
@@ -34,7 +35,7 @@ pub fn passphrase() -> Result<Option<String>, CommandError> {
     };
     let path = Path::new(&folder).join(CREDENTIAL);
     // systemd sees to the folder, and gives the file a mode of its own choice.
-    match fs::read(&path) {
+    match read_secret_file(&path, LIMIT) {
         Ok(text) => one_line(&path, text).map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CommandError::File { path, source }),
@@ -53,15 +54,22 @@ pub fn given(name: &str) -> Result<Option<String>, CommandError> {
         (None, Some(path)) => {
             let text = read_private_file(&path, LIMIT)
                 .map_err(|error| CommandError::Secret(error.to_string()))?;
-            one_line(&path, text.to_vec()).map(Some)
+            one_line(&path, text).map(Some)
         }
         (text, None) => Ok(text),
     }
 }
 
-fn one_line(path: &Path, text: Vec<u8>) -> Result<String, CommandError> {
+/// The text without the line break at its end, in the buffer that it was read into.
+fn one_line(
+    path: &Path,
+    mut text: impl DerefMut<Target = Vec<u8>>,
+) -> Result<String, CommandError> {
     let wrong = |what: &str| CommandError::Secret(format!("{}: {what}", path.display()));
-    let mut text = String::from_utf8(text).map_err(|_| wrong("not text in UTF-8"))?;
+    if str::from_utf8(&text).is_err() {
+        return Err(wrong("not text in UTF-8"));
+    }
+    let mut text = String::from_utf8(mem::take(&mut *text)).map_err(|_| wrong("not text"))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

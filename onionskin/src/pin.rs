@@ -4,17 +4,19 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::{self, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
 use onionskin_keys::KeySet;
+use onionskin_migrate::Consent;
 use onionskin_rowstream::session::{Login, Session};
 use onionskin_schema::{
-    ColumnRow, Pins, PinsError, Table, catalog_query, identifier, is_rightly_part, same_name,
-    tables_from_rows,
+    ColumnRow, PinnedColumn, PinnedTable, Pins, PinsError, Table, catalog_query, identifier,
+    is_rightly_part, same_name, tables_from_rows,
 };
 
 use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
@@ -111,35 +113,60 @@ impl Pin {
     }
 }
 
-/// Pins a table anew that `migrate` has changed. `decrypted` are the columns that were to be plaintext. Returns whether the table
-/// is pinned as it is now: not if something else is not protected any more.
+/// What is pinned under a name: the only table that `migrate` may change.
+pub fn pinned(
+    file: &ConfigFile,
+    keys: &KeySet,
+    (database, name): (&str, &str),
+) -> Result<Option<Arc<PinnedTable>>, CommandError> {
+    let Some(path) = file.pins_path() else {
+        return Ok(None);
+    };
+    let pins = read(&path, keys)?;
+    Ok(pins.and_then(|pins| pins.get(database, name).cloned()))
+}
+
+/// Pins a table anew that `migrate` has changed, as that knows it: what the server shows under the name is not asked for. `now` holds
+/// that table alone, or nothing if it has no protected columns. Returns whether it is pinned: not if it is not known, or is less protected than
+/// was pinned in more than `consent` says.
 pub fn renew(
     file: &ConfigFile,
-    login: &Login,
+    keys: &KeySet,
     (database, name): (&str, &str),
-    decrypted: &[String],
+    now: Option<&Pins>,
+    consent: &Consent,
 ) -> Result<bool, CommandError> {
     let Some(path) = file.pins_path() else {
         return Ok(true);
     };
-    let keys = home::load_keys(file)?;
-    let Some(mut pins) = read(&path, &keys)? else {
+    let Some(mut pins) = read(&path, keys)? else {
         return Ok(true);
     };
-    let table = Definitions::connect(login)?.table(database, name, &keys)?;
-    let Some(table) = table.filter(|table| table.damaged.is_none()) else {
-        return Ok(false);
+    let Some(now) = now else {
+        return Ok(pins.get(database, name).is_none());
     };
-    let is_protected = |name: &str| table.column(name).is_some_and(|c| c.protection.is_some());
-    let is_meant = |name: &str| decrypted.iter().any(|other| same_name(other, name));
+    let now = now.get(database, name);
     let before = pins.get(database, name);
     let mut columns = before.iter().flat_map(|before| &before.columns);
-    if columns.any(|column| !is_protected(&column.name) && !is_meant(&column.name)) {
+    if columns.any(|column| is_lost(column, now, consent)) {
         return Ok(false);
     }
-    pins.set(database, name, Some(&table));
-    write(&path, &pins, &keys)?;
+    match now {
+        Some(now) => pins.keep(now),
+        None => pins.set(database, name, None),
+    }
+    write(&path, &pins, keys)?;
     Ok(true)
+}
+
+/// Whether a column is less protected than it was, or of another type, and that was not consented to.
+fn is_lost(before: &PinnedColumn, now: Option<&Arc<PinnedTable>>, consent: &Consent) -> bool {
+    let mut columns = now.iter().flat_map(|now| &now.columns);
+    let Some(now) = columns.find(|now| same_name(&now.name, &before.name)) else {
+        return !consent.allows_plain(&before.name);
+    };
+    let gained = consent.gained(&before.name, &before.capabilities, &now.capabilities);
+    gained.is_some() || (&now.type_text, &now.collation) != (&before.type_text, &before.collation)
 }
 
 /// The pins that are there, if any.
@@ -168,13 +195,23 @@ fn read(path: &Path, keys: &KeySet) -> Result<Option<Pins>, CommandError> {
 fn write(path: &Path, pins: &Pins, keys: &KeySet) -> Result<(), CommandError> {
     let text = pins.text(|bytes| keys.metadata_key().tag(bytes));
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    // Of two who write at the same time, neither puts the other's half of a file in place; and no link that lies there is followed.
+    name.push(format!(".{:016x}.new", rand::random::<u64>()));
     let beside = PathBuf::from(name);
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)
+        .and_then(|mut file| {
+            let done = file
+                .write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+                .and_then(|()| fs::rename(&beside, path));
+            if done.is_err() {
+                let _ = fs::remove_file(&beside);
+            }
+            done
+        });
     written.map_err(|source| CommandError::File {
         path: path.to_owned(),
         source,

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ on_both_servers!(
     no_broken_login_is_counted,
     a_hundred_logins_end_after_the_switch,
     slow_sockets_keep_nobody_out,
+    a_rate_of_silent_connections_keeps_nobody_out,
     a_login_that_drips_has_one_deadline,
     packets_before_the_login_are_small,
 );
@@ -474,6 +476,100 @@ fn slow_sockets_keep_nobody_out(kind: Kind) {
     far.wait_until_idle();
     assert_eq!(far.broken_off(), 0);
     proxy.assert_healthy();
+}
+
+/// Opens silent connections at a rate until its input ends: so many a second, from so many addresses of 127/8, or from another one each time if
+/// that is 0. Holds the last three thousand.
+const FLOOD: &str = r#"
+import collections, random, select, socket, sys, time
+port, rate, addresses = map(int, sys.argv[1:])
+held, opened, failed, begin = collections.deque(), 0, 0, time.monotonic()
+while not select.select([sys.stdin], [], [], 0.005)[0]:
+    while opened < (time.monotonic() - begin) * rate:
+        opened += 1
+        n = opened % addresses if addresses else random.randrange(1 << 22)
+        s = socket.socket()
+        s.setblocking(False)
+        try:
+            s.bind(("127.%d.%d.%d" % (1 + (n >> 16), n >> 8 & 255, n & 255), 0))
+            s.connect_ex(("127.0.0.1", port))
+            held.append(s)
+        except OSError:
+            failed += 1
+        if len(held) > 3000:
+            held.popleft().close()
+print(opened, failed)
+"#;
+
+/// Silent connections come without end, from a few addresses and from any number of them. Others log in, one after the other.
+fn a_rate_of_silent_connections_keeps_nobody_out(kind: Kind) {
+    /// For how long a client waits.
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let Some(far) = Far::start(kind, &["--max-connections=151"]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        announce("SKIPPED: no python3 to open connections with");
+        return;
+    }
+    // How many a second, from how many addresses, whether the client has logged in before, and how many of ten logins may fail.
+    for (rate, addresses, is_known, lost) in [
+        (200u16, 3, false, 0),
+        (100, 8, false, 0),
+        (200, 8, true, 0),
+        (200, 0, true, 1),
+    ] {
+        let mut proxy = far.proxy("");
+        let port = proxy.port();
+        if is_known {
+            Session::open(port, "far", "away", None);
+        }
+        let mut flood = tied_command("python3")
+            .args(["-c", FLOOD])
+            .args([port, rate, addresses].map(|n| n.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 runs");
+        thread::sleep(Duration::from_secs(3));
+        let mut times = Vec::new();
+        let mut errors = Vec::new();
+        for _ in 0..10 {
+            let begin = Instant::now();
+            let session = Session::try_open(port, "far", "away", None);
+            times.push(begin.elapsed());
+            match session.map_err(|e| e.to_string()) {
+                Ok(_) if begin.elapsed() <= PATIENCE => {}
+                Ok(_) => errors.push(format!("after {:?}", begin.elapsed())),
+                Err(error) => errors.push(error),
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        drop(flood.stdin.take());
+        let output = flood.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let mut counts = said.split_whitespace().map(|n| n.parse().unwrap_or(0u64));
+        let (opened, failed) = (
+            counts.next().unwrap_or_default(),
+            counts.next().unwrap_or_default(),
+        );
+        let slowest = times.iter().max().expect("there are ten");
+        announce(&format!(
+            "{}: {} of 10 logins beside {opened} silent connections, {rate} a second from {addresses} addresses; the slowest took {} ms",
+            kind.name(),
+            10 - errors.len(),
+            slowest.as_millis()
+        ));
+        assert!(opened > 4 * u64::from(rate) && failed == 0, "{said}");
+        assert!(
+            errors.len() <= lost,
+            "{rate} a second from {addresses} addresses: {errors:?}"
+        );
+        proxy.assert_healthy();
+    }
 }
 
 /// Each byte comes well before any time limit that begins anew with it, in the clear and inside of a TLS handshake.

@@ -13,6 +13,7 @@ on_both_servers!(
     a_new_table_that_was_exchanged_gets_no_row,
     a_checkpoint_that_was_edited_is_not_gone_on_with,
     a_checkpoint_of_an_earlier_migration_decides_nothing,
+    it_is_told_which_migration_goes_on,
     an_older_place_of_the_same_migration_costs_time_only,
     what_is_exchanged_while_the_lock_is_awaited_is_not_switched,
     the_way_back_leads_only_to_the_table_it_came_from,
@@ -339,6 +340,87 @@ fn a_checkpoint_of_an_earlier_migration_decides_nothing(kind: Kind) {
     assert!(text.contains("--add \"name: eq\""), "{text}");
     ward.must(&["--resume", "--add", "name: eq", "--drop-old"]);
     ward.is_untouched();
+}
+
+/// The digits of the migration that a text tells of.
+fn id_in(text: &str) -> String {
+    let (_, rest) = text.split_once("migration ").expect("a migration");
+    let id: String = rest.chars().take_while(|c| c.is_ascii_hexdigit()).collect();
+    assert_eq!(id.len(), 16, "{text}");
+    id
+}
+
+/// From plaintext, a column gets any capability without another word. So the operator is told, and can name the one he means.
+fn it_is_told_which_migration_goes_on(kind: Kind) {
+    let Some(mut ward) = Ward::open(kind) else {
+        return;
+    };
+    ward.session
+        .must("CREATE TABLE plain (id INT PRIMARY KEY, name VARCHAR(40), ssn VARCHAR(40))");
+    ward.session.must("INSERT INTO plain VALUES (1, 'a', 'b')");
+    let run = |ward: &Ward, arguments: &[&str], succeeds: bool| {
+        let arguments = [&["app.plain"], arguments].concat();
+        let (succeeded, text) = run_migration(migrate(&ward.server, Some(&ward.proxy), &arguments));
+        assert_eq!(succeeded, succeeds, "{arguments:?}: {text}");
+        text
+    };
+    let postpone = ["--cut-over", "postpone"];
+    let text = run(
+        &ward,
+        &[&["--encrypt", "name: eq range"], &postpone[..]].concat(),
+        true,
+    );
+    let first = id_in(&text);
+    assert!(text.contains("UTC: encrypt name (eq, range)"), "{text}");
+    assert!(text.contains(&format!("--resume={first}")), "{text}");
+    for sql in [
+        "CREATE TABLE kept_state SELECT * FROM plain_onionskin",
+        "RENAME TABLE plain_onionskin_new TO kept",
+    ] {
+        ward.session.must(sql);
+    }
+    run(&ward, &["--abort"], true);
+    let text = run(
+        &ward,
+        &[&["--encrypt", "name:; ssn:"], &postpone[..]].concat(),
+        true,
+    );
+    let second = id_in(&text);
+    assert_ne!(first, second);
+    let status = must_migrate(&ward.server, Some(&ward.proxy), &["--status"]);
+    assert!(
+        status.contains(&format!("migration {second}, begun 20")),
+        "{status}"
+    );
+    for sql in [
+        "DROP TABLE plain_onionskin_new",
+        "RENAME TABLE kept TO plain_onionskin_new",
+        "UPDATE plain_onionskin p, kept_state k SET p.state = k.state, p.tag = k.tag WHERE p.id = 1 AND k.id = 1",
+    ] {
+        ward.session.must(sql);
+    }
+    let resume = format!("--resume={second}");
+    let text = run(&ward, &[&resume], false);
+    assert!(
+        text.contains(&format!("is not migration {second}"))
+            && text.contains(&format!("migration {first}, begun 20"))
+            && text.contains("encrypt name (eq, range)"),
+        "{text}"
+    );
+    assert_eq!(ward.session.text("SELECT name FROM plain").unwrap(), "a");
+    // Without an id it goes on, and says with which: at its beginning and at its end.
+    let text = run(&ward, &["--resume", "--drop-old"], true);
+    for told in ["going on with migration", "this was migration"] {
+        assert!(text.contains(&format!("{told} {first}, begun")), "{text}");
+    }
+    // The right one goes on, and keeps its id if it begins again.
+    let text = run(&ward, &[&["--rotate"], &postpone[..]].concat(), true);
+    let resume = format!("--resume={}", id_in(&text));
+    run(&ward, &[&resume, "--drop-old"], true);
+    for table in ["plain", "kept_state"] {
+        ward.session.must(&format!("DROP TABLE {table}"));
+    }
+    ward.end();
 }
 
 fn an_older_place_of_the_same_migration_costs_time_only(kind: Kind) {

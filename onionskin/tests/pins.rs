@@ -16,6 +16,9 @@ on_both_servers!(
     pinned_tables_cannot_be_exchanged,
     definitions_go_on,
     migrations_go_on,
+    an_exchanged_table_is_not_migrated,
+    what_was_consented_to_is_pinned_after_a_resume,
+    pinning_follows_no_link,
     tables_of_earlier_versions_go_on,
 );
 
@@ -663,6 +666,139 @@ fn definitions_go_on(kind: Kind) {
     place.admin.must("RENAME TABLE customer TO cu");
     place.lives("named back");
     drop(second);
+    place.nothing_leaked();
+}
+
+impl Place {
+    fn pins(&self) -> Vec<u8> {
+        std::fs::read(self.proxy.folder().join("pins")).unwrap()
+    }
+
+    fn must_migrate(&self, arguments: &[&str]) -> String {
+        let all = [&["app.cu"], arguments].concat();
+        must_migrate(&self.server, Some(&self.proxy), &all)
+    }
+
+    fn must_not_migrate(&self, arguments: &[&str]) -> String {
+        let all = [&["app.cu"], arguments].concat();
+        must_not_migrate(&self.server, Some(&self.proxy), &all)
+    }
+}
+
+/// Whoever administers the server puts another authentic table in the place of the pinned one, and waits for the next rotation.
+fn an_exchanged_table_is_not_migrated(kind: Kind) {
+    let Some(mut place) = Place::start(kind, "", "") else {
+        return;
+    };
+    place.app.must(CUSTOMERS);
+    let searchable = CUSTOMERS.replace("TABLE cu", "TABLE other");
+    place.app.must(&searchable.replace(
+        "name VARCHAR(40) ENCRYPTED FOR (eq)",
+        "name VARCHAR(40) ENCRYPTED FOR (eq, range)",
+    ));
+    place.begin_to_pin();
+    let pinned = place.pins();
+
+    let exchange = "RENAME TABLE cu TO hidden, other TO cu";
+    let put_back = "RENAME TABLE cu TO other, hidden TO cu";
+    place.admin.must(exchange);
+    for arguments in [
+        &["--rotate"][..],
+        &["--rebuild"],
+        &["--add", "email: range"],
+        &["--decrypt", "name"],
+        &["--rotate", "--dry-run"],
+    ] {
+        let text = place.must_not_migrate(arguments);
+        assert!(
+            text.contains("OS1109") && text.contains("another table"),
+            "{arguments:?}: {text}"
+        );
+        assert!(place.pins() == pinned, "{arguments:?}: pinned anew");
+    }
+    let left =
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'cu%onionskin%'";
+    assert_eq!(place.admin.text(left).unwrap(), "0");
+    place.admin.must(put_back);
+    place.must_migrate(&["--rotate", "--drop-old"]);
+    place.lives("the pinned table was rotated");
+    let pinned = place.pins();
+
+    // While a migration is on its way.
+    place.must_migrate(&["--rotate", "--cut-over", "postpone"]);
+    place.admin.must(exchange);
+    place.must_not_migrate(&["--resume"]);
+    assert!(place.pins() == pinned, "pinned anew by --resume");
+    place.admin.must(put_back);
+    // The renaming stands in the binary log.
+    place.must_migrate(&["--abort"]);
+    place.must_migrate(&["--rotate", "--cut-over", "postpone"]);
+    place.must_migrate(&["--resume", "--drop-old"]);
+    place.lives("a rotation went on");
+    let pinned = place.pins();
+
+    // An earlier migration that was given up is put back as one that was switched: authentic, and the server learns more.
+    place.must_migrate(&["--add", "name: range", "--cut-over", "postpone"]);
+    for sql in [
+        "CREATE TABLE kept_state SELECT * FROM cu_onionskin",
+        "RENAME TABLE cu_onionskin_new TO kept",
+    ] {
+        place.admin.must(sql);
+    }
+    place.must_migrate(&["--abort"]);
+    place.must_migrate(&["--rotate", "--cut-over", "postpone"]);
+    for sql in [
+        "DROP TABLE cu_onionskin_new",
+        "UPDATE cu_onionskin p, kept_state k SET p.state = k.state, p.tag = k.tag WHERE p.id = 1 AND k.id = 1",
+        "RENAME TABLE cu TO cu_onionskin_old, kept TO cu",
+    ] {
+        place.admin.must(sql);
+    }
+    let text = place.must_migrate(&["--resume"]);
+    assert!(text.contains("is not pinned as it is now"), "{text}");
+    assert!(place.pins() == pinned, "a capability was pinned");
+    place.writes_are_refused("cu", "OS1109", "after the attack");
+    place.admin.must("DROP TABLE cu");
+    place.admin.must("RENAME TABLE cu_onionskin_old TO cu");
+    place.lives("the pinned table is back");
+    place.nothing_leaked();
+}
+
+fn what_was_consented_to_is_pinned_after_a_resume(kind: Kind) {
+    let Some(mut place) = Place::start(kind, "", "") else {
+        return;
+    };
+    place.app.must(CUSTOMERS);
+    place.begin_to_pin();
+    place.must_migrate(&["--decrypt", "email", "--cut-over", "postpone"]);
+    let text = place.must_migrate(&["--resume", "--decrypt", "email", "--drop-old"]);
+    assert!(!text.contains("is not pinned"), "{text}");
+    place.lives("email is plaintext");
+    place.must_migrate(&["--add", "name: range", "--cut-over", "postpone"]);
+    let text = place.must_migrate(&["--resume", "--add", "name: range", "--drop-old"]);
+    assert!(!text.contains("is not pinned"), "{text}");
+    place.lives("name has a range");
+    place.nothing_leaked();
+}
+
+fn pinning_follows_no_link(kind: Kind) {
+    let Some(mut place) = Place::start(kind, "", "") else {
+        return;
+    };
+    place.app.must(CUSTOMERS);
+    let folder = place.proxy.folder().to_owned();
+    let far = folder.join("far");
+    std::fs::write(&far, "as it was").unwrap();
+    std::os::unix::fs::symlink(&far, folder.join("pins.new")).unwrap();
+    place.begin_to_pin();
+    assert_eq!(std::fs::read_to_string(&far).unwrap(), "as it was");
+    let is_link = |name: &str| folder.join(name).symlink_metadata().unwrap().is_symlink();
+    assert!(is_link("pins.new") && !is_link("pins"));
+    let names = std::fs::read_dir(&folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let temporary: Vec<String> = names.filter(|name| name.starts_with("pins.")).collect();
+    assert_eq!(temporary, ["pins.new"], "nothing is left");
+    place.lives("it is pinned");
     place.nothing_leaked();
 }
 

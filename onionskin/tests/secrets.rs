@@ -181,6 +181,51 @@ fn files_of_other_users_are_refused() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_secret_is_not_waited_for() {
+    let home = home(&[]);
+    let folder = home.path();
+    let pipe = |path: &Path| {
+        let _ = fs::remove_file(path);
+        let made = Command::new("mkfifo")
+            .args(["-m", "600"])
+            .arg(path)
+            .status();
+        assert!(made.expect("mkfifo runs").success());
+    };
+    let text_of = |variables: &[(&str, &str)]| {
+        let mut child = onionskin(folder, &["keys", "list"], variables)
+            .spawn()
+            .expect("it starts");
+        wait_until("it ends", Duration::from_secs(30), || {
+            child.try_wait().expect("waited for").is_some()
+        });
+        said(&child.wait_with_output().expect("it has ended"))
+    };
+    let passphrase = folder.join("passphrase");
+    pipe(&passphrase);
+    let name = passphrase.to_str().expect("plain");
+    let text = text_of(&[("ONIONSKIN_PASSPHRASE_FILE", name)]);
+    assert!(text.contains("not a regular file"), "{text}");
+
+    let credential = folder.join("onionskin-passphrase");
+    pipe(&credential);
+    let place = folder.to_str().expect("plain");
+    let text = text_of(&[("CREDENTIALS_DIRECTORY", place)]);
+    assert!(text.contains("not a regular file"), "{text}");
+
+    pipe(&folder.join("keys.json.new"));
+    let text = text_of(&[]);
+    assert!(
+        text.contains("keys.json.new") && text.contains("active"),
+        "{text}"
+    );
+
+    pipe(&folder.join("keys.json"));
+    let text = text_of(&[]);
+    assert!(text.contains("not a regular file"), "{text}");
+}
+
+#[test]
 fn what_a_killed_change_left_is_named_at_the_start() {
     let home = home(&[]);
     let folder = home.path();

@@ -48,7 +48,7 @@ use crate::{
     KeyContext, KeyError, KeyProvider, KeyPurpose, WrappedKey,
     file_root::{FileRoot, ROOT_KEY_LEN, RootKey, generate_root_key},
     passphrase::{self, PassphraseCost, SALT_LEN},
-    private_file::{Owner, read_file_of},
+    private_file::{Owner, read_beginning, read_file_of},
 };
 
 /// The version of `keys.json` that this crate reads and writes.
@@ -236,10 +236,10 @@ impl UnwrappedKeys {
             mac: String::new(),
         };
         file.mac = STANDARD.encode(provider.mac(&Decoded::of(&file)?.authenticated(&file)));
-        let mut text = Zeroizing::new(
-            serde_json::to_vec_pretty(&file)
-                .map_err(|_| KeyError::Malformed("it cannot be written as JSON".to_owned()))?,
-        );
+        // Sized beforehand: by growing, a buffer leaves copies of the root key behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(room_for(file.data_keys.len())));
+        serde_json::to_writer_pretty(&mut *text, &file)
+            .map_err(|_| KeyError::Malformed("it cannot be written as JSON".to_owned()))?;
         text.push(b'\n');
         Ok(text)
     }
@@ -260,6 +260,11 @@ impl UnwrappedKeys {
                 .iter()
                 .all(|(id, dated)| there(id).is_some_and(|other| is(dated, other)))
     }
+}
+
+/// More bytes than the text of a file with so many data keys has.
+fn room_for(data_keys: usize) -> usize {
+    2048 + 256 * data_keys
 }
 
 fn now() -> u64 {
@@ -467,6 +472,9 @@ fn decode(field: &str, text: &str) -> Result<Vec<u8>, KeyError> {
         .map_err(|_| KeyError::Malformed(format!("field {field} is not base64")))
 }
 
+/// Of a leftover, so many bytes are looked at: the root key is among the first.
+const LEFTOVER_READ: u64 = 64 << 10;
+
 /// What a change that was broken off has left beside a key file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
@@ -481,7 +489,7 @@ pub(crate) fn leftover(path: &Path) -> Option<Leftover> {
     let path = new_path(&fs::canonicalize(path).ok()?);
     fs::symlink_metadata(&path).ok()?;
     // Half a file counts as open: the beginning is where the root key stands.
-    let text = fs::read(&path).map(Zeroizing::new).unwrap_or_default();
+    let text = read_beginning(&path, LEFTOVER_READ).unwrap_or_default();
     let is_open = contains(&text, b"\"clear\"");
     Some(Leftover { path, is_open })
 }
@@ -597,4 +605,29 @@ fn sync_directory(path: &Path) -> io::Result<()> {
         _ => Path::new("."),
     };
     File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_file_has_room_from_the_beginning() {
+        let mut rng = rand::rng();
+        let mut keys = UnwrappedKeys::generate(&mut rng);
+        for _ in 0..40 {
+            let cheap = PassphraseCost {
+                memory_kib: 8,
+                passes: 1,
+                lanes: 1,
+            };
+            for passphrase in [None, Some(("secret", cheap))] {
+                let text = keys.to_text(passphrase, &mut rng).unwrap();
+                let room = room_for(keys.data_keys.len());
+                assert_eq!(text.capacity(), room, "it was not moved");
+                assert!(text.len() < room);
+            }
+            keys.add(&mut rng).unwrap();
+        }
+    }
 }

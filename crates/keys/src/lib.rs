@@ -41,7 +41,7 @@ pub use error::KeyError;
 pub use key_file::{KeyChange, KeyEntry, Leftover};
 pub use key_set::KeySet;
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
-pub use private_file::read_private_file;
+pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 
 // What the interface of a key set speaks of.

@@ -1,13 +1,13 @@
 //! Files that hold secrets: whose they must be, and how they are read.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata, OpenOptions},
     io::{self, Read},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
-use rustix::process::geteuid;
+use rustix::{fs::OFlags, process::geteuid};
 use zeroize::Zeroizing;
 
 use crate::KeyError;
@@ -39,12 +39,7 @@ pub(crate) fn read_file_of(
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(io_error)?;
-    // Of the opened file, not of the path: they could be two.
-    let metadata = file.metadata().map_err(io_error)?;
-    if !metadata.is_file() {
-        return Err(io_error(io::Error::other("not a regular file")));
-    }
+    let (file, metadata) = open_regular(path, OFlags::empty()).map_err(io_error)?;
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(KeyError::TooOpen {
@@ -64,8 +59,41 @@ pub(crate) fn read_file_of(
     if metadata.len() > limit {
         return Err(io_error(io::Error::other("too large")));
     }
-    // Sized beforehand, so that no half-read copies of a secret are left behind by growing.
-    let mut text = Zeroizing::new(Vec::with_capacity(metadata.len() as usize + 1));
-    file.take(limit).read_to_end(&mut text).map_err(io_error)?;
+    read_all(file, metadata.len()).map_err(io_error)
+}
+
+/// Reads a regular file of a secret that somebody else takes care of. `limit` is in bytes.
+pub fn read_secret_file(path: &Path, limit: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let (file, metadata) = open_regular(path, OFlags::empty())?;
+    if metadata.len() > limit {
+        return Err(io::Error::other("too large"));
+    }
+    read_all(file, metadata.len())
+}
+
+/// The beginning of a regular file that is no symbolic link.
+pub(crate) fn read_beginning(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let (file, metadata) = open_regular(path, OFlags::NOFOLLOW)?;
+    read_all(file, metadata.len().min(most))
+}
+
+/// Opens a file, and looks at what was opened: at its path there could be another one a moment later. Does not wait for whoever might
+/// write to a pipe that lies there.
+fn open_regular(path: &Path, more: OFlags) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NONBLOCK | more).bits().cast_signed())
+        .open(path)?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => Err(io::Error::other("not a regular file")),
+    }
+}
+
+/// Sized beforehand, so that no half-read copies of a secret are left behind by growing.
+fn read_all(file: File, length: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut text = Zeroizing::new(Vec::with_capacity(length as usize + 1));
+    file.take(length).read_to_end(&mut text)?;
     Ok(text)
 }

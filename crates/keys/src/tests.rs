@@ -665,3 +665,38 @@ fn a_change_touches_nothing_that_it_cannot_replace() {
         assert_eq!((file.uid(), file.gid()), (4321, 4321));
     }
 }
+
+#[test]
+fn what_lies_in_a_files_place_is_not_waited_for() {
+    let dir = Dir::new();
+    let pipe = |path: &Path| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+    };
+    pipe(&dir.path());
+    let error = read_private_file(&dir.path(), 100).unwrap_err().to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+    assert!(read_secret_file(&dir.path(), 100).is_err());
+
+    let base = dir.0.path();
+    fs::remove_file(dir.path()).unwrap();
+    fs::write(dir.path(), CLEAR).unwrap();
+    let new = base.join("keys.json.new");
+    pipe(&new);
+    let is_open = || KeySet::leftover("file:keys.json", base).unwrap().is_open;
+    assert!(!is_open());
+    fs::remove_file(&new).unwrap();
+    // A link is named, and not followed.
+    let far = base.join("far");
+    fs::write(&far, CLEAR).unwrap();
+    std::os::unix::fs::symlink(&far, &new).unwrap();
+    assert!(!is_open());
+    fs::remove_file(&new).unwrap();
+    // However long it is, its beginning is read.
+    let file = fs::File::create(&new).unwrap();
+    file.set_len(1 << 40).unwrap();
+    assert!(!is_open());
+    fs::write(&new, &CLEAR[..CLEAR.len() / 2]).unwrap();
+    assert!(is_open());
+}

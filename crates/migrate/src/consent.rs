@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use onionskin_schema::{Column, same_name};
+use onionskin_schema::{Capabilities, Column, same_name};
 
 use crate::error::{MigrateError, Result};
 use crate::operation::Operation;
@@ -35,6 +35,32 @@ impl Consent {
         consent
     }
 
+    /// Whether a column may become plaintext.
+    pub fn allows_plain(&self, column: &str) -> bool {
+        self.plain.iter().any(|plain| same_name(plain, column))
+    }
+
+    /// A capability that a column would get and that was not allowed.
+    pub fn gained(
+        &self,
+        column: &str,
+        before: &Capabilities,
+        after: &Capabilities,
+    ) -> Option<String> {
+        let has = before.list();
+        let allowed: Vec<&str> = self
+            .more
+            .iter()
+            .filter(|(other, _)| same_name(other, column))
+            .flat_map(|(_, words)| words.iter().map(String::as_str))
+            .collect();
+        let includes_eq = |word: &&str| *word == "range" || word.starts_with("join:");
+        after.list().into_iter().find(|word| {
+            let is_included = word == "eq" && allowed.iter().any(includes_eq);
+            !has.contains(word) && !allowed.contains(&word.as_str()) && !is_included
+        })
+    }
+
     /// An error if the server could tell more of `after`, in the table `target`, than of `before`, and that was not
     /// allowed.
     pub(crate) fn check(&self, before: &Column, after: &Column, target: &str) -> Result<()> {
@@ -49,24 +75,12 @@ impl Consent {
             )))
         };
         let Some(protection) = &after.protection else {
-            return match self.plain.iter().any(|plain| same_name(plain, name)) {
+            return match self.allows_plain(name) {
                 true => Ok(()),
                 false => refused("become plaintext", format!("--decrypt \"{name}\"")),
             };
         };
-        let has = protected.capabilities.list();
-        let allowed: Vec<&str> = self
-            .more
-            .iter()
-            .filter(|(column, _)| same_name(column, name))
-            .flat_map(|(_, words)| words.iter().map(String::as_str))
-            .collect();
-        let includes_eq = |word: &&str| *word == "range" || word.starts_with("join:");
-        let gained = protection.capabilities.list().into_iter().find(|word| {
-            let is_included = word == "eq" && allowed.iter().any(includes_eq);
-            !has.contains(word) && !allowed.contains(&word.as_str()) && !is_included
-        });
-        match gained {
+        match self.gained(name, &protected.capabilities, &protection.capabilities) {
             None => Ok(()),
             Some(word) => refused(
                 &format!("get the capability {word}"),

@@ -49,6 +49,17 @@ pub enum MigrateError {
         /// What is different.
         what: String,
     },
+    /// The table is not the one that was pinned. The words are those of the proxy's refusal.
+    #[error(
+        "OS1109: {table} is not the table that was pinned: {what}. Nothing was done. Find out who changed the table. If the change was wanted, \
+         run onionskin pin --accept; otherwise restore the table from a backup"
+    )]
+    NotPinned {
+        /// The table.
+        table: String,
+        /// What is different.
+        what: String,
+    },
     /// The command line does not say that the server may learn so much.
     #[error("{0}")]
     NotAllowed(String),
@@ -144,7 +155,7 @@ impl MigrateError {
     pub fn is_about_the_request(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. } | Self::Request(_) | Self::NotAllowed(_)
+            Self::Refused { .. } | Self::Request(_) | Self::NotAllowed(_) | Self::NotPinned { .. }
         )
     }
 }

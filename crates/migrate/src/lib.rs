@@ -26,8 +26,9 @@
 //! | `conflict` | rows that the new table does not take |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
-//! | `progress`, `status` | telling what happens |
+//! | `begun`, `progress`, `status` | telling what happens |
 
+mod begun;
 mod brake;
 mod conflict;
 mod consent;
@@ -50,6 +51,7 @@ mod stragglers;
 mod switch;
 mod throttle;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onionskin_keys::KeySet;
@@ -61,7 +63,7 @@ use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
 use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::{Login, Session};
-use onionskin_schema::identifier;
+use onionskin_schema::{PinnedTable, Pins, Table, identifier};
 use onionskin_value::Family;
 
 use brake::Brake;
@@ -73,6 +75,7 @@ use snapshots::Snapshots;
 use switch::{Switch, drop_sentry, exists, is_sentry};
 use throttle::Throttle;
 
+pub use begun::Begun;
 pub use consent::Consent;
 pub use definition::Keys;
 pub use error::MigrateError;
@@ -117,6 +120,10 @@ pub struct Job {
     pub drop_old: bool,
     /// What the server may learn more of; the beginning of an operation says that itself.
     pub consent: Consent,
+    /// What is pinned under the table's name, if anything is: no other table is touched.
+    pub pinned: Option<Arc<PinnedTable>>,
+    /// The only migration that [`Job::resume`] may go on with.
+    pub id: Option<String>,
 }
 
 /// What was done.
@@ -138,6 +145,11 @@ pub struct Done {
     pub handed_over: bool,
     /// Files of the binary log that hold rows of the old table in plaintext, if columns became protected.
     pub plaintext_logs: Vec<String>,
+    /// Which migration it was.
+    pub begun: Option<Begun>,
+    /// The table that has the name now, as the migration knows it and whatever the server shows; `None` if it is the one before, or if
+    /// it cannot be told whether it came from the pinned one.
+    pub table: Option<Pins>,
 }
 
 impl Job {
@@ -145,7 +157,7 @@ impl Job {
     pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
         let (mut job, control) = self.spelled()?;
         job.consent = Consent::of(operation, job.reverse);
-        job.begin(control, operation, progress)
+        job.begin(control, operation, progress, new_id())
             .map_err(MigrateError::of_lost_connection)
     }
 
@@ -154,9 +166,11 @@ impl Job {
         mut control: Session,
         operation: &Operation,
         progress: &Progress,
+        id: String,
     ) -> Result<Done> {
         let family = facts::family(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
+        self.must_be_pinned(&[&old.logical])?;
         let names = Names::of(&self.table);
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         preflight::check_table(&mut control, &old)?;
@@ -176,7 +190,7 @@ impl Job {
         let checkpoint = self.checkpoint(&names);
         let mut state = State {
             version: VERSION,
-            id: new_id(),
+            id,
             operation: serde_json::to_string(operation)
                 .map_err(|error| MigrateError::Request(error.to_string()))?,
             definition: old.definition.clone(),
@@ -196,6 +210,7 @@ impl Job {
             made: None,
         };
         checkpoint.create(&mut control, &state)?;
+        progress.note(Begun::of(&state)?.to_string());
         let old = Known::at_the_beginning(old);
         let prepared = (|| {
             let statements = &planned.statements;
@@ -243,6 +258,8 @@ impl Job {
                 .must_be_begun(&mut control, &names)
                 .map(|()| Done::default());
         };
+        self.must_be_meant(&state)?;
+        progress.note(format!("going on with {}", Begun::of(&state)?));
         let here = control.identity()?;
         // A way back that has begun on another server goes on with a comparison.
         let is_elsewhere = !state.server.is_empty() && state.server != here;
@@ -258,15 +275,19 @@ impl Job {
         }
         if is_switched(&mut control, &names, Some(&state))? {
             self.must_be_unchanged(&mut control, &self.table, made(&state)?)?;
+            let noted = (made(&state)?, (names.old.as_str(), &state.original));
+            let table = self.settled(&mut control, noted)?;
             let dropped = operation_of(&state)?.dropped();
             let late = self.recover(&mut control, family, &names, &mut state, &dropped)?;
             if state.reverse {
                 let mut done = self.keep_old(control, family, state, None, progress)?;
                 done.stragglers = late;
+                done.table = table;
                 return Ok(done);
             }
             let done = Done {
                 stragglers: late,
+                table,
                 ..done(&state, None)
             };
             return self.finish(&mut control, &names, &checkpoint, &state, done);
@@ -288,7 +309,7 @@ impl Job {
                 reverse: state.reverse,
                 ..self.clone()
             };
-            return again.begin(self.control()?, &operation, progress);
+            return again.begin(self.control()?, &operation, progress, state.id);
         }
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         self.go_on(control, family, state, progress)
@@ -340,6 +361,7 @@ impl Job {
     fn rehearse(&self, mut control: Session, operation: &Operation) -> Result<Vec<String>> {
         let family = facts::family(&mut control)?;
         let old = self.facts(&mut control, &self.table)?;
+        self.must_be_pinned(&[&old.logical])?;
         let names = Names::of(&self.table);
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
         preflight::check_table(&mut control, &old)?;
@@ -495,9 +517,11 @@ impl Job {
             ));
         }
         let old = Known::noted(old, &state.original)?;
+        self.must_be_pinned(&[&old.logical])?;
         preflight::check_table(&mut control, &old)?;
         let made = made(&state)?.clone();
         let new = self.known(&mut control, &names.new, &made)?;
+        let table = self.pins_of(&new);
         let operation = operation_of(&state)?;
         self.must_be_under_the_active_key(&operation, &new)?;
         let dropped = operation.dropped();
@@ -561,10 +585,82 @@ impl Job {
             state.locked_at = None;
             state.definition = facts::definition(&mut control, &self.database, &self.table)?;
             checkpoint.write(&mut control, &state)?;
-            return self.keep_old(control, family, state, Some(switched), progress);
+            let done = self.keep_old(control, family, state, Some(switched), progress)?;
+            return Ok(Done {
+                table: Some(table),
+                ..done
+            });
         }
-        let done = done(&state, Some(switched));
+        let done = Done {
+            table: Some(table),
+            ..done(&state, Some(switched))
+        };
         self.finish(&mut control, &names, &checkpoint, &state, done)
+    }
+
+    /// An error unless one of these tables is the pinned one, if one is pinned.
+    fn must_be_pinned(&self, tables: &[&Table]) -> Result<()> {
+        let Some(pinned) = &self.pinned else {
+            return Ok(());
+        };
+        let mut difference = None;
+        for table in tables {
+            let damage = table.damaged.clone();
+            match damage.or_else(|| pinned.difference(Some(table))) {
+                None => return Ok(()),
+                Some(other) => difference = difference.or(Some(other)),
+            }
+        }
+        Err(MigrateError::NotPinned {
+            table: format!("{}.{}", self.database, self.table),
+            what: difference.unwrap_or_else(|| "there is no such table".into()),
+        })
+    }
+
+    /// What is to be pinned when a table has come into its place.
+    fn pins_of(&self, known: &Known) -> Pins {
+        let table = Table {
+            name: self.table.clone(),
+            ..known.logical.clone()
+        };
+        Pins::of([&table])
+    }
+
+    /// After the tables were switched by a process that was killed then: what is to be pinned. The table in place is known by the first
+    /// imprint; it or the other one, which it came from, must be the pinned one. `None` if that cannot be told.
+    fn settled(
+        &self,
+        control: &mut Session,
+        (imprint, (other, other_imprint)): (&Imprint, (&str, &Imprint)),
+    ) -> Result<Option<Pins>> {
+        let Ok(now) = self.known(control, &self.table, imprint) else {
+            return Ok(None);
+        };
+        if self.must_be_pinned(&[&now.logical]).is_ok() {
+            return Ok(Some(self.pins_of(&now)));
+        }
+        if !exists(control, other)? {
+            return Ok(None);
+        }
+        match self.known(control, other, other_imprint) {
+            Ok(other) => self.must_be_pinned(&[&now.logical, &other.logical])?,
+            Err(_) => self.must_be_pinned(&[&now.logical])?,
+        }
+        Ok(Some(self.pins_of(&now)))
+    }
+
+    /// An error if another migration was asked for than the one that has begun.
+    fn must_be_meant(&self, state: &State) -> Result<()> {
+        match &self.id {
+            Some(id) if *id != state.id => Err(MigrateError::Request(format!(
+                "what has begun with {}.{} is not migration {id}, but {}: the checkpoint may be one of an earlier migration that was put \
+                 back; --abort, and begin again",
+                self.database,
+                self.table,
+                Begun::of(state)?
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// An error if a table is not the one that was noted.
@@ -729,6 +825,8 @@ fn done(state: &State, switched: Option<Switched>) -> Done {
         old: None,
         handed_over: false,
         plaintext_logs: Vec::new(),
+        begun: Begun::of(state).ok(),
+        table: None,
     }
 }
 

@@ -67,10 +67,14 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
 }
 
 impl Operation {
-    /// For messages: `encrypt name, age`.
+    /// For messages: `encrypt name (eq), age`.
     pub fn shown(&self) -> String {
+        let column = |(name, words): (&String, &Vec<String>)| match words.is_empty() {
+            true => name.clone(),
+            false => format!("{name} ({})", words.join(", ")),
+        };
         let names = |columns: &BTreeMap<String, Vec<String>>| {
-            columns.keys().cloned().collect::<Vec<_>>().join(", ")
+            columns.iter().map(column).collect::<Vec<_>>().join(", ")
         };
         match self {
             Self::Rebuild => "rebuild".into(),

@@ -20,6 +20,7 @@ use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 use onionskin_value::Family;
 
+use crate::begun::Begun;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
@@ -168,6 +169,7 @@ impl Job {
         let source = Known::noted(source, crate::made(state)?)?;
         let target = self.known(control, &Names::of(&self.table).old, &state.original)?;
         check_reversible(&source, &target, &[])?;
+        self.must_be_pinned(&[&source.logical, &target.logical])?;
         let (keys, consent) = (self.keys.as_ref(), &self.consent);
         let route = definition::route((&source, &target), consent, keys, family, &[])?;
         Ok((source, route))
@@ -192,6 +194,12 @@ impl Job {
             )));
         }
         drop_sentry(&mut control, &names.clone().reversed())?;
+        let table = crate::made(&state)
+            .and_then(|made| {
+                let noted = (made, (names.old.as_str(), &state.original));
+                self.settled(&mut control, noted)
+            })
+            .unwrap_or_default();
         let checkpoint = self.checkpoint(&names);
         // In any other phase a missing old table means that it was renamed.
         state.phase = FINISH.into();
@@ -201,6 +209,7 @@ impl Job {
         }
         checkpoint.drop(&mut control)?;
         let mut done = done(&state, None);
+        done.table = table;
         done.old = (!self.drop_old).then_some(names.old);
         done.plaintext_logs = plaintext_logs(&mut control, &state)?;
         Ok(done)
@@ -218,6 +227,8 @@ impl Job {
         let family = facts::family(&mut control)?;
         self.must_be_begun(&mut control, &names)?;
         let state = self.kept(&mut control, &names)?;
+        self.must_be_meant(&state)?;
+        progress.note(format!("taking back {}", Begun::of(&state)?));
         if exists(&mut control, &names.old)? {
             // Without the right keys the old table is better kept up to date than left alone.
             self.way_back(&mut control, family, &state)?;
@@ -249,7 +260,12 @@ impl Job {
         .run(&mut engine)
         .map_err(no_way_back)?;
         let (mut control, _, state, _) = engine.end();
-        self.end_roll_back(&mut control, done(&state, Some(switched)))
+        let original = self.known(&mut control, &self.table, &state.original);
+        let done = Done {
+            table: original.ok().map(|original| self.pins_of(&original)),
+            ..done(&state, Some(switched))
+        };
+        self.end_roll_back(&mut control, done)
     }
 
     /// After the tables were switched back by a process that was killed then.
@@ -260,9 +276,12 @@ impl Job {
         mut state: State,
     ) -> Result<Done> {
         let names = Names::of(&self.table).reversed();
+        let noted = (&state.original, (names.old.as_str(), crate::made(&state)?));
+        let table = self.settled(&mut control, noted)?;
         let late = self.recover(&mut control, family, &names, &mut state, &[])?;
         let done = Done {
             stragglers: late,
+            table,
             ..done(&state, None)
         };
         self.end_roll_back(&mut control, done)
@@ -298,7 +317,11 @@ impl Job {
         }
         // Who asked before this process held the locks was killed since, or asks again.
         self.checkpoint(&names).clear_request(&mut control)?;
-        self.keep_old(control, family, state, None, progress)
+        let noted = (crate::made(&state)?, (names.old.as_str(), &state.original));
+        // Who feeds the old table looks at both.
+        let table = self.settled(&mut control, noted).unwrap_or_default();
+        let done = self.keep_old(control, family, state, None, progress)?;
+        Ok(Done { table, ..done })
     }
 
     /// Makes the process that feeds the old table end, and takes its place.

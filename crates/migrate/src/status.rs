@@ -6,6 +6,7 @@ use onionskin_keys::KeySet;
 use onionskin_rowstream::checkpoint::{COMMENT, Checkpoint, Found, Untrusted};
 use onionskin_rowstream::session::{Login, Session};
 
+use crate::begun::Begun;
 use crate::error::{MigrateError, Result};
 
 /// A migration that has begun and not ended; whether a process works on it is told by `written_at`.
@@ -31,8 +32,21 @@ pub struct Running {
     pub written_at: String,
     /// Digits that tell it from other migrations of the table.
     pub id: String,
+    /// When it began, in seconds since 1970; 0 if that is not known.
+    pub began: u64,
     /// Whether the keys were there to check it with, if it was written with keys.
     pub is_checked: bool,
+}
+
+impl Running {
+    /// Which one it is.
+    pub fn begun(&self) -> Begun {
+        Begun {
+            id: self.id.clone(),
+            operation: self.operation.clone(),
+            began: self.began,
+        }
+    }
 }
 
 /// All of them that the account can see, and those whose checkpoint cannot be read or trusted, with the reason. What was
@@ -87,6 +101,7 @@ pub fn status(login: &Login, keys: Option<&Arc<KeySet>>) -> Result<(Vec<Running>
             position: state.position,
             written_at: checkpoint.written_at(&mut session)?,
             id: state.id,
+            began: state.began,
             is_checked,
         });
     }

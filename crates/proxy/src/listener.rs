@@ -28,6 +28,7 @@
 //! the policy as it is, for those who measure.
 
 mod admission;
+mod groups;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -236,7 +237,7 @@ fn let_in(
     settings: &LoginSettings,
 ) -> Option<Login> {
     let session = entry.number;
-    let Some(hurry) = place.wait(whole) else {
+    let Some(pace) = place.wait(whole) else {
         tracing::warn!(session, %peer, "too many connections that are not logged in");
         turn_away(socket, 1040, "Too many connections");
         return None;
@@ -247,22 +248,24 @@ fn let_in(
     }
     let timing = Timing {
         whole,
-        hurry: Some(hurry.clone()),
+        pace: Some(pace.clone()),
     };
-    let second = socket.try_clone();
+    if let Ok(second) = socket.try_clone() {
+        place.hold(second);
+    }
     match login(Transport::Tcp(socket), session, settings, &timing) {
-        Ok(Some(login)) => Some(login),
+        Ok(Some(login)) => {
+            place.has_logged_in();
+            Some(login)
+        }
         Ok(None) => {
             tracing::info!(session, %peer, "not logged in");
             None
         }
         Err(error) => {
             tracing::warn!(session, %peer, %error, "not logged in");
-            if error.is_too_slow()
-                && hurry.load(Ordering::Relaxed)
-                && let Ok(socket) = second
-            {
-                place.park(socket, whole);
+            if error.is_too_slow() && pace.is_hurried() {
+                place.park(whole);
             }
             None
         }

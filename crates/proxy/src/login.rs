@@ -39,10 +39,14 @@
 mod authenticate;
 mod excuse;
 mod method;
+mod pace;
 mod password;
 
-use std::sync::atomic::AtomicBool;
+use std::io;
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use onionskin_plan::{Refusal, errors};
@@ -65,8 +69,12 @@ use crate::listener::keep_alive;
 use excuse::Owed;
 use method::{Method, is_for_clients, withhold};
 
+pub(crate) use pace::Pace;
+
 /// How long a change of user may take as a whole.
 const CHANGE_OF_USER: Duration = Duration::from_secs(30);
+/// How long a connection to one of the server's addresses may take.
+const CONNECT: Duration = Duration::from_secs(10);
 /// How long a client may take for each of its answers, TLS included: less than servers wait, which by default is 10 seconds.
 const ANSWER: Duration = Duration::from_secs(8);
 /// The same while others wait for their turn to log in.
@@ -101,8 +109,8 @@ pub(crate) struct LoginSettings {
 pub(crate) struct Timing {
     /// All of it.
     pub whole: Instant,
-    /// Set when others wait for their turn.
-    pub hurry: Option<Arc<AtomicBool>>,
+    /// By which others who wait for their turn hurry or end it.
+    pub pace: Option<Arc<Pace>>,
 }
 
 impl LoginSettings {
@@ -305,11 +313,7 @@ fn relay_login(
     settings: &LoginSettings,
     timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
-    let left = timing.whole.saturating_duration_since(Instant::now());
-    let transport = settings
-        .backend
-        .connect_within(left)
-        .map_err(LoginError::Unreachable)?;
+    let transport = connect(&settings.backend, timing.whole).map_err(LoginError::Unreachable)?;
     if let Transport::Tcp(socket) = &transport {
         keep_alive(socket).map_err(LoginError::Unreachable)?;
     }
@@ -341,6 +345,50 @@ fn relay_login(
     };
     legs.end()?;
     Ok(Some((server, agreed, ok)))
+}
+
+/// Connects to the server; its name's addresses are asked for within the same time.
+fn connect(backend: &Backend, whole: Instant) -> io::Result<Transport> {
+    let left = || whole.saturating_duration_since(Instant::now());
+    let Backend::Tcp { host, port } = backend else {
+        return backend.connect_within(left());
+    };
+    if host.parse::<IpAddr>().is_ok() {
+        return backend.connect_within(left());
+    }
+    let name = (host.clone(), *port);
+    let addresses = within(left(), move || {
+        Ok(name.to_socket_addrs()?.collect::<Vec<_>>())
+    })?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+    for address in addresses {
+        let limit = left().min(CONNECT);
+        if limit.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => return Transport::tcp(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// What the system is asked for without a time limit of its own. After that the thread that asks is left alone; it ends by itself.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    ask: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (answer, answered) = sync_channel(1);
+    thread::Builder::new()
+        .name("resolve".into())
+        .spawn(move || {
+            // Nobody may be waiting any more.
+            let _ = answer.send(ask());
+        })?;
+    answered
+        .recv_timeout(limit)
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// The login from the server's greeting on.
@@ -433,7 +481,7 @@ fn relay_change_user(
         ComChangeUser::decode(payload, client_capabilities).map_err(LoginError::Client)?;
     let timing = Timing {
         whole: Instant::now() + CHANGE_OF_USER,
-        hurry: None,
+        pace: None,
     };
     let mut legs = Legs::new(client, server, timing, trust);
     let named = client_capabilities.contains(Capabilities::PLUGIN_AUTH);
@@ -483,7 +531,7 @@ struct Legs<'a> {
     server: &'a mut Connection,
     /// When all of it must be done.
     whole: Instant,
-    hurry: Option<Arc<AtomicBool>>,
+    pace: Option<Arc<Pace>>,
     trust: LinkTrust,
     /// What the server waits for, so that it gets something should the client fail.
     owed: Owed,
@@ -502,7 +550,7 @@ impl<'a> Legs<'a> {
             client,
             server,
             whole: timing.whole,
-            hurry: timing.hurry,
+            pace: timing.pace,
             trust,
             owed: Owed::Nothing,
         }
@@ -520,8 +568,8 @@ impl<'a> Legs<'a> {
     fn turn(&self) -> Deadline {
         let now = Instant::now();
         let deadline = Deadline::at(self.whole.min(now + ANSWER));
-        match &self.hurry {
-            Some(hurry) => deadline.or_if(hurry.clone(), now + HURRIED_ANSWER),
+        match &self.pace {
+            Some(pace) => deadline.or_if(pace.flag(), now + HURRIED_ANSWER),
             None => deadline,
         }
     }
@@ -545,7 +593,27 @@ impl<'a> Legs<'a> {
     fn read_client(&mut self) -> LoginResult<Secret> {
         let turn = self.turn();
         self.limit_client(turn)?;
-        read(self.client).map_err(LoginError::Client)
+        self.waits(true)?;
+        let answer = read(self.client).map_err(LoginError::Client);
+        self.goes_on()?;
+        answer
+    }
+
+    /// It waits for the client from now on, and may lose its place.
+    fn waits(&self, has_answered: bool) -> LoginResult<()> {
+        let waits = |pace: &Arc<Pace>| pace.waits(Instant::now(), has_answered);
+        match self.pace.as_ref().is_none_or(waits) {
+            true => Ok(()),
+            false => Err(LoginError::Client(timed_out())),
+        }
+    }
+
+    /// The client has answered; an error if that was too late.
+    fn goes_on(&self) -> LoginResult<()> {
+        match self.pace.as_ref().is_none_or(|pace| pace.goes_on()) {
+            true => Ok(()),
+            false => Err(LoginError::Client(timed_out())),
+        }
     }
 
     fn read_server(&mut self) -> LoginResult<Vec<u8>> {
@@ -590,6 +658,16 @@ impl<'a> Legs<'a> {
 
     /// Reads the client's login, after TLS if it asks for it: all of that is one turn.
     fn read_response(&mut self, settings: &LoginSettings) -> LoginResult<HandshakeResponse41> {
+        self.waits(false)?;
+        let response = self.read_response_in_turn(settings);
+        self.goes_on()?;
+        response
+    }
+
+    fn read_response_in_turn(
+        &mut self,
+        settings: &LoginSettings,
+    ) -> LoginResult<HandshakeResponse41> {
         let turn = self.turn();
         self.limit_client(turn)?;
         let mut payload = read(self.client).map_err(LoginError::Client)?;
@@ -599,6 +677,7 @@ impl<'a> Legs<'a> {
             };
             // The login under TLS says all of it again.
             SslRequest::decode(&payload).map_err(LoginError::Client)?;
+            self.waits(true)?;
             self.client
                 .upgrade_server_tls(config.clone())
                 .map_err(LoginError::Client)?;

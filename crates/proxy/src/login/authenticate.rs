@@ -1,6 +1,5 @@
 //! The messages of the login methods, between the client's first answer and the server's yes or no.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use onionskin_wire::messages::{AuthMoreData, AuthSwitchRequest, ErrPacket, OkPacket};
@@ -174,7 +173,6 @@ impl Legs<'_> {
     }
 
     fn is_hurried(&self) -> bool {
-        let hurry = self.hurry.as_ref();
-        hurry.is_some_and(|hurry| hurry.load(Ordering::Relaxed))
+        self.pace.as_ref().is_some_and(|pace| pace.is_hurried())
     }
 }

@@ -58,7 +58,7 @@ fn pinned() -> LinkTrust {
 fn timing() -> Timing {
     Timing {
         whole: Instant::now() + Duration::from_secs(30),
-        hurry: None,
+        pace: None,
     }
 }
 
@@ -772,7 +772,7 @@ fn a_client_that_drips_its_login_is_not_waited_for() {
         let begin = Instant::now();
         let timing = Timing {
             whole: begin + whole,
-            hurry: None,
+            pace: None,
         };
         let done = login(far, 1, &settings(backend), &timing);
         assert!(matches!(done, Err(LoginError::Client(e)) if e.is_timeout()));
@@ -837,4 +837,17 @@ fn a_change_of_user_asks_for_a_scramble_where_a_password_may_be_encrypted() {
         application.join().unwrap();
         database.join().unwrap();
     });
+}
+
+#[test]
+fn a_name_that_is_not_found_in_time_ends_the_login() {
+    let begin = Instant::now();
+    let slow = || {
+        thread::sleep(Duration::from_secs(20));
+        Ok(())
+    };
+    let error = within(Duration::from_millis(50), slow).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert_eq!(within(Duration::from_secs(20), || Ok(7)).unwrap(), 7);
 }
