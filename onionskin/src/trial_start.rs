@@ -4,22 +4,22 @@
 //! the backup's family is started on it, and every table must pass CHECK TABLE. The folder is removed in the end.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use mysql::{Conn, OptsBuilder, Row, prelude::Queryable};
 use onionskin_backup::{
     Manifest, Progress, SealedStream, StreamError,
     restore::{PHYSICAL, restore},
+    settings::{SettingError, noted, options},
 };
 use tempfile::TempDir;
 
 use crate::{
     chain::Chain,
     error::CommandError,
-    private::{Family, PrivateError, Trial},
+    private::{Family, PrivateError, Trial, foreign},
     stream_io::{Input, also_remove_at_signal, watch_signals},
     stream_keys::KeyFinder,
 };
@@ -85,8 +85,9 @@ impl Start<'_> {
             name: self.name(),
             source,
         };
+        let of_setting = |error: SettingError| of_restore(error.into());
         let footer = restore(links, &restored, self.threads, progress).map_err(of_restore)?;
-        let (family, options) = needs(&footer.manifest, &restored);
+        let (family, options) = needs(&footer.manifest, &restored).map_err(of_setting)?;
         let trial = Trial::start(
             folder.path(),
             family,
@@ -128,14 +129,13 @@ impl Start<'_> {
         })?;
         let mut socket = std::ffi::OsString::from("--socket=");
         socket.push(trial.socket());
-        let mut child = Command::new(&client)
+        let mut child = foreign(&client)
             .args(["--no-defaults", "--user=root", "--batch"])
+            // Whoever administers the server that was dumped writes what is in it: no commands of the client but DELIMITER, and
+            // no files of ours.
+            .args(["--binary-mode", "--local-infile=0"])
+            .args(knows_sandbox(&client).then_some("--sandbox"))
             .arg(socket)
-            .env_remove("ONIONSKIN_PASSPHRASE")
-            .env_remove("ONIONSKIN_PASSPHRASE_FILE")
-            .env_remove("CREDENTIALS_DIRECTORY")
-            .env_remove("ONIONSKIN_PASSWORD")
-            .env_remove("MYSQL_PWD")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -193,11 +193,9 @@ impl Start<'_> {
 }
 
 /// The family of server that reads these files, and the options without which it cannot.
-fn needs(manifest: &Manifest, data: &Path) -> (Family, Vec<String>) {
+fn needs(manifest: &Manifest, data: &Path) -> Result<(Family, Vec<String>), SettingError> {
     if manifest.source == "clone" {
-        let settings = manifest.settings.iter();
-        let options = settings.map(|(name, value)| format!("--{name}={value}"));
-        return (Family::MySql, options.collect());
+        return Ok((Family::MySql, options(&manifest.settings)?));
     }
     // mariadb-backup writes down more than the server takes today.
     const NEEDED: [&str; 3] = [
@@ -205,14 +203,16 @@ fn needs(manifest: &Manifest, data: &Path) -> (Family, Vec<String>) {
         "innodb_page_size",
         "innodb_undo_tablespaces",
     ];
-    let written = fs::read_to_string(data.join("backup-my.cnf")).unwrap_or_default();
-    let options = written.lines().filter_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        NEEDED
-            .contains(&name.trim())
-            .then(|| format!("--{}={}", name.trim(), value.trim()))
-    });
-    (Family::MariaDb, options.collect())
+    Ok((Family::MariaDb, noted(data, &NEEDED)?))
+}
+
+/// Whether the client can be told to leave the system alone; MySQL's does unless it is told otherwise.
+fn knows_sandbox(client: &Path) -> bool {
+    let output = foreign(client)
+        .args(["--no-defaults", "--help"])
+        .stdin(Stdio::null())
+        .output();
+    output.is_ok_and(|output| memchr::memmem::find(&output.stdout, b"--sandbox").is_some())
 }
 
 /// As root, over the socket.

@@ -17,6 +17,8 @@
 //! | [`folder`] | the files of a folder as a source: those of the clone plugin |
 //! | [`catalogue`], [`retention`] | a folder of backups: what is in it, which continue which, which to keep |
 //! | [`archive`] | the binlog, followed as a replica does and sealed in segments; replaying them |
+//! | [`settings`] | what a server must be told to read another's files, and nothing else |
+//! | [`environment`] | what other programs may know of ours |
 //! | [`openssl`] | reading what `openssl enc` wrote |
 //! | [`whole_file`] | files that are there whole or not at all |
 //! | [`whole_folder`] | directories of that kind, mount points among them |
@@ -53,6 +55,7 @@ pub mod archive;
 pub mod catalogue;
 mod chunk;
 mod dump;
+pub mod environment;
 mod error;
 pub mod folder;
 pub mod footer;
@@ -68,6 +71,7 @@ mod progress;
 pub mod restore;
 pub mod retention;
 pub mod seal;
+pub mod settings;
 pub mod source;
 mod unpack;
 #[cfg(test)]

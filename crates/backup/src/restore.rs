@@ -17,6 +17,8 @@ use onionskin_keys::StreamKey;
 
 use crate::{
     Footer, Manifest, Progress, SealedStream, StreamError,
+    environment::without_ours,
+    settings::{SettingError, noted, refuse_libraries},
     unpack::{Unpacker, inside, make_folder},
     whole_folder::{Partial, is_empty, system_tablespace},
 };
@@ -61,6 +63,9 @@ pub enum RestoreError {
     /// What was unpacked is not what the manifest says.
     #[error("{0} was not unpacked as the manifest says")]
     Member(String),
+    /// What the backup says of its server's settings.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The stream does not open.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -201,7 +206,21 @@ fn prepare(folder: &Path, changes: Option<&Path>) -> Result<(), RestoreError> {
         program: PROGRAM,
         what,
     };
-    let output = Command::new(PROGRAM)
+    for folder in [Some(folder), changes].into_iter().flatten() {
+        refuse_libraries(folder)?;
+        // It opens what these name.
+        noted(
+            folder,
+            &[
+                "innodb_data_file_path",
+                "innodb_page_size",
+                "innodb_undo_tablespaces",
+            ],
+        )?;
+    }
+    let mut command = Command::new(PROGRAM);
+    without_ours(&mut command);
+    let output = command
         .args(["--no-defaults", "--prepare"])
         .arg(option("--target-dir=", folder))
         .args(changes.map(|changes| option("--incremental-dir=", changes)))

@@ -19,6 +19,7 @@ use onionskin_backup::{
     Manifest,
     folder::Folder,
     manifest::{BinlogPosition, Server},
+    settings::option,
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::client::Client;
@@ -80,7 +81,8 @@ impl Clone<'_> {
         let mut options = Vec::new();
         for name in SETTINGS {
             if let Some(value) = ask(&mut client, &format!("SELECT @@{name}"))? {
-                options.push(format!("--{name}={value}"));
+                // The server may say anything.
+                options.push(option(name, &value).map_err(failed)?);
                 manifest.settings.insert(name.to_owned(), value);
             }
         }

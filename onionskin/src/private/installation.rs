@@ -19,10 +19,12 @@ use rustix::{
     process::{Pid, Signal, kill_process, test_kill_process},
 };
 
+use onionskin_backup::environment::without_ours;
+
 use super::{
     PrivateError,
     account::ServerUser,
-    program::{Family, ServerProgram, foreign, without_ours},
+    program::{Family, ServerProgram, foreign},
 };
 use crate::{termination::Termination, tied};
 

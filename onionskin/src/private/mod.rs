@@ -37,6 +37,7 @@ pub use account::ServerUser;
 pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
-pub use program::{Family, ServerProgram, foreign, without_ours};
+pub use onionskin_backup::environment::without_ours;
+pub use program::{Family, ServerProgram, foreign};
 pub use supervisor::PrivateServer;
 pub use trial::Trial;

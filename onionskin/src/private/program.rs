@@ -8,6 +8,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use onionskin_backup::environment::without_ours;
+
 use super::PrivateError;
 
 /// The two kinds of servers. Neither can use the data directory of the other.
@@ -201,15 +203,6 @@ pub fn foreign(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     without_ours(&mut command);
     command
-}
-
-/// Takes everything that is ours out of the environment of `command`.
-pub fn without_ours(command: &mut Command) {
-    for (name, _) in env::vars_os() {
-        if name.to_string_lossy().starts_with("ONIONSKIN_") {
-            command.env_remove(name);
-        }
-    }
 }
 
 /// Servers are in sbin, which is not in every PATH.

@@ -5,6 +5,10 @@
 //! only they know to set for every version; row events pass as BINLOG statements either way. Everything happens in a
 //! directory beside the wanted one, which gets its name when the replay has succeeded.
 //!
+//! Whoever administers the archived server can write anything into its binlog, and this is run with the rights of whoever restores. So
+//! statements are looked at twice, when events leave a segment and when the client sends them: see
+//! [`onionskin_backup::archive::statements`] and `relay`. The server finds no plugins, and follows no links.
+//!
 //! Opened transactions go through pipes. Where server and tools need files all the same, these lie beside that directory, in a
 //! [`WorkFolder`], and nowhere else: on the file system that the data are restored to, and removed in the end. Such files are
 //! those of LOAD DATA in a binlog of statements (the tool writes them, the client sends them to the server), and parts
@@ -14,8 +18,10 @@
 //! |---|---|
 //! | `staging` | directories beside the wanted one, and what a killed restore left |
 //! | `server` | the server of the restored directory |
+//! | `relay` | between client and server: what no binlog holds is not passed on |
 //! | `tools` | the server's own programs |
 
+mod relay;
 mod server;
 mod staging;
 mod tools;
@@ -38,6 +44,7 @@ use onionskin_keys::{KeySet, StreamKey};
 use onionskin_rowstream::binlog::Gtid;
 
 use self::{
+    relay::Relay,
     server::Server,
     staging::{Staging, WorkFolder},
     tools::Tools,
@@ -101,13 +108,19 @@ impl Replay {
         let tools = Tools::find(program.family)?;
         let folder = WorkFolder::beside(datadir)?;
         let server = Server::start(&program, datadir, &folder, &self.settings)?;
+        let relay = Relay::start(&folder, &server.socket)?;
         let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&self.keys) };
         let replayed = self.plan.run(
             &find,
             &|| tools.reader(&folder),
-            tools.client(&folder, &server.socket),
+            tools.client(&folder, &relay.socket),
             reading_threads(),
+            relay.loads(),
         );
+        // The client says only that it has lost the server.
+        if let Some(refused) = relay.refused() {
+            return Err(refused);
+        }
         server.stop()?;
         Ok(replayed?)
     }

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use onionskin_backup::settings::{noted, options};
 use onionskin_rowstream::client::{Address, Client, ConnectOptions};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -61,15 +62,19 @@ impl Server {
             "--skip-log-bin",
             "--event-scheduler=OFF",
             "--max-allowed-packet=1G",
-            // Files of LOAD DATA come from the client.
+            // Files of LOAD DATA come from the client, through the relay.
             "--local-infile=ON",
+            // What it runs was written by others: tables stay in the data directory.
+            "--loose-skip-symbolic-links",
         ]);
-        command.args(settings(&datadir));
-        command.args(
-            needed
-                .iter()
-                .map(|(name, value)| format!("--{name}={value}")),
-        );
+        if !has_manifest(&program.path) {
+            // No plugins, and no functions in libraries.
+            let plugins = folder.short().join("plugins");
+            fs::create_dir(&plugins).map_err(|error| failed(error.to_string()))?;
+            command.arg(path("plugin-dir", &plugins));
+        }
+        command.args(noted(&datadir, &NOTED).map_err(|error| failed(error.to_string()))?);
+        command.args(options(needed).map_err(|error| failed(error.to_string()))?);
         match program.family {
             Family::MariaDb => {
                 command.arg("--skip-slave-start");
@@ -96,7 +101,7 @@ impl Server {
         command.stdin(Stdio::null()).stdout(file).stderr(errors);
         let child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let mut server = Self { child, socket };
-        let options = ConnectOptions {
+        let login = ConnectOptions {
             address: Address::Unix(server.socket.clone()),
             user: "root".into(),
             password: String::new(),
@@ -105,7 +110,7 @@ impl Server {
             identity: None,
         };
         // Recovery may take its time; the server's end does not.
-        while Client::connect(&options).is_err() {
+        while Client::connect(&login).is_err() {
             if let Ok(Some(status)) = server.child.try_wait() {
                 let said = fs::read_to_string(&log).unwrap_or_default();
                 let errors: Vec<&str> =
@@ -149,17 +154,14 @@ impl Drop for Server {
 }
 
 /// Settings without which no server reads the files, as mariadb-backup leaves them beside the data.
-fn settings(datadir: &Path) -> Vec<String> {
-    const NEEDED: [&str; 4] = [
-        "innodb_page_size",
-        "innodb_data_file_path",
-        "innodb_undo_tablespaces",
-        "innodb_checksum_algorithm",
-    ];
-    let text = fs::read_to_string(datadir.join("backup-my.cnf")).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| line.split_once('='))
-        .filter(|(name, _)| NEEDED.contains(&name.trim()))
-        .map(|(name, value)| format!("--{}={}", name.trim(), value.trim()))
-        .collect()
+const NOTED: [&str; 4] = [
+    "innodb_page_size",
+    "innodb_data_file_path",
+    "innodb_undo_tablespaces",
+    "innodb_checksum_algorithm",
+];
+
+/// Whether components are to be loaded, as whoever installed the server says: a keyring, without which encrypted data cannot be read.
+fn has_manifest(program: &Path) -> bool {
+    program.with_file_name("mysqld.my").exists()
 }

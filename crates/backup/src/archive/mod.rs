@@ -11,6 +11,7 @@
 //! | [`reader`](self) | from the server's events to the bytes of segments |
 //! | [`writer`] | seals one segment after the other, resumes, connects again |
 //! | [`replay`] | from segments to the events between a place and a point in time |
+//! | [`statements`] | which statements a server's binlog may hold |
 //!
 //! # What is promised
 //!
@@ -24,6 +25,7 @@ pub mod folder;
 mod reader;
 pub mod replay;
 pub mod segment;
+pub mod statements;
 pub mod writer;
 
 use std::{io, path::PathBuf};
@@ -118,6 +120,20 @@ pub enum ArchiveError {
     /// A backup and an archive that do not belong together.
     #[error("the archive is not of the server that the backup was made of: {0}")]
     OtherBackup(String),
+    /// What no server writes to its binlog.
+    #[error(
+        "{place} holds {what}, and no server writes that to its binlog by itself: somebody has changed the file, and nothing of it \
+         is run; open the segment with `onionskin open` and look at it with mariadb-binlog or mysqlbinlog; --until {until} \
+         restores what comes before it"
+    )]
+    Refused {
+        /// Where it stands.
+        place: String,
+        /// What it is.
+        what: String,
+        /// Where its transaction begins.
+        until: String,
+    },
     /// The wanted point is not between the backup and the end of the archive.
     #[error("{0}")]
     Point(String),

@@ -2,27 +2,30 @@
 //!
 //! The server's own tools do what they are made for: `mariadb-binlog` or `mysqlbinlog` turns events into statements, with the
 //! session settings that each needs, and the client sends them. They are not trusted with what to replay: the border is
-//! drawn here, between two transactions of the opened segment, before the tool sees it. No opened segment is written to a
-//! file; it goes through pipes.
+//! drawn here, between two transactions of the opened segment, before the tool sees it. Nor are texts trusted because a server is
+//! said to have written them: see [`statements`](super::statements). No opened segment is written to a file; it goes through pipes.
 
 use std::{
     fs::File,
     io::{self, Write},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
 };
 
 use chrono::DateTime;
 use onionskin_rowstream::binlog::{
     Gtid, GtidPosition,
-    event::{EventHead, FormatDescription, GtidEvent, HEAD, MAGIC, kind},
+    compression::{Payload, decompress_mariadb},
+    event::{EventHead, FormatDescription, GtidEvent, HEAD, MAGIC, Query, kind},
 };
 
 use super::{
     ArchiveError, Segment,
     folder::{Found, Keys, check_link, place_text, read_segment, segments},
     segment::file_number,
+    statements::{Author, check},
 };
 use crate::{Manifest, Progress, SealedStream, StreamError, manifest::BinlogPosition};
 
@@ -233,13 +236,14 @@ impl Plan {
     }
 
     /// Replays into the client, which must read statements from its standard input and end with an error at the first that
-    /// fails. `tool` must read a binlog from its standard input.
+    /// fails. `tool` must read a binlog from its standard input. `loads` becomes true before the tool gets a file of LOAD DATA.
     pub fn run(
         &self,
         keys: Keys<'_>,
         tool: &dyn Fn() -> Command,
         mut client: Command,
         threads: usize,
+        loads: &AtomicBool,
     ) -> Result<Replayed, ArchiveError> {
         let name = client.get_program().to_string_lossy().into_owned();
         let failed = |what: String| ArchiveError::Point(format!("{name} {what}"));
@@ -266,6 +270,8 @@ impl Plan {
             before: self.created,
             held: 0,
             behind: None,
+            refused: None,
+            loads: Some(loads),
         };
         let mut error = None;
         for (found, segment) in &self.segments {
@@ -428,7 +434,7 @@ fn one(
     keys: Keys<'_>,
     tool: &dyn Fn() -> Command,
     client: &mut (impl Write + Send),
-    cut: &mut Cut,
+    cut: &mut Cut<'_>,
     threads: usize,
 ) -> Result<bool, ArchiveError> {
     let name = found.path.display().to_string();
@@ -464,6 +470,9 @@ fn one(
     });
     let status = child.wait();
     let taken = matches!(taken, Ok(Ok(_)));
+    if let Some(refused) = cut.refused.take() {
+        return Err(refused);
+    }
     match (opened, status) {
         // A broken pipe is the failure of those behind it.
         (Err(StreamError::Write(error)), _) if error.kind() != io::ErrorKind::InvalidData => {
@@ -485,7 +494,7 @@ fn one(
 }
 
 /// Which transactions are wanted.
-struct Cut {
+struct Cut<'a> {
     from: BinlogPosition,
     point: Point,
     replayed: Replayed,
@@ -496,9 +505,13 @@ struct Cut {
     held: u64,
     /// The time of the first transaction behind the one that was left out.
     behind: Option<u64>,
+    /// What is not replayed, whoever wants it.
+    refused: Option<ArchiveError>,
+    /// Told when the tool gets a file of LOAD DATA.
+    loads: Option<&'a AtomicBool>,
 }
 
-impl Cut {
+impl Cut<'_> {
     /// Whether the transaction that begins here is wanted.
     fn takes(&mut self, place: &BinlogPosition, event: &GtidEvent, time: u64) -> bool {
         let key = |place: &BinlogPosition| (file_number(&place.file), place.position);
@@ -534,7 +547,7 @@ impl Cut {
     }
 }
 
-impl Cut {
+impl Cut<'_> {
     /// Whether nothing in later segments matters. A border by time wants to see what is behind it.
     fn is_settled(&self) -> bool {
         self.stopped && (self.behind.is_some() || !matches!(self.point, Point::Time(_)))
@@ -567,10 +580,12 @@ impl Cut {
 }
 
 /// Reads a segment as it is opened, and hands on the wanted transactions as a binlog file.
-struct Filter<'a, W: Write> {
+struct Filter<'a, 'b, W: Write> {
     out: W,
-    cut: &'a mut Cut,
+    cut: &'a mut Cut<'b>,
     place: BinlogPosition,
+    /// Where the transaction that is being read begins.
+    begun: BinlogPosition,
     /// Bytes of an event that is not whole yet.
     event: Vec<u8>,
     magic: bool,
@@ -583,12 +598,13 @@ fn malformed(_: impl std::fmt::Display) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-impl<'a, W: Write> Filter<'a, W> {
-    fn new(out: W, segment: &Segment, cut: &'a mut Cut) -> Self {
+impl<'a, 'b, W: Write> Filter<'a, 'b, W> {
+    fn new(out: W, segment: &Segment, cut: &'a mut Cut<'b>) -> Self {
         Self {
             out,
             cut,
             place: segment.first.clone(),
+            begun: segment.first.clone(),
             event: Vec::new(),
             magic: false,
             checksums: false,
@@ -638,6 +654,16 @@ impl<'a, W: Write> Filter<'a, W> {
                 return Ok(());
             }
             _ => {
+                if self.taking
+                    && let Err(what) = self.check_texts(head.kind, body, false)
+                {
+                    self.cut.refused = Some(ArchiveError::Refused {
+                        place: place_text(&self.place),
+                        what,
+                        until: place_text(&self.begun),
+                    });
+                    return Err(malformed(""));
+                }
                 self.go_on(head);
                 if self.taking {
                     self.cut.replayed.end = self.place.clone();
@@ -650,6 +676,7 @@ impl<'a, W: Write> Filter<'a, W> {
         let time = gtid
             .committed
             .unwrap_or(u64::from(head.timestamp) * 1_000_000);
+        self.begun = self.place.clone();
         self.taking = self.cut.takes(&self.place, &gtid, time);
         self.go_on(head);
         match self.taking {
@@ -658,12 +685,64 @@ impl<'a, W: Write> Filter<'a, W> {
         }
     }
 
+    /// Whether the texts of an event are those of a server; what they are if not. A text that cannot be read is none.
+    fn check_texts(&self, kind: u8, body: &[u8], inner: bool) -> Result<(), String> {
+        // Of LOAD DATA before MySQL 5.0.3.
+        const OLD_LOADS: [u8; 4] = [6, 8, 10, 12];
+        const LOADS: [u8; 4] = [
+            kind::BEGIN_LOAD_QUERY,
+            kind::APPEND_BLOCK,
+            kind::DELETE_FILE,
+            kind::EXECUTE_LOAD_QUERY,
+        ];
+        let closed = |what: &str| format!("{what} that cannot be opened");
+        if LOADS.contains(&kind)
+            && let Some(loads) = self.cut.loads
+        {
+            loads.store(true, Ordering::SeqCst);
+        }
+        match kind {
+            kind::QUERY | kind::EXECUTE_LOAD_QUERY => {
+                let load = kind == kind::EXECUTE_LOAD_QUERY;
+                let query = Query::decode(body, load).map_err(|_| closed("a statement"))?;
+                let author = match load {
+                    true => Author::Load,
+                    false => Author::Binlog,
+                };
+                check(query.sql, author)
+            }
+            kind::MARIA_QUERY_COMPRESSED => {
+                let closed = |_| closed("a compressed statement");
+                let query = Query::decode(body, false).map_err(closed)?;
+                check(
+                    &decompress_mariadb(query.sql).map_err(closed)?,
+                    Author::Binlog,
+                )
+            }
+            kind::TRANSACTION_PAYLOAD if !inner => {
+                let closed = |_| closed("a compressed transaction");
+                let mut payload = Payload::begin(body).map_err(closed)?;
+                let mut event = Vec::new();
+                while payload.next_event(&mut event).map_err(closed)? {
+                    let head = EventHead::decode(&event).map_err(closed)?;
+                    self.check_texts(head.kind, &event[HEAD..], true)?;
+                }
+                Ok(())
+            }
+            kind::TRANSACTION_PAYLOAD => Err("a compressed transaction in another".into()),
+            kind if OLD_LOADS.contains(&kind) => Err(format!(
+                "an event of type {kind}, which only very old servers wrote,"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn go_on(&mut self, head: EventHead) {
         self.place.position = head.behind(self.place.position);
     }
 }
 
-impl<W: Write> Write for Filter<'_, W> {
+impl<W: Write> Write for Filter<'_, '_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -706,7 +785,7 @@ impl<W: Write> Write for Filter<'_, W> {
     }
 }
 
-impl<W: Write> Filter<'_, W> {
+impl<W: Write> Filter<'_, '_, W> {
     /// Whether the head that is there announces a body.
     fn grows(&self) -> bool {
         let size = self.event.get(9..13).and_then(|size| size.try_into().ok());
@@ -745,7 +824,7 @@ mod tests {
         }
     }
 
-    fn cut(limit: u64) -> Cut {
+    fn cut(limit: u64) -> Cut<'static> {
         Cut {
             from: place(500),
             point: Point::Time(limit * SECOND),
@@ -759,11 +838,13 @@ mod tests {
             before: 1000 * SECOND,
             held: 0,
             behind: None,
+            refused: None,
+            loads: None,
         }
     }
 
     /// Transactions by place and second, as far as they are taken.
-    fn taken(cut: &mut Cut, all: &[(u64, u64)]) -> Vec<u64> {
+    fn taken(cut: &mut Cut<'_>, all: &[(u64, u64)]) -> Vec<u64> {
         let event = GtidEvent {
             gtid: None,
             committed: None,
@@ -883,5 +964,94 @@ mod tests {
             check(&backup("mariadb", None, gtid), &maria).unwrap_err();
         }
         check(&backup("mysql", None, ""), &maria).unwrap_err();
+    }
+
+    /// An event without a checksum.
+    fn event(kind: u8, body: &[u8]) -> Vec<u8> {
+        let size = (HEAD + body.len()) as u32;
+        let mut event = vec![0, 0, 0, 0, kind, 1, 0, 0, 0];
+        event.extend_from_slice(&size.to_le_bytes());
+        event.extend_from_slice(&[0; 6]);
+        event.extend_from_slice(body);
+        event
+    }
+
+    fn query(text: &[u8]) -> Vec<u8> {
+        let mut body = vec![0; 8];
+        body.extend_from_slice(&[3, 0, 0, 0, 0]);
+        body.extend_from_slice(b"app\0");
+        body.extend_from_slice(text);
+        body
+    }
+
+    /// What is said of an event.
+    fn said(kind: u8, body: &[u8]) -> Result<(), String> {
+        let mut cut = cut(1010);
+        let filter = Filter::new(Vec::new(), &segment(None, "", ""), &mut cut);
+        filter.check_texts(kind, body, false)
+    }
+
+    #[test]
+    fn texts_are_looked_at_in_events_of_every_kind() {
+        let good = b"INSERT INTO t VALUES (1)";
+        let bad = b"SET GLOBAL general_log_file='/x'";
+        let compressed = |text: &[u8]| {
+            let mut packed = vec![0x81, u8::try_from(text.len()).unwrap()];
+            // A zlib stream of one stored block.
+            packed.extend_from_slice(&[0x78, 0x01, 0x01]);
+            let length = u16::try_from(text.len()).unwrap();
+            packed.extend_from_slice(&length.to_le_bytes());
+            packed.extend_from_slice(&(!length).to_le_bytes());
+            packed.extend_from_slice(text);
+            let (mut a, mut b) = (1u32, 0u32);
+            for byte in text {
+                a = (a + u32::from(*byte)) % 65521;
+                b = (b + a) % 65521;
+            }
+            packed.extend_from_slice(&(b << 16 | a).to_be_bytes());
+            packed
+        };
+        let payload = |events: &[u8]| {
+            let packed = zstd::encode_all(events, 3).unwrap();
+            let mut body = vec![2, 1, 0, 1, 1, u8::try_from(packed.len()).unwrap(), 0];
+            body.extend_from_slice(&packed);
+            body
+        };
+        for (text, is_good) in [(&good[..], true), (bad, false)] {
+            let whole = query(text);
+            let packed = query(&compressed(text));
+            let inside = payload(
+                &[
+                    event(kind::QUERY, &query(b"BEGIN")),
+                    event(kind::QUERY, &whole),
+                ]
+                .concat(),
+            );
+            for (kind, body) in [
+                (kind::QUERY, &whole),
+                (kind::MARIA_QUERY_COMPRESSED, &packed),
+                (kind::TRANSACTION_PAYLOAD, &inside),
+            ] {
+                let said = said(kind, body);
+                assert_eq!(said.is_ok(), is_good, "{kind}: {said:?}");
+                assert!(is_good || said.unwrap_err().contains("SET GLOBAL"));
+            }
+        }
+        for (kind, body) in [
+            (kind::QUERY, vec![0; 5]),
+            (kind::MARIA_QUERY_COMPRESSED, query(good)),
+            (kind::TRANSACTION_PAYLOAD, vec![0, 1, 2]),
+            (
+                kind::TRANSACTION_PAYLOAD,
+                payload(&event(kind::QUERY, &[])[..HEAD - 1]),
+            ),
+            (
+                kind::TRANSACTION_PAYLOAD,
+                payload(&event(kind::TRANSACTION_PAYLOAD, &payload(b""))),
+            ),
+            (6, Vec::new()),
+        ] {
+            assert!(said(kind, &body).is_err(), "{kind}");
+        }
     }
 }
