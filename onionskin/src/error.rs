@@ -193,14 +193,18 @@ impl CommandError {
                 RestoreError::NotEmpty(_)
                 | RestoreError::OtherSource(_)
                 | RestoreError::Chain(_) => ExitCode::from(2),
-                RestoreError::Content(_) | RestoreError::Member(_) => ExitCode::from(3),
+                RestoreError::Content(_) | RestoreError::Member(_) | RestoreError::Setting(_) => {
+                    ExitCode::from(3)
+                }
                 RestoreError::Stream(source) => of_stream(source),
                 _ => ExitCode::FAILURE,
             },
             Self::Migrate(error) if error.is_about_the_request() => ExitCode::from(2),
             Self::Archive(error) => match error {
                 ArchiveError::Stream { source, .. } => of_stream(source),
-                ArchiveError::Gap { .. } | ArchiveError::NotASegment(_) => ExitCode::from(3),
+                ArchiveError::Gap { .. }
+                | ArchiveError::NotASegment(_)
+                | ArchiveError::Refused { .. } => ExitCode::from(3),
                 ArchiveError::InUse(_)
                 | ArchiveError::OtherServer { .. }
                 | ArchiveError::OtherBackup(_) => ExitCode::from(2),
