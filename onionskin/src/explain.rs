@@ -1,21 +1,20 @@
 //! `onionskin explain`: what the proxy would do with a statement, and what the server would learn from it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use mysql::{Conn, OptsBuilder, Row, prelude::Queryable};
 use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, LoginLimits, explain};
-use onionskin_schema::{
-    ColumnRow, Table, catalog_query, identifier, is_rightly_part, tables_from_rows,
-};
-use onionskin_value::Family;
+use onionskin_proxy::{BackendTls, Config, LoginLimits, explain};
+use onionskin_rowstream::session::SqlError;
+use onionskin_schema::Table;
 
 use crate::{
-    config_file::{BackendTlsMode, ConfigFile},
+    config_file::ConfigFile,
+    definitions::Definitions,
     error::CommandError,
     home,
     serve::{MAX_SESSIONS, parse_backend, pins},
+    tls,
 };
 
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
@@ -50,13 +49,13 @@ impl Explain {
         let keys = home::load_keys(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
-            None => {
-                refuse_plain_connection(&file)?;
-                file.backend.clone()
-            }
+            None => file.backend.clone(),
         };
-        let mut definitions = Definitions::connect(&backend, &self.user, &self.password_env)?;
-        let family = definitions.family()?;
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        let login = tls::login(Some(&file), &backend, self.user, password)?;
+        let mut definitions = Definitions::connect(&login).map_err(CommandError::Explain)?;
+        let failed = |error: SqlError| CommandError::Explain(error.to_string());
+        let family = definitions.family().map_err(failed)?;
         let scratch = file.scratch_engine(None);
         let pins = pins(&file, &keys)?;
         let config = Config {
@@ -81,7 +80,7 @@ impl Explain {
             &self.sql,
             self.database.as_deref(),
             family,
-            &mut |names| match definitions.tables(names, &config.keys) {
+            &mut |names| match tables(&mut definitions, names, &config.keys) {
                 Ok(tables) => tables,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -113,121 +112,27 @@ impl Explain {
     }
 }
 
-/// The client in here speaks no TLS, and must not send a password where the configuration wants it.
-fn refuse_plain_connection(file: &ConfigFile) -> Result<(), CommandError> {
-    let wanted = matches!(
-        file.backend_tls,
-        Some(BackendTlsMode::Required | BackendTlsMode::Verify)
-    );
-    match &file.backend {
-        Backend::Tcp { .. } if wanted => Err(CommandError::Explain(
-            "explain reads definitions over a connection without TLS, and the configuration requires TLS: \
-             name a way that needs none with --backend, for example unix:/path on the server's machine"
-                .into(),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Reads definitions from the server.
-struct Definitions(Conn);
-
-impl Definitions {
-    fn connect(backend: &Backend, user: &str, password_env: &str) -> Result<Self, CommandError> {
-        let options = OptsBuilder::new()
-            .user(Some(user))
-            .pass(std::env::var(password_env).ok());
-        let options = match backend {
-            Backend::Unix(path) => options.socket(Some(path.to_string_lossy())),
-            Backend::Tcp { host, port } => options
-                .ip_or_hostname(Some(host.clone()))
-                .tcp_port(*port)
-                .prefer_socket(false),
-        };
-        Conn::new(options).map(Self).map_err(|error| {
-            let reason = match error {
-                mysql::Error::MySqlError(error) => error.message,
-                other => other.to_string(),
-            };
-            CommandError::Explain(format!(
-                "the definitions of the tables cannot be read as {user} from {backend}: {reason}; \
-                 see --user, --password-env and --backend"
-            ))
-        })
-    }
-
-    fn family(&mut self) -> Result<Family, CommandError> {
-        let version: Option<String> = self
-            .0
-            .query_first("SELECT VERSION()")
-            .map_err(|error| CommandError::Explain(error.to_string()))?;
-        Ok(match version.unwrap_or_default().contains("MariaDB") {
-            true => Family::MariaDb,
-            false => Family::MySql,
-        })
-    }
-
-    /// Tables by database and name. The name that is empty asks for the collation of the database, which is
-    /// answered with a table without columns whose name it is.
-    fn tables(&mut self, names: &[(String, String)], keys: &KeySet) -> mysql::Result<Vec<Table>> {
-        let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        let mut found = Vec::new();
-        for (database, name) in names {
-            if name.is_empty() {
-                found.extend(self.collation(database)?);
-            } else {
-                by_database.entry(database).or_default().push(name);
-            }
-        }
-        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
-        for (database, names) in by_database {
-            let rows: Vec<Vec<Option<String>>> =
-                self.0.query_map(catalog_query(database, &names), texts)?;
-            let mut tables = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify);
-            for table in tables.iter_mut().filter(|table| table.is_part()) {
-                let sql = format!(
-                    "SHOW CREATE TABLE {}.{}",
-                    identifier(&table.database),
-                    identifier(&table.name)
-                );
-                let shown: Vec<Row> = self.0.query(sql)?;
-                let text = shown
-                    .into_iter()
-                    .next()
-                    .and_then(|row| texts(row).into_iter().nth(1));
-                if is_rightly_part(table, Some(&text.flatten().unwrap_or_default())) {
-                    table.damaged = None;
-                }
-            }
-            found.append(&mut tables);
-        }
-        Ok(found)
-    }
-
-    fn collation(&mut self, database: &str) -> mysql::Result<Option<Table>> {
-        let name: Option<String> = self.0.exec_first(
-            "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = ?",
-            (database,),
-        )?;
-        Ok(name.map(|name| Table {
-            database: database.to_owned(),
+/// Tables by database and name. The name that is empty asks for the collation of the database, which is answered with a table
+/// without columns whose name it is.
+fn tables(
+    definitions: &mut Definitions,
+    names: &[(String, String)],
+    keys: &KeySet,
+) -> Result<Vec<Table>, SqlError> {
+    let (databases, names): (Vec<_>, Vec<_>) =
+        names.iter().cloned().partition(|(_, name)| name.is_empty());
+    let mut found = definitions.tables(&names, keys)?;
+    for (database, _) in databases {
+        let collation = definitions.collation(&database)?;
+        found.extend(collation.map(|name| Table {
+            database,
             name,
             columns: Vec::new(),
             table_id: None,
             view: false,
             base: None,
             damaged: None,
-        }))
+        }));
     }
-}
-
-fn texts(row: Row) -> Vec<Option<String>> {
-    row.unwrap()
-        .into_iter()
-        .map(|value| match value {
-            mysql::Value::NULL => None,
-            mysql::Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            other => Some(other.as_sql(true)),
-        })
-        .collect()
+    Ok(found)
 }

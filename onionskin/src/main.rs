@@ -26,6 +26,7 @@ mod backup;
 mod bench;
 mod chain;
 mod config_file;
+mod definitions;
 mod demo;
 mod error;
 mod explain;

@@ -13,13 +13,13 @@ use std::{
 use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_migrate::Consent;
-use onionskin_rowstream::session::{Login, Session};
-use onionskin_schema::{
-    ColumnRow, PinnedColumn, PinnedTable, Pins, PinsError, Table, catalog_query, identifier,
-    is_rightly_part, same_name, tables_from_rows,
-};
+use onionskin_rowstream::session::SqlError;
+use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, same_name};
 
-use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
+use crate::{
+    config_file::ConfigFile, definitions::Definitions, error::CommandError, home,
+    serve::parse_backend, tls,
+};
 
 /// Ends of the names of tables that `migrate` makes. They come and go, and no application uses them.
 const OF_MIGRATIONS: [&str; 2] = ["_onionskin_new", "_onionskin_old"];
@@ -66,12 +66,10 @@ impl Pin {
         let password = std::env::var(&self.password_env).unwrap_or_default();
         let login = tls::login(Some(&file), &backend, self.user, password)?;
         let old = read(&path, &keys)?;
-        let mut definitions = Definitions::connect(&login)?;
+        let mut definitions = Definitions::connect(&login).map_err(CommandError::Pin)?;
 
-        let mut tables = Vec::new();
-        for (database, name) in definitions.protected_names()? {
-            tables.extend(definitions.table(&database, &name, &keys)?);
-        }
+        let names = protected_names(&mut definitions)?;
+        let tables = definitions.tables(&names, &keys).map_err(pin_error)?;
         let mut new = Pins::of(tables.iter().filter(|table| table.damaged.is_none()));
         let mut damaged = 0;
         for table in &tables {
@@ -84,7 +82,7 @@ impl Pin {
                 }
             }
         }
-        for finding in definitions.findings(&file, &tables, &keys)? {
+        for finding in findings(&mut definitions, &file, &tables, &keys)? {
             println!("warning   {finding}");
         }
         let losses = old.as_ref().map(|old| old.losses(&new)).unwrap_or_default();
@@ -218,91 +216,49 @@ fn write(path: &Path, pins: &Pins, keys: &KeySet) -> Result<(), CommandError> {
     })
 }
 
-/// Reads definitions from the server.
-struct Definitions(Session);
+fn pin_error(error: SqlError) -> CommandError {
+    CommandError::Pin(error.to_string())
+}
 
-impl Definitions {
-    fn connect(login: &Login) -> Result<Self, CommandError> {
-        let session = Session::connect(login).map_err(|error| {
-            CommandError::Pin(format!(
-                "the definitions of the tables cannot be read: {error}; see --user, --password-env and --backend"
-            ))
-        })?;
-        Ok(Self(session))
-    }
+/// Everything that looks protected, by database and name.
+fn protected_names(definitions: &mut Definitions) -> Result<Vec<(String, String)>, CommandError> {
+    let rows = definitions.texts(
+        "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
+         WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
+    );
+    let names = rows.map_err(pin_error)?.into_iter().filter_map(|row| {
+        let mut cells = row.into_iter();
+        Some((cells.next()??, cells.next()??))
+    });
+    let is_lasting =
+        |(_, name): &(String, String)| !OF_MIGRATIONS.iter().any(|end| name.ends_with(end));
+    Ok(names.filter(is_lasting).collect())
+}
 
-    fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, CommandError> {
-        let rows = self.0.texts(sql);
-        rows.map_err(|error| CommandError::Pin(error.to_string()))
+/// Where `[protect]` and the tables do not agree.
+fn findings(
+    definitions: &mut Definitions,
+    file: &ConfigFile,
+    protected: &[Table],
+    keys: &KeySet,
+) -> Result<Vec<String>, CommandError> {
+    let named = file.policy.named_columns();
+    let mut names: BTreeSet<(String, String)> = named
+        .map(|(d, t, _)| (d.to_owned(), t.to_owned()))
+        .collect();
+    let both = |table: &Table| (table.database.to_lowercase(), table.name.to_lowercase());
+    let mut findings = Vec::new();
+    for table in protected {
+        names.remove(&both(table));
+        findings.extend(
+            file.policy
+                .findings(&table.database, &table.name, Some(table)),
+        );
     }
-
-    /// Everything that looks protected, by database and name.
-    fn protected_names(&mut self) -> Result<Vec<(String, String)>, CommandError> {
-        let rows = self.texts(
-            "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
-             WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
-        )?;
-        let names = rows.into_iter().filter_map(|row| {
-            let mut cells = row.into_iter();
-            Some((cells.next()??, cells.next()??))
-        });
-        let is_lasting =
-            |(_, name): &(String, String)| !OF_MIGRATIONS.iter().any(|end| name.ends_with(end));
-        Ok(names.filter(is_lasting).collect())
+    for name in names {
+        let tables = definitions.tables(std::slice::from_ref(&name), keys);
+        let tables = tables.map_err(pin_error)?;
+        findings.extend(file.policy.findings(&name.0, &name.1, tables.first()));
     }
-
-    fn table(
-        &mut self,
-        database: &str,
-        name: &str,
-        keys: &KeySet,
-    ) -> Result<Option<Table>, CommandError> {
-        let rows = self.texts(&catalog_query(database, &[name]))?;
-        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
-        let tables = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify);
-        let mut tables = tables.into_iter();
-        let Some(mut table) = tables.next() else {
-            return Ok(None);
-        };
-        if table.is_part() {
-            let shown = self.texts(&format!(
-                "SHOW CREATE TABLE {}.{}",
-                identifier(&table.database),
-                identifier(&table.name)
-            ))?;
-            let text = shown.into_iter().next();
-            let text = text.and_then(|row| row.into_iter().nth(1).flatten());
-            if is_rightly_part(&table, Some(&text.unwrap_or_default())) {
-                table.damaged = None;
-            }
-        }
-        Ok(Some(table))
-    }
-
-    /// Where `[protect]` and the tables do not agree.
-    fn findings(
-        &mut self,
-        file: &ConfigFile,
-        protected: &[Table],
-        keys: &KeySet,
-    ) -> Result<Vec<String>, CommandError> {
-        let named = file.policy.named_columns();
-        let mut names: BTreeSet<(String, String)> = named
-            .map(|(d, t, _)| (d.to_owned(), t.to_owned()))
-            .collect();
-        let both = |table: &Table| (table.database.to_lowercase(), table.name.to_lowercase());
-        let mut findings = Vec::new();
-        for table in protected {
-            names.remove(&both(table));
-            findings.extend(
-                file.policy
-                    .findings(&table.database, &table.name, Some(table)),
-            );
-        }
-        for (database, name) in names {
-            let table = self.table(&database, &name, keys)?;
-            findings.extend(file.policy.findings(&database, &name, table.as_ref()));
-        }
-        Ok(findings)
-    }
+    Ok(findings)
 }

@@ -584,8 +584,8 @@ fn settings_in_a_backup_lead_nowhere() {
     {
         let (name, to) = (format!("bad{number}"), format!("data{number}"));
         back_up(edit, &name);
-        scenery.fails(&["restore", "-q", "--to", &to, &name], 1, what);
-        scenery.fails(&["verify", "--start", &name], 1, what);
+        scenery.fails(&["restore", "-q", "--to", &to, &name], 3, what);
+        scenery.fails(&["verify", "--start", &name], 3, what);
         assert!(!scenery.home.path().join(to).exists());
     }
     assert!(!Path::new("/tmp/onionskin-far").exists());

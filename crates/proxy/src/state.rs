@@ -98,6 +98,11 @@ pub(crate) struct State {
     lex_mode: LexMode,
     /// No word of `sql_mode` changes in another way how a text is read.
     pub mode_is_read: bool,
+    /// The word of `sql_mode` under which constants are other values, `''` NULL, or statements have another grammar, of which the
+    /// proxy's own are not.
+    pub odd_values: Option<&'static str>,
+    /// The word under which definitions have other types: REAL is FLOAT, TIMESTAMP is DATETIME.
+    pub odd_types: Option<&'static str>,
     pub time_zone: TimeZone,
     pub system_time_zone: String,
     /// The last second of a TIMESTAMP.
@@ -164,6 +169,8 @@ impl State {
             sql_mode: SqlMode::parse(""),
             lex_mode: LexMode::default(),
             mode_is_read: false,
+            odd_values: None,
+            odd_types: None,
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
             // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's knows later moments than its columns.
@@ -222,6 +229,9 @@ impl State {
                 self.mode_is_read = value
                     .split(',')
                     .all(|word| word.is_empty() || is_known_mode(word));
+                let first = |words: &[&'static str]| words.iter().copied().find(|word| has(word));
+                self.odd_values = first(&["EMPTY_STRING_IS_NULL", "ORACLE"]);
+                self.odd_types = first(&["REAL_AS_FLOAT", "MAXDB"]);
             }
             "character_set_client" => {
                 self.client_charset = readable(value);

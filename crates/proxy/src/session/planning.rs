@@ -159,6 +159,11 @@ impl Session {
         if !self.state.mode_is_read {
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
         }
+        let odd_type = self.state.odd_types.filter(|_| plan.defines.any());
+        if let Some(word) = self.state.odd_values.or(odd_type) {
+            let about = format!("sql_mode, which has {word}");
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, &about));
+        }
         if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
             return Err(Failure::refused(
                 &errors::CHARACTER_SET,

@@ -1,0 +1,82 @@
+//! What the server shows of tables, for commands that look and change nothing.
+
+use std::collections::BTreeMap;
+
+use onionskin_keys::KeySet;
+use onionskin_rowstream::session::{Login, Session, SqlError};
+use onionskin_schema::{
+    ColumnRow, Table, catalog_query, identifier, is_rightly_part, tables_from_rows,
+};
+use onionskin_value::Family;
+
+/// Reads definitions from the server.
+pub struct Definitions(Session);
+
+impl Definitions {
+    /// Logs in. The error says what else could be tried.
+    pub fn connect(login: &Login) -> Result<Self, String> {
+        Session::connect(login).map(Self).map_err(|error| {
+            format!(
+                "the definitions of the tables cannot be read: {error}; see --user, --password-env and --backend"
+            )
+        })
+    }
+
+    /// Whose server it is.
+    pub fn family(&mut self) -> Result<Family, SqlError> {
+        Ok(match self.0.is_mariadb()? {
+            true => Family::MariaDb,
+            false => Family::MySql,
+        })
+    }
+
+    /// The cells of a result.
+    pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SqlError> {
+        self.0.texts(sql)
+    }
+
+    /// Tables by database and name.
+    pub fn tables(
+        &mut self,
+        names: &[(String, String)],
+        keys: &KeySet,
+    ) -> Result<Vec<Table>, SqlError> {
+        let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (database, name) in names {
+            by_database.entry(database).or_default().push(name);
+        }
+        let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
+        let mut found = Vec::new();
+        for (database, names) in by_database {
+            let rows = self.texts(&catalog_query(database, &names))?;
+            let mut tables = tables_from_rows(rows.iter().map(|row| ColumnRow::of(row)), verify);
+            for table in tables.iter_mut().filter(|table| table.is_part()) {
+                let shown = self.texts(&format!(
+                    "SHOW CREATE TABLE {}.{}",
+                    identifier(&table.database),
+                    identifier(&table.name)
+                ))?;
+                let text = shown.into_iter().next();
+                let text = text.and_then(|row| row.into_iter().nth(1).flatten());
+                if is_rightly_part(table, Some(&text.unwrap_or_default())) {
+                    table.damaged = None;
+                }
+            }
+            found.append(&mut tables);
+        }
+        Ok(found)
+    }
+
+    /// The collation that new tables of the database get.
+    pub fn collation(&mut self, database: &str) -> Result<Option<String>, SqlError> {
+        let name: String = database.bytes().map(|b| format!("{b:02x}")).collect();
+        let rows = self.texts(&format!(
+            "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA \
+             WHERE SCHEMA_NAME = CONVERT(x'{name}' USING utf8mb4)"
+        ))?;
+        Ok(rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten()))
+    }
+}
