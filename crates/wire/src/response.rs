@@ -169,6 +169,7 @@ impl ResponseTracker {
     #[inline]
     fn step_rows(&mut self, payload: &[u8]) -> WireResult<Step> {
         match RowPacket::classify(payload, self.deprecate_eof) {
+            RowPacket::Row if payload.is_empty() => Err(WireError::Malformed("an empty row")),
             RowPacket::Row => Ok(Step::Row),
             RowPacket::Err => Ok(self.error()),
             RowPacket::End => {
