@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -66,26 +66,33 @@ bench-tiers: ## cells that the proxy finishes in a second, and what the scratch 
 # Reports of this machine; docs/performance.md is their Markdown form.
 PERFORMANCE ?= $(CURDIR)/target/performance
 
-performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/performance.md
+performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/performance.md and the README's picture
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	rm -rf $(PERFORMANCE)
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out $(PERFORMANCE)
 	{ cat $(PERFORMANCE)/report.md; echo; echo "Where the time of a statement goes in the proxy: [hot-path.md](hot-path.md)."; } >docs/performance.md
+	scripts/cost_picture.py
 
 counts: ## count the instructions of the hot paths anew (callgrind); `make test` compares with what is recorded
 	@scripts/install-deps.sh tests
 	ONIONSKIN_UPDATE=1 $(CARGO) test --locked --profile ci -p onionskin-proxy --test instruction_counts
 	git diff --stat -- crates/proxy/tests/instruction_counts.txt
 
+book: ## the documents as a searchable book, in target/book
+	@scripts/book.sh
+
 mariadb118: ## all integration tests with MariaDB 11.8 in the place of the system's
 	@scripts/install-deps.sh nightly
 	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
 
+# Random statements and sessions on each server; without a scratch engine among all tests, and then with one.
+DIFFERENTIAL = ONIONSKIN_STATEMENTS=1000000 ONIONSKIN_SESSIONS=100000
+
 nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzing for each decoder, the benchmark
 	@scripts/install-deps.sh tests
-	ONIONSKIN_TEST_LONG=1 scripts/test.sh
-	ONIONSKIN_SCRATCH=1 ONIONSKIN_STATEMENTS=200000 $(CARGO) test --locked --profile ci -p onionskin --test differential
+	$(DIFFERENTIAL) ONIONSKIN_TEST_LONG=1 scripts/test.sh
+	$(DIFFERENTIAL) ONIONSKIN_TEST_LONG=1 ONIONSKIN_SCRATCH=1 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 	scripts/fuzz.sh 600

@@ -570,6 +570,7 @@ pub fn read(flags: u8, sql: &[u8]) {
         lex: LexMode {
             ansi_quotes: flags & 1 != 0,
             no_backslash_escapes: flags & 2 != 0,
+            ignore_space: flags & 4 != 0,
             charset: Charset::Utf8mb4,
         },
         database: Some("app".to_owned()),

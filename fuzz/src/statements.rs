@@ -16,6 +16,7 @@ fn lex_mode(flags: u8) -> LexMode {
     LexMode {
         ansi_quotes: flags & 1 != 0,
         no_backslash_escapes: flags & 2 != 0,
+        ignore_space: flags & 4 != 0,
         charset: match flags & 128 {
             0 => Charset::Utf8mb4,
             _ => Charset::from_name("gbk").unwrap_or_default(),

@@ -316,16 +316,13 @@ fn upserts_and_the_order_of_columns(kind: Kind) {
 /// ShardingSphere #27587 (an INT came back as base64), #30541 (VARCHAR(4000) broke the limits of indexes).
 fn types_and_lengths_stay_what_they_are(kind: Kind) {
     let wide = "CREATE TABLE wide (id BIGINT UNSIGNED PRIMARY KEY {eq, range}, t TINYINT(1) {eq}, i INT UNSIGNED {}, d DECIMAL(20,6) {eq}, f DOUBLE {}, \
-         day DATE {range}, moment DATETIME(3) {}, clock TIME {}, y YEAR {}, v VARCHAR(4000) {eq}, c CHAR(10) {eq}, b VARBINARY(30) {eq}, x TEXT {eq}, KEY (v), KEY (x))";
-    // MySQL and MariaDB take no index on so long a plain text
+         day DATE {range}, moment DATETIME(3) {}, clock TIME {}, y YEAR {}, v VARCHAR(4000) {eq}, c CHAR(10) {eq}, b VARBINARY(30) {eq}, x TEXT {eq}, KEY (v(100)), KEY (x(100)))";
     let (definition, bare) = with_and_without_protection(wide);
     let Some(mut stage) = Stage::start(kind, &[]) else {
         return;
     };
     stage.protected.must(&definition);
-    stage
-        .plain
-        .must(&bare.replace("KEY (v), KEY (x)", "KEY (v(100)), KEY (x(100))"));
+    stage.plain.must(&bare);
     let long = "ö".repeat(4000);
     stage.both(&format!(
         "INSERT INTO wide VALUES (18446744073709551615, 1, 4294967295, -12345678901234.567891, 1e300, '9999-12-31', '2024-02-29 23:59:59.999', '-838:59:59', 2155, '{long}', 'ab  ', x'00ff', '{long}')"

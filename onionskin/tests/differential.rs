@@ -6,12 +6,16 @@
 //! far as they are certain: rows, everything that column definitions say, affected rows, insert id, warnings, error number
 //! and SQLSTATE. In the end the whole tables and their definitions are compared.
 //!
-//! Before that, scripts are run that once showed a difference (`differential/scripts.rs`).
+//! A *session* is the same with another emphasis: settings, transactions, statements prepared by name and in the protocol, temporary
+//! tables, errors and refusals, and questions about all of them (`differential/sessions.rs`).
+//!
+//! Before cases, scripts are run that once showed a difference (`differential/scripts.rs`).
 //!
 //! A case that shows a difference is made smaller and printed as a script. Differences of one kind are one finding.
 //!
 //! - `ONIONSKIN_SEED=n` repeats a run (the seed is printed); cases do not depend on how threads are scheduled.
 //! - `ONIONSKIN_STATEMENTS=n` is how many statements are run on each server.
+//! - `ONIONSKIN_SESSIONS=n` is how many sessions are.
 //! - `ONIONSKIN_CASE=n` or `n,m,…` runs these cases of the seed only; then each difference is a finding of its own.
 //! - `ONIONSKIN_FINDINGS=n` is how many findings are made small and printed as scripts.
 //! - `ONIONSKIN_KNOWN=0` treats differences that are known (`differential/known.rs`) as the others.
@@ -22,6 +26,8 @@ mod support;
 
 #[path = "differential/answers.rs"]
 mod answers;
+#[path = "differential/assigned_twice.rs"]
+mod assigned_twice;
 #[path = "differential/cases.rs"]
 mod cases;
 #[path = "differential/comparison.rs"]
@@ -34,16 +40,30 @@ mod conditions;
 mod evaluations;
 #[path = "differential/finishing.rs"]
 mod finishing;
+#[path = "differential/key_lengths.rs"]
+mod key_lengths;
 #[path = "differential/known.rs"]
 mod known;
 #[path = "differential/lane.rs"]
 mod lane;
+#[path = "differential/mixed.rs"]
+mod mixed;
+#[path = "differential/modes.rs"]
+mod modes;
+#[path = "differential/odd.rs"]
+mod odd;
+#[path = "differential/own_table.rs"]
+mod own_table;
 #[path = "differential/padding.rs"]
 mod padding;
+#[path = "differential/parentheses.rs"]
+mod parentheses;
 #[path = "differential/plans.rs"]
 mod plans;
 #[path = "differential/queries.rs"]
 mod queries;
+#[path = "differential/questions.rs"]
+mod questions;
 #[path = "differential/random.rs"]
 mod random;
 #[path = "differential/schema.rs"]
@@ -52,8 +72,16 @@ mod schema;
 mod script;
 #[path = "differential/scripts.rs"]
 mod scripts;
+#[path = "differential/sessions.rs"]
+mod sessions;
+#[path = "differential/settings.rs"]
+mod settings;
 #[path = "differential/shrink.rs"]
 mod shrink;
+#[path = "differential/temporal.rs"]
+mod temporal;
+#[path = "differential/unusual.rs"]
+mod unusual;
 #[path = "differential/values.rs"]
 mod values;
 #[path = "differential/writes.rs"]
@@ -67,7 +95,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::*;
 
-on_both_servers!(equal_or_refused);
+on_both_servers!(equal_or_refused, sessions_are_equal_or_refused);
 
 /// Statements on each server; the two together are over 20,000.
 const STATEMENTS: usize = 11_000;
@@ -76,6 +104,9 @@ const SEED: u64 = 20_261_121;
 /// Cases of an ordinary run: whatever the threads do, these are run.
 const CASES: usize = 220;
 const LONG_STATEMENTS: usize = 200_000;
+/// Sessions on each server.
+const SESSIONS: usize = 80;
+const LONG_SESSIONS: usize = 3_000;
 /// Sessions at a time.
 const LANES: usize = 4;
 /// Statements of a case, about.
@@ -83,10 +114,76 @@ const LENGTH: usize = 60;
 /// Findings that are made small and printed; and of those that concern column definitions only.
 const FINDINGS: usize = 10;
 const METADATA_FINDINGS: usize = 4;
-/// How long one finding is made smaller.
-const SHRINKING: Duration = Duration::from_secs(40);
+/// How long one finding is made smaller: in a case, and in a session, which may be three times as long.
+const SHRINKING: [Duration; 2] = [Duration::from_secs(40), Duration::from_secs(100)];
 /// Percent of statements that may be refused: refusing everything is no way to pass.
 const REFUSED_AT_MOST: f64 = 20.0;
+
+/// How often an ordinary run meets each kind of statement that it is said to make.
+const MET_AT_LEAST: usize = 3;
+
+/// What is run.
+#[derive(Clone, Copy, PartialEq)]
+enum Suite {
+    Statements,
+    Sessions,
+}
+
+impl Suite {
+    fn variable(self) -> &'static str {
+        match self {
+            Suite::Statements => "ONIONSKIN_STATEMENTS",
+            Suite::Sessions => "ONIONSKIN_SESSIONS",
+        }
+    }
+
+    /// How many in an ordinary run, and in a long one.
+    fn usual(self) -> usize {
+        match (self, long_run()) {
+            (Suite::Statements, false) => STATEMENTS,
+            (Suite::Statements, true) => LONG_STATEMENTS,
+            (Suite::Sessions, false) => SESSIONS,
+            (Suite::Sessions, true) => LONG_SESSIONS,
+        }
+    }
+
+    /// Cases of a run of this length; `None` if it ends with the statements.
+    fn cases(self, wanted: usize) -> Option<usize> {
+        match self {
+            Suite::Statements => (wanted == STATEMENTS).then_some(CASES),
+            Suite::Sessions => Some(wanted),
+        }
+    }
+
+    fn case(self, seed: u64, kind: Kind, number: usize) -> script::Case {
+        match self {
+            Suite::Statements => {
+                let mut random = Random::new(seed, &[kind as u64, number as u64]);
+                cases::random_case(&mut random, kind, LENGTH)
+            }
+            Suite::Sessions => {
+                let mut random = Random::new(seed, &[kind as u64, number as u64, 0x7365_7373]);
+                sessions::random_session(&mut random, kind)
+            }
+        }
+    }
+
+    /// The kinds that a run of ordinary length must meet.
+    fn labels(self) -> &'static [&'static str] {
+        match self {
+            Suite::Statements => &unusual::LABELS,
+            Suite::Sessions => &sessions::LABELS,
+        }
+    }
+}
+
+/// A run of a suite.
+struct Run {
+    suite: Suite,
+    kind: Kind,
+    seed: u64,
+    wanted: usize,
+}
 
 /// Differences of one kind.
 struct Finding {
@@ -123,6 +220,24 @@ fn chosen() -> Option<Vec<usize>> {
 }
 
 fn equal_or_refused(kind: Kind) {
+    run(Suite::Statements, kind);
+}
+
+/// Whether statements of unusual kinds and whole sessions are run: in long runs, and with `ONIONSKIN_UNUSUAL=1`. Ordinary runs do
+/// without, until the differences are mended that they still find.
+fn meets_all() -> bool {
+    long_run() || std::env::var_os("ONIONSKIN_UNUSUAL").is_some()
+}
+
+fn sessions_are_equal_or_refused(kind: Kind) {
+    if !meets_all() {
+        announce("SKIPPED: whole sessions run with ONIONSKIN_UNUSUAL=1 and in long runs only");
+        return;
+    }
+    run(Suite::Sessions, kind);
+}
+
+fn run(suite: Suite, kind: Kind) {
     let Some(plain) = Server::start(kind, ServerOptions::default()) else {
         return;
     };
@@ -142,45 +257,43 @@ fn equal_or_refused(kind: Kind) {
 
     let usual = || if long_run() { rand::random() } else { SEED };
     let seed = number_from("ONIONSKIN_SEED").unwrap_or_else(usual);
-    let default = if long_run() {
-        LONG_STATEMENTS
-    } else {
-        STATEMENTS
-    };
-    let wanted = number_from("ONIONSKIN_STATEMENTS").map_or(default, |n| n as usize);
+    let wanted = number_from(suite.variable()).map_or(suite.usual(), |n| n as usize);
     announce(&format!(
-        "differential test on {}: ONIONSKIN_SEED={seed} ONIONSKIN_STATEMENTS={wanted}",
-        kind.name()
+        "differential test on {}: ONIONSKIN_SEED={seed} {}={wanted}",
+        kind.name(),
+        suite.variable(),
     ));
 
-    let different = scripts::differences(lane);
+    let different = match suite {
+        Suite::Statements => scripts::differences(lane),
+        Suite::Sessions => Vec::new(),
+    };
     for difference in &different {
         announce(&format!("---- {difference}"));
     }
+    let run = Run {
+        suite,
+        kind,
+        seed,
+        wanted,
+    };
     let totals = Mutex::new(Totals::default());
     let round = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..LANES {
-            scope.spawn(|| run_cases(lane, kind, seed, wanted, &round, &totals));
+            scope.spawn(|| run_cases(lane, &run, &round, &totals));
         }
     });
     let totals = totals
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    conclude(kind, seed, &totals);
+    conclude(&run, &totals);
     assert!(different.is_empty(), "answers to scripts differ");
     proxy.assert_healthy();
 }
 
 /// Runs cases until enough statements have been run by all lanes together.
-fn run_cases(
-    lane: Lane,
-    kind: Kind,
-    seed: u64,
-    wanted: usize,
-    round: &AtomicUsize,
-    totals: &Mutex<Totals>,
-) {
+fn run_cases(lane: Lane, run: &Run, round: &AtomicUsize, totals: &Mutex<Totals>) {
     let lock = || {
         totals
             .lock()
@@ -188,15 +301,16 @@ fn run_cases(
     };
     let chosen = chosen();
     loop {
-        let ordinary = wanted == STATEMENTS;
+        let cases = run.suite.cases(run.wanted);
         {
             let totals = lock();
-            if !ordinary && totals.report.compared + totals.report.refusals() >= wanted {
+            let done = totals.report.compared + totals.report.refusals();
+            if cases.is_none() && done >= run.wanted {
                 return;
             }
         }
         let number = round.fetch_add(1, Ordering::Relaxed);
-        if ordinary && number >= CASES {
+        if cases.is_some_and(|cases| number >= cases) {
             return;
         }
         let number = match &chosen {
@@ -206,8 +320,7 @@ fn run_cases(
             },
             None => number,
         };
-        let mut random = Random::new(seed, &[kind as u64, number as u64]);
-        let case = cases::random_case(&mut random, kind, LENGTH);
+        let case = run.suite.case(run.seed, run.kind, number);
         let report = lane.run(&case);
         let mut fresh = Vec::new();
         {
@@ -247,7 +360,7 @@ fn run_cases(
             }
         }
         for (name, difference) in fresh {
-            let small = shrink::shrink(lane, &case, &difference, SHRINKING);
+            let small = shrink::shrink(lane, &case, &difference, SHRINKING[run.suite as usize]);
             let last = lane
                 .run(&small)
                 .differences
@@ -262,7 +375,8 @@ fn run_cases(
     }
 }
 
-fn conclude(kind: Kind, seed: u64, totals: &Totals) {
+fn conclude(run: &Run, totals: &Totals) {
+    let (kind, seed) = (run.kind, run.seed);
     let report = &totals.report;
     let refused = report.refusals();
     let all = report.compared + refused;
@@ -290,9 +404,28 @@ fn conclude(kind: Kind, seed: u64, totals: &Totals) {
             finding.cases.len()
         ));
     }
+    let is_whole = number_from(run.suite.variable()).is_none() && chosen().is_none();
+    let at_least = match run.suite {
+        Suite::Statements => 10_000,
+        Suite::Sessions => 3_000,
+    };
     assert!(
-        all >= 10_000 || number_from("ONIONSKIN_STATEMENTS").is_some() || chosen().is_some(),
+        all >= at_least || !is_whole,
         "only {all} statements were run"
+    );
+    for label in run.suite.labels() {
+        let ran = report.by_label.get(label).unwrap_or(&0);
+        announce(&format!("  {label}: {ran} of {} ran", report.met(label)));
+    }
+    let few: Vec<_> = run
+        .suite
+        .labels()
+        .iter()
+        .filter(|label| report.met(label) < MET_AT_LEAST)
+        .collect();
+    assert!(
+        few.is_empty() || !is_whole || !meets_all(),
+        "met too rarely: {few:?}"
     );
     if !new.is_empty() {
         for (kind, finding) in &new {

@@ -7,10 +7,17 @@ mod support;
 #[allow(dead_code)]
 mod twins;
 
+#[path = "scratch/pair.rs"]
+mod pair;
+
+use pair::pair;
 use support::*;
 use twins::{Twins, twins};
 
-on_both_servers!(statements_mean_what_they_mean_to_the_server);
+on_both_servers!(
+    statements_mean_what_they_mean_to_the_server,
+    definitions_are_shown_and_copied_whole,
+);
 
 const TABLES: &str = "
 CREATE TABLE m (id INT PRIMARY KEY, i INT UNSIGNED {eq, range}, s VARCHAR(20) {eq}, c CHAR(5) {eq}, d DATE {eq, range}, t TIME(1) {eq, range},
@@ -219,4 +226,57 @@ fn statements_mean_what_they_mean_to_the_server(kind: Kind) {
         known >= if kind == Kind::MariaDb { 34 } else { 17 },
         "{known}"
     );
+}
+
+/// Under some words `SHOW CREATE TABLE` leaves out what the definition of a copy would need.
+fn definitions_are_shown_and_copied_whole(kind: Kind) {
+    let table = "CREATE TABLE m (id INT NOT NULL AUTO_INCREMENT, v VARCHAR(8) COLLATE utf8mb4_bin {eq}, g VARCHAR(9) {eq}, \
+                 ts TIMESTAMP(3) NULL ON UPDATE CURRENT_TIMESTAMP(3) {eq}, t TEXT {eq}, plain VARCHAR(8) COLLATE utf8mb4_bin, \
+                 PRIMARY KEY (id), KEY p (plain) USING BTREE COMMENT 'words', KEY t (t(10)), UNIQUE KEY (v)) COMMENT 'more'";
+    for with_engine in [false, true] {
+        let Some(mut pair) = pair(
+            kind,
+            with_engine,
+            &[table, "INSERT INTO m (v) VALUES ('a')"],
+        ) else {
+            return;
+        };
+        let mut refused = 0;
+        for word in WORDS {
+            let set = format!("SET SESSION sql_mode = '{word}'");
+            if !pair.say(&set).plain.starts_with('[') {
+                continue;
+            }
+            let shown = pair.same_or_refused("SHOW CREATE TABLE m");
+            refused += usize::from(!shown);
+            for create in [
+                "CREATE TABLE copied LIKE m",
+                "CREATE TEMPORARY TABLE copied LIKE m",
+                "CREATE TABLE copied (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY) SELECT v, g FROM m",
+            ] {
+                pair.same(&set);
+                // of the plain server's MAXDB and MYSQL40, some definitions are warned of
+                let said = pair.say(create);
+                pair.same("SET SESSION sql_mode = ''");
+                if said.protected.starts_with('[') {
+                    let sides = [&mut pair.plain, &mut pair.protected];
+                    let shown =
+                        sides.map(|session| session.must("SHOW CREATE TABLE copied").text());
+                    assert_eq!(shown[0], shown[1], "{word}: {create}");
+                } else {
+                    assert!(
+                        said.is_refused() || !said.plain.starts_with('['),
+                        "{word}: {create}\n{said:?}"
+                    );
+                }
+                pair.plain.must("DROP TABLE IF EXISTS copied");
+                pair.protected.must("DROP TABLE IF EXISTS copied");
+            }
+        }
+        let least = match kind {
+            Kind::MariaDb => 10,
+            Kind::MySql => 1,
+        };
+        assert!(refused >= least, "{refused}");
+    }
 }

@@ -13,6 +13,7 @@ on_both_servers!(
     enforced_patterns_hold_near_texts_that_are_not_read,
     pins_reach_every_account,
     names_take_little_memory,
+    unread_texts_under_a_limit_keep_the_session,
 );
 
 /// In every value that must not reach the server.
@@ -350,6 +351,31 @@ fn names_take_little_memory(kind: Kind) {
         after < before + 300,
         "{before} MiB before, {after} MiB after"
     );
+    drop(session);
+    place.nothing_leaked();
+}
+
+/// Before a text that is not read is relayed, the names of all protected tables are asked for, whatever `sql_select_limit` is.
+fn unread_texts_under_a_limit_keep_the_session(kind: Kind) {
+    let Some(place) = Place::start(kind, "") else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("app");
+    session.must("CREATE TABLE two (id INT PRIMARY KEY, name VARCHAR(9) ENCRYPTED FOR (eq))");
+    session.must("SET SESSION sql_select_limit = 1");
+    for text in ["SELECT 'open", "SELECT * FROM nowhere WHERE a = 'open"] {
+        assert_eq!(session.must_fail(text), 1064, "{text}");
+        assert!(session.answers_itself(), "{text}");
+    }
+    for text in [
+        "SELECT name FROM ov WHERE name = 'open",
+        "SELECT name FROM two WHERE name = 'open",
+        "CREATE TABLE three (id INT PRIMARY KEY, name VARCHAR(9) ENCRYPTED  FOR (eq)) COMMENT 'open",
+    ] {
+        let said = session.run(text).expect_err(text);
+        assert!(said.message.starts_with("OS1"), "{text}: {said}");
+        assert!(session.answers_itself(), "{text}");
+    }
     drop(session);
     place.nothing_leaked();
 }

@@ -132,6 +132,12 @@ table! {
     HIDDEN_COLUMNS = "OS1036", 1142, "42000",
         "The statement holds constants, and the server shows the account no columns of a table or view in it, so that nobody knows whether they are protected.",
         "Grant the account SELECT on the columns that it compares, or make the view anew; statements without constants go through as they are.";
+    KEY_TOO_LONG = "OS1037", 1071, "42000",
+        "Specified key was too long; max key length is 3072 bytes.",
+        "Give the column fewer characters, or name a prefix in an index that is not unique.";
+    KEY_WITHOUT_LENGTH = "OS1038", 1170, "42000",
+        "BLOB or TEXT column used in key specification without a key length.",
+        "Name a prefix in an index that is not unique, or make the column a VARCHAR or VARBINARY.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

@@ -24,6 +24,8 @@ pub struct LexMode {
     pub no_backslash_escapes: bool,
     /// The client's character set.
     pub charset: Charset,
+    /// `IGNORE_SPACE`: blanks may stand between any function's name and its parenthesis.
+    pub ignore_space: bool,
 }
 
 impl LexMode {

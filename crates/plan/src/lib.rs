@@ -36,9 +36,9 @@ pub use finishing::{
 pub use lex::{LexMode, LiteralKind};
 pub use parse::SESSION_STACK;
 pub use plan::{
-    Action, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue, OpenFrom,
-    Piece, PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Show,
-    Slot, Source, Text, Upsert,
+    Action, Among, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue,
+    OpenFrom, Piece, PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter,
+    RowUpdate, Show, Slot, Source, Text, Upsert,
 };
 pub use planner::{Catalog, Known, Request, Settings, UseScratch};
 pub use scratch::{

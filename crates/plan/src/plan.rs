@@ -158,6 +158,22 @@ pub struct Slot {
     pub purpose: Purpose,
     /// From where.
     pub source: Source,
+    /// The list or range that it stands in, where the kinds of the others matter.
+    pub among: Option<Among>,
+}
+
+/// The constants of an IN or a BETWEEN. The servers choose one type for all of them and the column, so what one of them means
+/// depends on what the others are. A parameter's kind is known when it is bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Among {
+    /// Index of the first literal.
+    pub first: usize,
+    /// One past the index of the last literal.
+    pub end: usize,
+    /// `NULL`, `TRUE` or `FALSE` stands beside the literals.
+    pub keywords: bool,
+    /// It is a BETWEEN.
+    pub range: bool,
 }
 
 /// A part of the server's text.

@@ -145,6 +145,82 @@ pub(crate) struct Planner<'a> {
     pub near: Vec<Arc<Table>>,
 }
 
+/// Names that servers take for functions of their own only where the parenthesis follows at once. With a blank between they
+/// look for a stored function. The parser here reads both alike.
+const TIED_TO_PARENTHESES: [&str; 34] = [
+    "adddate",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "cast",
+    "count",
+    "curdate",
+    "curtime",
+    "date_add",
+    "date_sub",
+    "extract",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "max",
+    "mid",
+    "min",
+    "now",
+    "position",
+    "session_user",
+    "st_collect",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "subdate",
+    "substr",
+    "substring",
+    "sum",
+    "sysdate",
+    "system_user",
+    "trim",
+    "var_pop",
+    "var_samp",
+];
+/// Words behind which such a name is that of a table or an index.
+const BEFORE_OTHER_NAMES: [&str; 15] = [
+    "into",
+    "table",
+    "index",
+    "key",
+    "update",
+    "join",
+    "from",
+    "unique",
+    "references",
+    "replace",
+    "ignore",
+    "insert",
+    "constraint",
+    "exists",
+    "with",
+];
+
+/// Whether a blank stands between such a name and its parenthesis. `IGNORE_SPACE` allows blanks, and no comment.
+fn calls_with_a_blank(request: &Request, tokens: &[Token]) -> bool {
+    let sql = request.sql;
+    let is_allowed = |gap: &[u8]| {
+        gap.is_empty() || request.settings.lex.ignore_space && gap.trim_ascii().is_empty()
+    };
+    let is_one_of = |t: &Token, words: &[&str]| words.iter().any(|word| t.is_word(sql, word));
+    (1..tokens.len()).any(|at| {
+        let (name, next) = (&tokens[at - 1], &tokens[at]);
+        next.is(b'(')
+            && !is_allowed(sql.get(name.end..next.start).unwrap_or_default())
+            && is_one_of(name, &TIED_TO_PARENTHESES)
+            && !(at > 1 && {
+                let before = &tokens[at - 2];
+                before.is(b'.') || is_one_of(before, &BEFORE_OTHER_NAMES)
+            })
+    })
+}
+
 impl<'a> Planner<'a> {
     pub fn new(
         request: &'a Request<'a>,
@@ -158,6 +234,10 @@ impl<'a> Planner<'a> {
         };
         if !near.is_empty() && tokens.iter().any(sets) {
             return refuse(&errors::NOT_UNDERSTOOD, "SET_VAR in a hint");
+        }
+        if !near.is_empty() && calls_with_a_blank(request, &tokens) {
+            let about = "a blank between a function's name and its parenthesis";
+            return refuse(&errors::NOT_UNDERSTOOD, about);
         }
         let parse_text = parse_text(request.sql, &tokens, request.template)
             .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "an identifier is not UTF-8"))?;
@@ -365,6 +445,7 @@ impl<'a> Planner<'a> {
             column,
             purpose,
             source,
+            among: None,
         })
     }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use onionskin_schema::TokenKind;
-use onionskin_value::SqlType;
+use onionskin_value::{Kind, SqlType};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, UnaryOperator,
@@ -15,7 +15,7 @@ use sqlparser::ast::{
 
 use crate::errors::{self, Refusal};
 use crate::lex::LiteralKind;
-use crate::plan::{ColumnUse, Purpose, Source};
+use crate::plan::{Among, ColumnUse, Piece, Purpose, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::query::Mode;
 use crate::scope::{Resolved, Scope};
@@ -209,8 +209,9 @@ impl Planner<'_> {
                         .ok_or_else(|| no_order(&column))?
                         .to_string();
                     self.replace(range, &name);
-                    self.compared(low, &column, Purpose::CompareOrder)?;
-                    self.compared(high, &column, Purpose::CompareOrder)
+                    let among = self.among(&column, &[low, high], true);
+                    self.compared(low, &column, Purpose::CompareOrder, among)?;
+                    self.compared(high, &column, Purpose::CompareOrder, among)
                 }
                 None => {
                     self.scan(e, scope)?;
@@ -360,13 +361,62 @@ impl Planner<'_> {
     }
 
     /// Puts a slot in the place of a constant that a column is compared with.
-    fn compared(&mut self, expr: &Expr, column: &ColumnUse, purpose: Purpose) -> Planned<()> {
+    fn compared(
+        &mut self,
+        expr: &Expr,
+        column: &ColumnUse,
+        purpose: Purpose,
+        among: Option<Among>,
+    ) -> Planned<()> {
         let Some((range, source)) = self.constant(expr) else {
             return refuse(&errors::EXPRESSION, column.path());
         };
-        let slot = self.slot(column, purpose, source);
+        let mut slot = self.slot(column, purpose, source);
+        if let Piece::Slot(slot) = &mut slot {
+            slot.among = among;
+        }
         self.edit(range, vec![slot]);
         Ok(())
+    }
+
+    /// The list or range that these constants are, if the kind of one may change what another means: for dates and times in both,
+    /// for numbers that a double cannot hold in a BETWEEN, which compares all of them as doubles if one is. `None` where the plan
+    /// shows that they are of one kind.
+    fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Option<Among> {
+        let ty = column.column().sql_type?;
+        let is_date = ty.kind == Kind::Date;
+        let exact = matches!(ty.kind, Kind::BigInt(_) | Kind::Decimal { .. });
+        if !(ty.is_temporal() || range && exact) || list.len() < 2 {
+            return None;
+        }
+        let mut literals = list.iter().filter_map(|e| match self.constant(e) {
+            Some((_, Source::Literal { index, .. })) => Some(index),
+            _ => None,
+        });
+        let first = literals.next();
+        let (mut end, mut count) = (
+            first.map_or(0, |index| index + 1),
+            usize::from(first.is_some()),
+        );
+        for index in literals {
+            (end, count) = (index + 1, count + 1);
+        }
+        let first = first.unwrap_or(end);
+        let known = match ty.is_temporal() {
+            true => [LiteralKind::String, LiteralKind::String],
+            false => [LiteralKind::Integer, LiteralKind::Decimal],
+        };
+        let kinds = &self.request.template.literals[first..end];
+        let keywords = count < list.len();
+        let plain = kinds.iter().all(|l| known.contains(&l.kind)) && !keywords;
+        // a list of DATEs wants no time of day in any of them
+        let among = Among {
+            first,
+            end,
+            keywords,
+            range,
+        };
+        (!plain || is_date && !range).then_some(among)
     }
 
     /// Refuses what `<` compares by name: members of ENUM and SET with anything but numbers.
@@ -476,7 +526,7 @@ impl Planner<'_> {
         };
         let name = name.to_string();
         self.replace(range, &name);
-        self.compared(other, &column, purpose)
+        self.compared(other, &column, purpose, None)
     }
 
     fn in_list(&mut self, expr: &Expr, list: &[Expr], scope: &Scope) -> Planned<()> {
@@ -492,8 +542,10 @@ impl Planner<'_> {
         };
         let name = name.to_string();
         self.replace(range, &name);
+        let all: Vec<&Expr> = list.iter().collect();
+        let among = self.among(&column, &all, false);
         list.iter()
-            .try_for_each(|e| self.compared(e, &column, purpose))
+            .try_for_each(|e| self.compared(e, &column, purpose, among))
     }
 
     /// The single argument of a call like `MIN(k)`, and whether it is `DISTINCT`.

@@ -87,15 +87,24 @@ impl Session {
             sql = definition_text(&named, &columns, self.state.family, key)?;
         }
         self.diagnostics.warnings = deprecations(&columns, self.state.family);
-        let present = ddl.pieces.iter().filter_map(|piece| match piece {
-            DdlPiece::Present(column) => Some(Warning {
+        let notes = ddl.pieces.iter().filter_map(|piece| {
+            let (code, message) = match piece {
+                DdlPiece::Present(column) => (1060, format!("Duplicate column name '{column}'")),
+                DdlPiece::KeyTooLong => {
+                    let message = "Specified key was too long; max key length is 3072 bytes";
+                    (1071, message.to_owned())
+                }
+                _ => return None,
+            };
+            Some(Warning {
                 level: Level::Note,
-                code: 1060,
-                message: format!("Duplicate column name '{column}'"),
-            }),
-            _ => None,
+                code,
+                message,
+            })
         });
-        self.diagnostics.warnings.extend(present);
+        if self.state.keeps_notes() {
+            self.diagnostics.warnings.extend(notes);
+        }
         self.send_definition(&sql, ddl.temporary.as_ref(), &prepared.plan.names)
     }
 
@@ -336,7 +345,7 @@ pub(crate) fn definition_text(
                     alter::add_column(column, place, &set, family, tag).map_err(|e| failed(&e))?;
                 sql.extend_from_slice(parts.join(", ").as_bytes());
             }
-            DdlPiece::Present(_) => {}
+            DdlPiece::Present(_) | DdlPiece::KeyTooLong => {}
             DdlPiece::AliasMarks(marks) => {
                 let alias = Alias {
                     name: &marks.name,

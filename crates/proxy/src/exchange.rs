@@ -62,6 +62,19 @@ pub(crate) struct Server {
     pub select_limit: Option<String>,
     /// What the server takes, once it was asked.
     pub bound: Bound,
+    /// What `FOUND_ROWS()` is to the client.
+    pub found: Found,
+}
+
+/// What `FOUND_ROWS()` is to the client. To the server it is of the last query, which may be one of the proxy's own, and it stays
+/// over statements that find no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// What the server says.
+    Servers,
+    Is(u64),
+    /// The server has run another query since.
+    Lost,
 }
 
 /// Behind a `SELECT` of the proxy's own: the session's `sql_select_limit` does not count.
@@ -87,11 +100,15 @@ impl Server {
             silent_end: false,
             select_limit: None,
             bound: Bound::default(),
+            found: Found::Lost,
         }
     }
 
     /// Appends a statement to the output; [`Self::flush`] sends it.
     pub fn put_query(&mut self, sql: &[u8]) -> Outcome<Question> {
+        if self.found == Found::Servers {
+            self.found = Found::Lost;
+        }
         let out = self.begin_command();
         out.push(Command::Query.to_byte());
         out.extend_from_slice(sql);
@@ -135,6 +152,11 @@ impl Server {
         }
         self.connection.end_payload().map_err(Failure::Backend)?;
         self.ask(command)
+    }
+
+    /// How many questions there have been.
+    pub fn asked(&self) -> u64 {
+        self.asked
     }
 
     /// A command was given to the connection.
@@ -387,6 +409,13 @@ impl Server {
             _ => self.set_select_limit(&limit)?,
         }
         rows
+    }
+
+    /// Runs a `SELECT` without a LIMIT, and reads its rows and how many warnings it has raised. `SHOW WARNINGS` is about it then:
+    /// no other statement is needed to lift `sql_select_limit`.
+    pub fn rows_and_warnings(&mut self, select: &str) -> Outcome<(Rows, u16)> {
+        let rows = self.rows([select, ALL_ROWS].concat().as_bytes())?;
+        Ok((rows, self.warnings_at_end()?))
     }
 
     pub fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {

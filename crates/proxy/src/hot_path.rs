@@ -27,7 +27,12 @@ use crate::config::{Backend, BackendTls, Config, LoginLimits};
 use crate::login::Login;
 use crate::open::{self, Opener};
 use crate::session::Session;
-use crate::{Shared, error::Failure};
+use crate::{Shared, error::Failure, unusual};
+
+/// The variables behind the ones with places of their own in the question that a session asks at login.
+pub fn asked_at_login(family: Family) -> impl Iterator<Item = &'static str> {
+    unusual::asked(family)
+}
 
 /// What a stage says when it fails. Measurements have no use for kinds of errors.
 pub type StageResult<T> = Result<T, String>;
@@ -254,6 +259,7 @@ impl Stage {
             literals: &session.template.literals,
             params: &[],
             long_data: &[],
+            from_variables: &[],
         };
         Binder::new(&prepared, &session.state, values, &mut session.scratch)
             .text(text, 1, out)

@@ -7,6 +7,7 @@
 //! | `login` | the relayed handshake, TLS on both sides |
 //! | `session` | the loop: read a command, plan, bind, run, open, write |
 //! | `state` | what the server's session tracking says about the session |
+//! | `unusual` | session variables under which statements are refused |
 //! | `catalog` | the snapshot of the schema, per account, and the plan cache |
 //! | `renewal` | how old that may be, and the look-up that renews all of it |
 //! | `bind` | values into cells and tokens, text or parameters |
@@ -46,6 +47,7 @@ pub mod hot_path;
 mod listener;
 mod login;
 mod long_values;
+mod next_transaction;
 mod open;
 mod pins;
 mod prepared;
@@ -62,6 +64,7 @@ mod set_lock;
 mod show;
 mod state;
 mod temporary;
+mod unusual;
 mod upsert;
 mod watch;
 

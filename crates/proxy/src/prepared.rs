@@ -21,12 +21,12 @@ use onionskin_wire::{
     BinaryValue, Capabilities, ColumnFlags, ColumnType, ParamType, StatusFlags, Step, WireError,
 };
 
-use crate::bind::{Binder, Values, check_pieces, prepared_text};
+use crate::bind::{Binder, FromVariable, Values, check_pieces, prepared_text};
 use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
-use crate::diagnostics::asks;
+use crate::diagnostics::{Finds, asks, finds, names_found_rows};
 use crate::error::{Failure, Outcome};
-use crate::exchange::Rows;
+use crate::exchange::{Found, Rows};
 use crate::finish::lacks_index;
 use crate::long_values::too_long;
 use crate::open::{self, Opener};
@@ -60,6 +60,8 @@ pub(crate) struct Statements {
     last: Option<u32>,
     /// Those that are prepared in SQL.
     pub named: Named,
+    /// Literals of the statement that is to be run next that stand for user variables.
+    pub from_variables: Vec<FromVariable>,
     next_own: u32,
     /// Bytes of long data that have arrived, as counted by [`Self::take_long_data`].
     long_data: usize,
@@ -79,6 +81,10 @@ pub(crate) struct Statements {
     pub errors_sent: u64,
     /// Relayed statements that ask about the statement before them, by id.
     asking: HashSet<u32>,
+    /// Those of them that ask for `FOUND_ROWS()`.
+    asking_found: HashSet<u32>,
+    /// What the present statement does to `FOUND_ROWS()`.
+    pub finds: Finds,
     /// The server has run another statement since it raised the present one's error.
     pub interfered: bool,
     /// What it showed of the error before that.
@@ -176,6 +182,7 @@ impl Statements {
         self.others.clear();
         self.last = None;
         self.asking.clear();
+        self.asking_found.clear();
         self.named.clear();
     }
 
@@ -298,6 +305,9 @@ impl Session {
                 let id = self.relay_preparation(prepared)?;
                 if asks(&self.template.key) {
                     self.statements.asking.insert(id);
+                    if names_found_rows(&self.template.key) {
+                        self.statements.asking_found.insert(id);
+                    }
                 }
                 if prepared.plan.names.is_empty() {
                     self.statements.others.insert(id);
@@ -413,6 +423,7 @@ impl Session {
             literals: &statement.template.literals,
             params: &[],
             long_data: &[],
+            from_variables: &[],
         };
         check_pieces(text, &self.state)?;
         let out = self.server.begin_command();
@@ -501,14 +512,20 @@ impl Session {
         self.statements.begin();
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
-        if self.diagnostics.any() && self.statements.asking.contains(&id) {
+        self.keep_found();
+        let of_found =
+            self.server.found != Found::Servers && self.statements.asking_found.contains(&id);
+        let of_last = self.diagnostics.any() && self.statements.asking.contains(&id);
+        if of_last || of_found {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
         self.diagnostics.clear();
         let Some(mut statement) = self.statements.open.remove(&id) else {
+            self.statements.finds = Finds::Unknown;
             return self.execute_relayed(id, &payload);
         };
+        self.statements.finds = finds(&statement.template.key);
         if std::mem::take(&mut statement.too_long) {
             statement.long.iter_mut().for_each(|l| *l = None);
             self.statements.open.insert(id, statement);
@@ -525,6 +542,9 @@ impl Session {
             statement.indexed.set(Indexed::Unusable);
             done = self.execute_statement(&mut statement, &payload);
         }
+        let names = !statement.prepared.plan.names.is_empty();
+        let (key, sql) = (&statement.template.key, &statement.sql);
+        self.learn_next_transaction(key, sql, names, &done);
         let stale = match &done {
             Err(Failure::Stale | Failure::Value(_)) => true,
             Err(Failure::Refused(r)) => {
@@ -547,6 +567,10 @@ impl Session {
         }
         let prepared = Arc::clone(&statement.prepared);
         self.statements.open.insert(id, statement);
+        self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
+        if done.is_ok() {
+            self.has_found_by(&prepared.plan.action);
+        }
         done.map_err(|failure| in_logical_terms(failure, &prepared))
     }
 
@@ -662,6 +686,7 @@ impl Session {
         let now = self.space.settings.lex;
         let modes = LexMode {
             charset: now.charset,
+            ignore_space: now.ignore_space,
             ..then.lex
         };
         let known = self.state.client_charset.is_some();
@@ -673,6 +698,9 @@ impl Session {
 
     pub fn execute_statement(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         self.replan(statement)?;
+        if !self.state.is_usual() {
+            self.check_variables(&statement.prepared.plan, &statement.sql)?;
+        }
         match statement.prepared.plan.action {
             Action::Finish(_) => {
                 self.with_all_rows(|session| session.execute_planned(statement, payload))
@@ -705,11 +733,14 @@ impl Session {
             literals: &statement.template.literals,
             params: &params,
             long_data: &statement.long,
+            from_variables: &[],
         };
         let prepared = Arc::clone(&statement.prepared);
         if !matches!(prepared.plan.action, Action::Relay) {
+            must_be_bindable(&params)?;
             self.must_bind_alike(&statement.setting, &values)?;
         }
+        self.must_begin_at_once(&prepared.plan)?;
         self.tell_time(&prepared)?;
         let text = match &prepared.plan.action {
             Action::Update(update) => return self.row_update(&prepared, update, values),
@@ -717,7 +748,7 @@ impl Session {
             Action::Define(ddl) => return self.define(ddl, &prepared),
             Action::Copy(copied) => return self.copy_table(copied, &prepared),
             Action::Compute { .. } => {
-                let done = self.compute_and_run(values);
+                let done = self.compute_and_run(&prepared, values);
                 let Err(Failure::Refused(refusal)) = &done else {
                     return done;
                 };
@@ -755,6 +786,7 @@ impl Session {
                         ..Template::default()
                     },
                     prepared: Arc::clone(&prepared),
+                    from_variables: Vec::new(),
                 };
                 return self.show(&planned, what, text, table, true);
             }
@@ -782,6 +814,7 @@ impl Session {
             Err(failure) => (Err(failure), None),
         };
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
+        self.say_next_transaction()?;
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
         let flags = statement.flags;
         (binder.ignore, binder.lenient_nulls) = flags;
@@ -926,6 +959,7 @@ impl Session {
                 self.statements.relayed.remove(&id);
                 self.statements.others.remove(&id);
                 self.statements.asking.remove(&id);
+                self.statements.asking_found.remove(&id);
             } else if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.has_long_data = command == Command::StmtSendLongData;
             }
@@ -1030,6 +1064,43 @@ fn runs_at_server(prepared: &Prepared) -> bool {
         prepared.plan.action,
         Action::Server { .. } | Action::Finish(_) | Action::Relay
     )
+}
+
+/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong. MariaDB takes NULL for one without
+/// reading its bytes, and then takes these for the next parameter.
+fn must_be_bindable(params: &[Param]) -> Outcome<()> {
+    let is_bindable = |param: &Param| {
+        matches!(
+            param.ty.kind,
+            ColumnType::TINY
+                | ColumnType::SHORT
+                | ColumnType::LONG
+                | ColumnType::LONGLONG
+                | ColumnType::FLOAT
+                | ColumnType::DOUBLE
+                | ColumnType::DECIMAL
+                | ColumnType::NEWDECIMAL
+                | ColumnType::DATE
+                | ColumnType::TIME
+                | ColumnType::DATETIME
+                | ColumnType::TIMESTAMP
+                | ColumnType::VARCHAR
+                | ColumnType::VAR_STRING
+                | ColumnType::STRING
+                | ColumnType::TINY_BLOB
+                | ColumnType::BLOB
+                | ColumnType::MEDIUM_BLOB
+                | ColumnType::LONG_BLOB
+                | ColumnType::NULL
+        )
+    };
+    match params.iter().all(is_bindable) {
+        true => Ok(()),
+        false => Err(Failure::refused(
+            &errors::VALUE,
+            "a parameter of a type that servers do not take",
+        )),
+    }
 }
 
 fn prepared_otherwise() -> Failure {

@@ -3,7 +3,7 @@
 //! `DEFAULT CURRENT_TIMESTAMP` and `NOW()` of a protected column are sealed before the server sees the statement. So the time is
 //! asked for first, on the session itself: the server's clock, the session's `time_zone` and `SET timestamp` are in the answer. It costs
 //! one round trip. The question reads no table: it begins no transaction, and leaves `LAST_INSERT_ID()` and `insert_id` as they
-//! are. The statement behind it sets `ROW_COUNT()` and the warnings anew; `FOUND_ROWS()` is asked for as well and kept until the next statement.
+//! are. The statement behind it sets `ROW_COUNT()` and the warnings anew; `FOUND_ROWS()` is asked for as well and kept.
 //!
 //! | asked | for |
 //! |---|---|
@@ -16,7 +16,7 @@ use onionskin_value::{DateTimeParts, Kind, TemporalKind};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::ALL_ROWS;
+use crate::exchange::{ALL_ROWS, Found};
 use crate::session::Session;
 
 const QUESTION: &str =
@@ -118,6 +118,7 @@ impl Session {
             return Ok(());
         }
         let unclear = || Failure::refused(&errors::INTERNAL, "the server's time");
+        let before = self.server.found;
         let rows = self
             .server
             .rows(format!("{QUESTION}{ALL_ROWS}").as_bytes())?;
@@ -133,8 +134,10 @@ impl Session {
         self.scratch.present = Some(present);
         let found = found.as_deref().and_then(|n| std::str::from_utf8(n).ok());
         let found: Option<u64> = found.and_then(|n| n.parse().ok());
-        // the question itself has found one row
-        self.diagnostics.found_rows = found.filter(|n| *n != 1);
+        if before == Found::Servers {
+            // the question itself has found one row
+            self.server.found = found.map_or(Found::Lost, Found::Is);
+        }
         Ok(())
     }
 }

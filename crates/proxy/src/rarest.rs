@@ -66,6 +66,7 @@ impl Session {
                 column,
                 purpose: Purpose::CandidateGram(escape, 0),
                 source,
+                among: _,
             }) = *piece
             else {
                 continue;

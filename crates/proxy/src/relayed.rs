@@ -152,6 +152,7 @@ impl Session {
             prepared.plan.names.as_slice()
         };
         let done = if goes_on {
+            self.say_next_transaction()?;
             let question = self.server.put_command(payload)?;
             self.server.flush()?;
             self.relay_planned(question, &prepared, names)
@@ -160,6 +161,7 @@ impl Session {
             Err(Failure::Stale)
         };
         if done.is_ok() {
+            self.learn_next_transaction(b"", b"", true, &done);
             return done;
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {
@@ -276,6 +278,7 @@ impl Session {
             .encode(&mut packet);
             self.server.put_silent(&packet)?;
         }
+        self.say_next_transaction()?;
         let own = renumbered(payload, server_id, &statement.types).map_err(Failure::Client)?;
         let question = self.server.put_command(&own)?;
         self.server.flush()?;

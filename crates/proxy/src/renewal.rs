@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::catalog::{Account, Prepared, tables};
 use super::error::{Failure, Outcome};
-use super::exchange::{ALL_ROWS, Rows, Server};
+use super::exchange::{Rows, Server};
 use super::pins::settle_parts;
 use super::session::Session;
 
@@ -314,8 +314,8 @@ impl Account {
         let epoch = self.epoch();
         let began = now();
         let wanted = self.wanted(began);
-        let rows = server.rows(question(&wanted, family).as_bytes())?;
-        let is_whole = server.warnings_at_end()? == 0;
+        let (rows, warnings) = server.rows_and_warnings(&question(&wanted, family))?;
+        let is_whole = warnings == 0;
         let is_list = |row: &Vec<Option<Vec<u8>>>| {
             row.get(2)
                 .and_then(Option::as_deref)
@@ -586,7 +586,7 @@ fn question(wanted: &Wanted, family: Family) -> String {
             }
         }
     }
-    sql + ALL_ROWS
+    sql
 }
 
 /// A name in a query whose meaning no setting changes. As a constant of its own character set it is compared in the column's, with

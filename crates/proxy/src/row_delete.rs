@@ -7,7 +7,7 @@
 use onionskin_plan::{ResultItem, RowDelete, RowFilter};
 use onionskin_wire::Step;
 
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
@@ -56,13 +56,16 @@ impl Session {
         delete: &RowDelete,
         values: Values,
     ) -> Outcome<()> {
+        self.must_not_be_safe()?;
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         let indexed = self.grams_of_all(prepared, &delete.select, values)?;
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         binder.indexed = indexed;
+        binder.plain_parameters = PlainParameters::Kept(Vec::new());
         binder.text(&delete.select, 1, &mut select)?;
-        let question = self.lock_rows(select, own)?;
+        let parameters = binder.take_parameters();
+        let question = self.lock_rows(select, &parameters, own)?;
         match self.pick_and_delete(question, prepared, delete, values, own) {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),

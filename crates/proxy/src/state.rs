@@ -17,12 +17,14 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::long_values::Bound;
 use crate::scratch::one_row;
+use crate::unusual::{self, Unusual};
 
 /// The variables that the server is asked to track.
-const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,session_track_system_variables,session_track_schema,system_time_zone";
+const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,sql_notes,sql_safe_updates,session_track_system_variables,session_track_schema";
 
-/// Behind them, in a comment that servers without that variable do not read.
-const TRACKED_IF_KNOWN: &str = "/*M!110201 ',character_set_collations'*/";
+/// Behind them, in comments that servers without these variables do not read.
+const TRACKED_IF_KNOWN: &str =
+    "/*M!110201 ',character_set_collations'*/ /*M!100616 ',note_verbosity'*/";
 
 /// A value of `sql_select_limit`, unless it is the one without a limit.
 fn limiting(value: &str) -> Option<String> {
@@ -89,9 +91,9 @@ pub(crate) struct State {
     pub results_charset: Option<Charset>,
     /// The collation id that string columns of results have; 0: each its own.
     pub results_collation: u16,
-    /// `character_set_results` was set, and which collation that means has to be asked: MariaDB tells the name of
-    /// the character set alone, and announces another collation after SET NAMES, after SET NAMES … COLLATE and after SET
-    /// character_set_results.
+    /// `character_set_results` was set, and which collation that means has to be asked: servers tell the name of the
+    /// character set alone. MariaDB announces another collation after SET NAMES, after SET NAMES … COLLATE and after SET
+    /// character_set_results, MySQL after SET NAMES … COLLATE.
     pub asks_collation: bool,
     pub sql_mode: SqlMode,
     /// What of `sql_mode` decides how a text is read.
@@ -103,6 +105,15 @@ pub(crate) struct State {
     pub odd_values: Option<&'static str>,
     /// The word under which definitions have other types: REAL is FLOAT, TIMESTAMP is DATETIME.
     pub odd_types: Option<&'static str>,
+    /// The word under which SHOW CREATE TABLE leaves out what a definition that is made of its text has to have: collations,
+    /// AUTO_INCREMENT, comments of indexes with the lengths of prefixes.
+    pub shortened: Option<&'static str>,
+    /// Variables with values under which statements would mean something else here.
+    pub unusual: Unusual,
+    /// `sql_notes`, and `basic` in `note_verbosity`: both have to be on for the server to keep notes.
+    notes: [bool; 2],
+    /// `sql_safe_updates`: rows are changed only where a key tells which.
+    pub safe_updates: bool,
     pub time_zone: TimeZone,
     pub system_time_zone: String,
     /// The last second of a TIMESTAMP.
@@ -125,6 +136,11 @@ pub(crate) struct State {
     pub changed: bool,
 }
 
+/// A switch, as session tracking or SELECT shows it.
+fn is_on(value: &str) -> bool {
+    value == "1" || value.eq_ignore_ascii_case("on")
+}
+
 fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
     cell?
         .as_ref()
@@ -134,19 +150,27 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
 impl State {
     /// Asks the server, and has it track changes from now on.
     pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
-        let track = TRACKED.replace(",system_time_zone", "");
+        let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
+        for name in unusual::names(family) {
+            track = track + "," + name;
+        }
+        for name in unusual::asked(family) {
+            asked = asked + ", @@" + name;
+        }
         let track = format!(
             "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}' {TRACKED_IF_KNOWN}"
         );
         let tracks = server.put_query(track.as_bytes())?;
-        let settings = server.put_query(
-            b"SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
+        let settings = format!(
+            "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
               @@div_precision_increment, CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()), @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet \
+              -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet, @@sql_safe_updates, \
+              CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/){asked} \
               /*M!110201 , @@character_set_collations*/",
-        )?;
+        );
+        let settings = server.put_query(settings.as_bytes())?;
         server.flush()?;
         let tracked = match server.read_ok(tracks) {
             Ok(_) => true,
@@ -159,6 +183,8 @@ impl State {
         let (definitions, row) = one_row(server, settings)?;
         let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
+        // behind the ones with places of their own
+        let places = 17..17 + unusual::asked(family).count();
         let mut state = State {
             family,
             client_charset: None,
@@ -171,6 +197,10 @@ impl State {
             mode_is_read: false,
             odd_values: None,
             odd_types: None,
+            shortened: None,
+            unusual: Unusual::default(),
+            notes: [true; 2],
+            safe_updates: false,
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
             // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's knows later moments than its columns.
@@ -184,7 +214,7 @@ impl State {
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
             default_collation: cell(9).unwrap_or_default(),
-            charset_collations: cell(15).unwrap_or_default(),
+            charset_collations: cell(places.end).unwrap_or_default(),
             found_rows,
             tracked,
             changed: true,
@@ -194,6 +224,14 @@ impl State {
         state.set("character_set_connection", &cell(2).unwrap_or_default());
         state.set("character_set_results", &cell(3).unwrap_or_default());
         state.set("time_zone", &cell(4).unwrap_or_default());
+        state.set("sql_safe_updates", &cell(15).unwrap_or_default());
+        let notes = cell(16).unwrap_or_default();
+        let (notes, verbosity) = notes.split_once(',').unwrap_or((&notes, "basic"));
+        state.set("sql_notes", notes);
+        state.set("note_verbosity", verbosity);
+        for (name, place) in unusual::asked(family).zip(places) {
+            state.set(name, &cell(place).unwrap_or_default());
+        }
         if state.asks_collation {
             let definition = definitions.first().ok_or(WireError::Malformed("no column"));
             let definition = definition.and_then(|d| ColumnDefinition::decode(d));
@@ -226,12 +264,24 @@ impl State {
                 let has = |word: &str| value.split(',').any(|w| w.eq_ignore_ascii_case(word));
                 self.lex_mode.ansi_quotes = has("ANSI_QUOTES") || has("ANSI");
                 self.lex_mode.no_backslash_escapes = has("NO_BACKSLASH_ESCAPES");
+                self.lex_mode.ignore_space = has("IGNORE_SPACE");
                 self.mode_is_read = value
                     .split(',')
                     .all(|word| word.is_empty() || is_known_mode(word));
                 let first = |words: &[&'static str]| words.iter().copied().find(|word| has(word));
                 self.odd_values = first(&["EMPTY_STRING_IS_NULL", "ORACLE"]);
                 self.odd_types = first(&["REAL_AS_FLOAT", "MAXDB"]);
+                self.shortened = first(&[
+                    "NO_FIELD_OPTIONS",
+                    "NO_KEY_OPTIONS",
+                    "NO_TABLE_OPTIONS",
+                    "POSTGRESQL",
+                    "DB2",
+                    "MAXDB",
+                    "MYSQL323",
+                    "MYSQL40",
+                    "ANSI",
+                ]);
             }
             "character_set_client" => {
                 self.client_charset = readable(value);
@@ -251,7 +301,7 @@ impl State {
                     "" => 0,
                     _ => charset.map_or(0, |c| c.default_collation_id(self.family)),
                 };
-                self.asks_collation = self.family == Family::MariaDb && self.results_collation != 0;
+                self.asks_collation = self.results_collation != 0;
             }
             "time_zone" => self.time_zone = TimeZone::parse(value, &self.system_time_zone),
             "character_set_collations" => self.charset_collations = value.to_owned(),
@@ -259,7 +309,20 @@ impl State {
                 self.div_precision_increment = value.parse().unwrap_or(4);
                 return;
             }
+            "sql_safe_updates" => {
+                self.safe_updates = is_on(value);
+                return;
+            }
+            "sql_notes" => {
+                self.notes[0] = is_on(value);
+                return;
+            }
+            "note_verbosity" => {
+                self.notes[1] = value.split(',').any(|w| w.eq_ignore_ascii_case("basic"));
+                return;
+            }
             "session_track_system_variables" | "session_track_schema" => self.tracked = false,
+            other if self.unusual.learn(other, value) => {}
             _ => return,
         }
         self.changed = true;
@@ -339,6 +402,21 @@ impl State {
         shown.into()
     }
 
+    /// Whether the server keeps notes among a statement's warnings.
+    pub fn keeps_notes(&self) -> bool {
+        self.notes == [true; 2]
+    }
+
+    /// Nothing about the session's variables stands in the way of statements near protected tables.
+    pub fn is_usual(&self) -> bool {
+        self.tracked
+            && self.mode_is_read
+            && self.odd_values.is_none()
+            && self.odd_types.is_none()
+            && self.shortened.is_none()
+            && self.unusual.none()
+    }
+
     pub fn lex_mode(&self) -> LexMode {
         self.lex_mode
     }
@@ -364,12 +442,18 @@ impl State {
         let flags = [
             u8::from(s.lex.ansi_quotes),
             u8::from(s.lex.no_backslash_escapes),
+            u8::from(s.lex.ignore_space),
             u8::from(s.strict),
             u8::from(s.high_not),
             u8::from(s.found_rows),
             self.client_charset.map_or(255, Charset::number),
         ];
         let mut key = flags.to_vec();
+        // what is refused in one session must not find a plan of another
+        key.push(u8::from(self.is_usual()));
+        key.extend_from_slice(&self.unusual.bits().to_le_bytes());
+        let words = [self.odd_values, self.odd_types, self.shortened];
+        key.extend(words.map(|word| word.map_or(0, |w| w.as_bytes()[0])));
         key.extend_from_slice(s.charset_collations.as_bytes());
         key.push(0);
         key.extend_from_slice(s.database.unwrap_or_default().as_bytes());

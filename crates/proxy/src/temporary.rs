@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::{Refusal, errors};
-use onionskin_schema::{ColumnRow, Table, identifier, tables_from_rows};
+use onionskin_schema::{ColumnRow, Table, identifier, is_hidden_column, tables_from_rows};
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
@@ -49,6 +49,8 @@ impl Session {
         if names.is_empty() {
             return Ok(());
         }
+        // what the server shows is of the questions below
+        self.diagnostics.hides_servers = true;
         if self.diagnostics.row_count.is_none()
             && let Ok(ok) = OkPacket::decode(self.server.payload(), self.server.capabilities)
         {
@@ -104,6 +106,13 @@ impl Session {
                     .map(|b| String::from_utf8_lossy(b).into_owned())
             };
             decoded.push(row.iter().map(text).collect());
+        }
+        if self.state.family == Family::MySql {
+            // columns of indexes over expressions belong to no `*`
+            decoded.retain(|cells| {
+                let cell = |at: usize| cells.get(at).and_then(Option::as_deref);
+                !is_hidden_column(cell(0).unwrap_or_default(), cell(6).unwrap_or_default())
+            });
         }
         let words: Vec<Option<String>> = decoded
             .iter()

@@ -77,6 +77,6 @@ pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Prote
 pub use quote::identifier;
 pub use selected::{SelectedDefinition, selected_definition};
 pub use set::{SetMark, Whole, is_rightly_part};
-pub use show_columns::{show_columns_row, show_index_row};
+pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};

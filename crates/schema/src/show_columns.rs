@@ -4,11 +4,31 @@ use std::borrow::Cow;
 
 use crate::{
     computed::{extra, time_fraction},
+    ddl::gram_index_name,
     display::{Dialect, default_cell},
     prefix::{self, prefix_length},
     show_create::{is_gram, literal_default, logical_name, names_gram},
     table::{Table, same_name},
 };
+
+/// How MySQL begins the names of the columns that it makes for indexes over expressions. Of temporary tables it shows them.
+const HIDDEN: &str = "!hidden!";
+
+/// Whether this row of SHOW COLUMNS is about a column that MySQL has made for an index over an expression. Nobody can name it in a statement.
+pub fn is_hidden_column(name: &str, extra: &str) -> bool {
+    name.starts_with(HIDDEN) && extra.contains("GENERATED")
+}
+
+/// Whether MySQL has made a column of this name for the index on a protected column's grams: `!hidden!index!part!number`.
+fn is_of_gram_index(name: &str, table: &Table) -> bool {
+    let index = name
+        .strip_prefix(HIDDEN)
+        .and_then(|rest| rest.split_once('!'));
+    let mut protected = table.protected_columns();
+    index.is_some_and(|(index, _)| {
+        protected.any(|(_, protection)| gram_index_name(protection.column_id) == index)
+    })
+}
 
 /// A cell of a row, NULL as `None`.
 pub type Cell<'a> = Option<Cow<'a, str>>;
@@ -23,7 +43,7 @@ pub fn show_columns_row<'a>(
     let dialect = dialect.into();
     let field = row.first().and_then(|cell| cell.as_deref());
     let Some(column) = field.and_then(|name| table.owner_of(name)) else {
-        return Some(row);
+        return (!field.is_some_and(|name| is_of_gram_index(name, table))).then_some(row);
     };
     let is_sealed = field
         .zip(column.enc_name())

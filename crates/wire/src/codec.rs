@@ -54,7 +54,9 @@ impl<'a> Reader<'a> {
     /// The next `n` bytes.
     #[inline]
     pub fn bytes(&mut self, n: usize) -> WireResult<&'a [u8]> {
-        let (head, tail) = self.rest.split_at_checked(n).ok_or(TRUNCATED)?;
+        let Some((head, tail)) = self.rest.split_at_checked(n) else {
+            return Err(TRUNCATED);
+        };
         self.rest = tail;
         Ok(head)
     }
@@ -62,7 +64,9 @@ impl<'a> Reader<'a> {
     /// The next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> WireResult<[u8; N]> {
-        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(TRUNCATED)?;
+        let Some((head, tail)) = self.rest.split_first_chunk::<N>() else {
+            return Err(TRUNCATED);
+        };
         self.rest = tail;
         Ok(*head)
     }
@@ -75,7 +79,9 @@ impl<'a> Reader<'a> {
     /// One byte.
     #[inline]
     pub fn u8(&mut self) -> WireResult<u8> {
-        let (&first, tail) = self.rest.split_first().ok_or(TRUNCATED)?;
+        let Some((&first, tail)) = self.rest.split_first() else {
+            return Err(TRUNCATED);
+        };
         self.rest = tail;
         Ok(first)
     }

@@ -168,8 +168,13 @@ impl ResponseTracker {
 
     #[inline]
     fn step_rows(&mut self, payload: &[u8]) -> WireResult<Step> {
+        match payload.first() {
+            // nearly all of them: neither an end nor an error begins so
+            Some(0..0xfe) => return Ok(Step::Row),
+            Some(_) => {}
+            None => return Err(WireError::Malformed("an empty row")),
+        }
         match RowPacket::classify(payload, self.deprecate_eof) {
-            RowPacket::Row if payload.is_empty() => Err(WireError::Malformed("an empty row")),
             RowPacket::Row => Ok(Step::Row),
             RowPacket::Err => Ok(self.error()),
             RowPacket::End => {

@@ -1,10 +1,10 @@
 //! What a client sees of a text: every result set with all that its column definitions say, and the error.
 
-use super::script::Statement;
+use super::script::{Command, OTHER, Statement};
 use crate::support::announce;
 use mysql::consts::{ColumnFlags, ColumnType};
 use mysql::prelude::{Protocol, Queryable};
-use mysql::{Conn, OptsBuilder, QueryResult, Value};
+use mysql::{ChangeUserOpts, Conn, OptsBuilder, QueryResult, Value};
 use std::time::Duration;
 
 /// A column definition.
@@ -110,6 +110,12 @@ pub fn connect(port: u16, found_rows: bool) -> Conn {
     Conn::new(options).unwrap_or_else(|error| panic!("login: {error}"))
 }
 
+/// Whether the server at the other end is a MySQL. (A MariaDB says that it is 5.5.5, and its own version behind that.)
+pub fn is_mysql(conn: &Conn) -> bool {
+    let version = conn.server_version();
+    version != (5, 5, 5) && version.0 < 10
+}
+
 /// Runs statements that must succeed and are no part of a case.
 pub fn must(conn: &mut Conn, sql: &str) {
     conn.query_drop(sql)
@@ -129,6 +135,29 @@ pub fn answer(conn: &mut Conn, statements: &[Statement]) -> Answer {
     };
     answer.problem = result.err().map(Problem::from);
     answer
+}
+
+/// What a column is set to by itself shall be the same on both sides.
+pub const CLOCK: &str = "SET timestamp = 1700000000.25";
+
+/// Runs a command of the protocol, and sets the clock again where it sets everything back.
+pub fn perform(conn: &mut Conn, command: Command, database: &str) -> Answer {
+    let result = match command {
+        Command::Reset => conn.reset().and_then(|()| conn.query_drop(CLOCK)),
+        Command::ChangeUser => {
+            let options = ChangeUserOpts::new()
+                .with_user(Some("root".into()))
+                .with_db_name(Some(database.into()));
+            conn.change_user(options)
+                .and_then(|()| conn.query_drop(CLOCK))
+        }
+        Command::Home => conn.select_db(database),
+        Command::Away => conn.select_db(&format!("{database}{OTHER}")),
+    };
+    Answer {
+        problem: result.err().map(Problem::from),
+        ..Answer::default()
+    }
 }
 
 /// Closes the prepared statement of this text, so that the next one is new.

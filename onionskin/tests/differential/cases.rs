@@ -6,6 +6,7 @@ use super::queries;
 use super::random::Random;
 use super::schema::{self, Table};
 use super::script::{Case, Check, Order, Piece, Statement, Step};
+use super::unusual;
 use super::values;
 use super::writes;
 use crate::support::Kind;
@@ -19,40 +20,62 @@ pub fn random_case(random: &mut Random, kind: Kind, length: usize) -> Case {
     {
         schema::joinable(random, first, second);
     }
-    let mut generator = Generator {
-        random,
-        tables: &tables,
-        kind,
-        steps: Vec::new(),
-        recent: Vec::new(),
-        may_prepare: true,
-    };
+    let mut aside = random.aside();
+    let mut generator = Generator::new(random, &tables, kind);
     generator.begin();
     while generator.steps.len() < length {
-        generator.next();
+        // from choices of its own, so that the others stay what they were
+        match super::meets_all() && aside.chance(UNUSUAL) {
+            true => generator.unusual(&mut aside),
+            false => generator.next(),
+        }
     }
     generator.end();
     let steps = generator.steps;
     Case {
         steps,
         found_rows: random.chance(30),
+        has_other_database: false,
         tables,
     }
 }
 
-struct Generator<'a> {
-    random: &'a mut Random,
-    tables: &'a [Table],
-    kind: Kind,
-    steps: Vec<Step>,
+/// Percent of the steps that are of unusual kinds.
+const UNUSUAL: usize = 12;
+
+pub struct Generator<'a> {
+    pub random: &'a mut Random,
+    pub tables: &'a [Table],
+    pub kind: Kind,
+    pub steps: Vec<Step>,
     /// Statements that may come again with other constants.
-    recent: Vec<Statement>,
+    pub recent: Vec<Statement>,
     /// See [`Generator::prepares`].
-    may_prepare: bool,
+    pub may_prepare: bool,
 }
 
-impl Generator<'_> {
-    fn begin(&mut self) {
+impl<'a> Generator<'a> {
+    pub fn new(random: &'a mut Random, tables: &'a [Table], kind: Kind) -> Generator<'a> {
+        Generator {
+            random,
+            tables,
+            kind,
+            steps: Vec::new(),
+            recent: Vec::new(),
+            may_prepare: true,
+        }
+    }
+
+    /// A statement of an unusual kind.
+    fn unusual(&mut self, aside: &mut Random) {
+        let mut steps = unusual::steps(aside, self.tables, self.kind);
+        if !self.may_prepare {
+            steps.iter_mut().for_each(Step::as_text);
+        }
+        self.steps.extend(steps);
+    }
+
+    pub fn begin(&mut self) {
         for number in 0..self.tables.len() {
             for _ in 0..2 + self.random.below(2) {
                 let rows = 3 + self.random.below(10);
@@ -62,7 +85,7 @@ impl Generator<'_> {
         }
     }
 
-    fn fixed(&mut self, label: &'static str, text: impl Into<String>) {
+    pub fn fixed(&mut self, label: &'static str, text: impl Into<String>) {
         self.steps.push(Step::One(Statement::fixed(label, text)));
     }
 
@@ -84,17 +107,17 @@ impl Generator<'_> {
         }
     }
 
-    fn table(&mut self) -> usize {
+    pub fn table(&mut self) -> usize {
         self.random.below(self.tables.len())
     }
 
     /// Whether the next statement is prepared. MySQL takes a string for text of the column's character set, not of the
     /// session's, where the same parameter was a number before: none in a session whose character set is another.
-    fn prepares(&mut self) -> bool {
+    pub fn prepares(&mut self) -> bool {
         self.random.chance(35) && self.may_prepare
     }
 
-    fn push(&mut self, mut statement: Statement) {
+    pub fn push(&mut self, mut statement: Statement) {
         statement.prepared = self.prepares();
         self.recent.push(statement.clone());
         if self.recent.len() > 6 {
@@ -103,7 +126,7 @@ impl Generator<'_> {
         self.steps.push(Step::One(statement));
     }
 
-    fn query(&mut self) {
+    pub fn query(&mut self) {
         let statement = match self.random.chance(22) {
             true => finishing::query(self.random, self.tables),
             false => queries::query(self.random, self.tables),
@@ -112,7 +135,7 @@ impl Generator<'_> {
         self.follow(4);
     }
 
-    fn insert(&mut self) {
+    pub fn insert(&mut self) {
         let number = self.table();
         let mut insert = writes::insert(self.random, self.tables, number);
         insert.prepared = self.prepares();
@@ -123,7 +146,7 @@ impl Generator<'_> {
         self.follow(25);
     }
 
-    fn update(&mut self) {
+    pub fn update(&mut self) {
         let number = self.table();
         let narrowed = self.random.chance(15);
         let statement = match finishing::update(self.random, self.tables, number) {
@@ -135,7 +158,7 @@ impl Generator<'_> {
     }
 
     /// A change of rows that is computed from what they hold.
-    fn computed_write(&mut self) {
+    pub fn computed_write(&mut self) {
         let number = self.table();
         let statement = computed::change(self.random, self.tables, number);
         let copies = statement.label == computed::COPY;
@@ -151,7 +174,7 @@ impl Generator<'_> {
         }
     }
 
-    fn delete(&mut self) {
+    pub fn delete(&mut self) {
         let number = self.table();
         let narrowed = self.random.chance(20);
         let statement = match finishing::delete(self.random, self.tables, number) {
@@ -162,7 +185,7 @@ impl Generator<'_> {
     }
 
     /// An earlier statement with other constants: the same shape, or the same prepared statement.
-    fn again(&mut self) {
+    pub fn again(&mut self) {
         if self.recent.is_empty() {
             return;
         }
@@ -273,7 +296,7 @@ impl Generator<'_> {
     }
 
     /// Several statements in one text.
-    fn batch(&mut self) {
+    pub fn batch(&mut self) {
         let mut statements = Vec::new();
         for _ in 0..2 + self.random.below(2) {
             let number = self.table();
@@ -358,7 +381,7 @@ impl Generator<'_> {
         }
     }
 
-    fn shown(&mut self, label: &'static str, text: String, lookalikes: &[usize]) {
+    pub fn shown(&mut self, label: &'static str, text: String, lookalikes: &[usize]) {
         let mut statement = Statement::fixed(label, text);
         statement.check.order = Order::Total;
         statement.check.lookalikes = lookalikes.to_vec();
@@ -366,7 +389,7 @@ impl Generator<'_> {
     }
 
     /// In the end all rows and all definitions must be the same.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         self.fixed("set", "SET sql_mode = ''");
         self.fixed("set", "SET NAMES utf8mb4");
         for table in self.tables {

@@ -78,7 +78,13 @@ pub fn differences(
                 .map_or_else(|| problem.code.to_string(), |code| format!("OS{code}"));
             let kind = format!("fails through the proxy only, with {what}");
             // An UPDATE that changes nothing on the plain server leaves the data as they were.
-            let diverged = plain.sets.last().is_none_or(|set| set.affected > 0);
+            let defines = |s: &Statement| {
+                let text = s.text();
+                ["CREATE", "ALTER", "DROP", "RENAME"]
+                    .contains(&text.split(' ').next().unwrap_or(""))
+            };
+            let diverged = plain.sets.last().is_none_or(|set| set.affected > 0)
+                || statements.get(proxied.sets.len()).is_some_and(defines);
             add(
                 proxied.sets.len(),
                 kind,
@@ -178,11 +184,13 @@ fn sets(statement: &Statement, plain: &Set, proxied: &Set, add: Add) {
         plain.insert_id.to_string(),
         proxied.insert_id.to_string(),
     );
-    simple(
-        "warnings",
-        plain.warnings.to_string(),
-        proxied.warnings.to_string(),
-    );
+    if !statement.check.uncounted {
+        simple(
+            "warnings",
+            plain.warnings.to_string(),
+            proxied.warnings.to_string(),
+        );
+    }
     // MariaDB says nothing of an UPDATE whose condition it sees to be impossible.
     if !plain.info.is_empty() {
         simple("info", plain.info.clone(), proxied.info.clone());
@@ -199,7 +207,8 @@ const KEY_FLAGS: ColumnFlags = ColumnFlags::PRI_KEY_FLAG
 /// The flags of which a statement of this kind cannot be certain. Which table of several is read first, and so which
 /// columns go through a temporary table, follows from statistics that are gathered in the background.
 fn uncertain_flags(label: &str) -> ColumnFlags {
-    let several = ["select join", "select exists", "select in subquery"].contains(&label);
+    let joins = label.starts_with("select join");
+    let several = joins || ["select exists", "select in subquery"].contains(&label);
     let mut uncertain = KEY_FLAGS;
     if several {
         // GROUP_FLAG, called NUM_FLAG by clients, says that the column came out of such a table.
@@ -210,7 +219,7 @@ fn uncertain_flags(label: &str) -> ColumnFlags {
             | ColumnFlags::TIMESTAMP_FLAG
             | ColumnFlags::ON_UPDATE_NOW_FLAG;
     }
-    if label == "select join" {
+    if joins {
         uncertain |= ColumnFlags::NOT_NULL_FLAG;
     }
     uncertain

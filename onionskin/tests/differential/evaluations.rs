@@ -77,7 +77,7 @@ pub fn raised(
     let Some(last) = statements.last().filter(|s| changes(s)) else {
         return Raised::Storing;
     };
-    let is_mysql = plain_server.server_version().0 < 10;
+    let is_mysql = super::answers::is_mysql(plain_server);
     let nothing = |answer: &Answer| {
         answer.problem.is_none() && answer.sets.last().is_some_and(|set| set.affected == 0)
     };

@@ -26,7 +26,7 @@ pub const KNOWN: &[(&str, &str)] = &[
         NOT_SEEN,
     ),
     (
-        "update by expressions (binary): fails through the proxy only, with 1271",
+        "(binary): fails through the proxy only, with 1271",
         "MySQL: the engine does not find a collation for a TIME beside texts as parameters in an IN",
     ),
 ];

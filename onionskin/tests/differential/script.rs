@@ -38,6 +38,8 @@ pub struct Check {
     pub follows: bool,
     /// More than one thing can be wrong with it, and which of them is found first is not certain.
     pub several_errors: bool,
+    /// How often it warns is not certain.
+    pub uncounted: bool,
 }
 
 impl Default for Check {
@@ -48,6 +50,7 @@ impl Default for Check {
             approximate: Vec::new(),
             follows: false,
             several_errors: false,
+            uncounted: false,
         }
     }
 }
@@ -66,6 +69,8 @@ pub struct Statement {
 /// An INSERT or REPLACE, kept in parts so that rows and columns can be left out.
 #[derive(Clone, Debug)]
 pub struct Insert {
+    /// Its kind, if it is not told by the verb.
+    pub label: Option<&'static str>,
     /// `INSERT`, `INSERT IGNORE`, `REPLACE`
     pub verb: &'static str,
     pub table: usize,
@@ -87,7 +92,38 @@ pub enum Step {
     Insert(Insert),
     /// Several statements in one text.
     Batch(Vec<Statement>),
+    /// What is no text.
+    Command(Command),
 }
+
+/// A command of the protocol.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Command {
+    /// `COM_RESET_CONNECTION`
+    Reset,
+    /// `COM_CHANGE_USER`, to the same user and the database of the case.
+    ChangeUser,
+    /// `COM_INIT_DB`, to the database of the case.
+    Home,
+    /// `COM_INIT_DB`, to the other one.
+    Away,
+}
+
+impl Command {
+    /// By which differences are grouped.
+    fn label(self) -> &'static str {
+        match self {
+            Command::Reset => "reset connection",
+            Command::ChangeUser => "change user",
+            Command::Home | Command::Away => "init database",
+        }
+    }
+}
+
+/// What stands in a text for the name of the case's database. Behind it, [`OTHER`] makes the other one.
+pub const DATABASE: &str = "{db}";
+/// What the other database's name ends in.
+pub const OTHER: &str = "_other";
 
 /// A case.
 #[derive(Clone, Debug)]
@@ -96,6 +132,8 @@ pub struct Case {
     pub steps: Vec<Step>,
     /// The client counts found rows instead of changed ones.
     pub found_rows: bool,
+    /// There is a second, empty database ([`OTHER`]).
+    pub has_other_database: bool,
 }
 
 impl Statement {
@@ -107,6 +145,22 @@ impl Statement {
             prepared: false,
             check: Check::default(),
         }
+    }
+
+    /// The statement as one side gets it: the database is named, and a plain server gets no `ENCRYPTED FOR (…)`.
+    pub fn on_side(&self, database: &str, protected: bool) -> Statement {
+        let mut statement = self.clone();
+        for piece in &mut statement.pieces {
+            if let Piece::Sql(text) = piece {
+                if text.contains(DATABASE) {
+                    *text = text.replace(DATABASE, database);
+                }
+                if !protected {
+                    *text = without_protection(text);
+                }
+            }
+        }
+        statement
     }
 
     /// The text with its constants in it.
@@ -166,12 +220,13 @@ impl Insert {
         }
         pieces.push(Piece::Sql(text));
         pieces.extend(self.on_duplicate.iter().cloned());
-        let label = match (self.verb, self.on_duplicate.is_empty()) {
+        let by_verb = match (self.verb, self.on_duplicate.is_empty()) {
             (_, false) => "insert on duplicate",
             ("REPLACE", _) => "replace",
             ("INSERT IGNORE", _) => "insert ignore",
             _ => "insert",
         };
+        let label = self.label.unwrap_or(by_verb);
         Statement {
             label,
             pieces,
@@ -179,6 +234,17 @@ impl Insert {
             check: self.check.clone(),
         }
     }
+}
+
+/// A definition for the plain server.
+pub fn without_protection(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(" ENCRYPTED FOR (") {
+        out += &rest[..at];
+        rest = rest[at..].split_once(')').map_or("", |(_, behind)| behind);
+    }
+    out + rest
 }
 
 /// A parameter with its type in the protocol.
@@ -194,12 +260,25 @@ fn shown(value: &Value) -> String {
 }
 
 impl Step {
+    /// Not prepared.
+    pub fn as_text(&mut self) {
+        match self {
+            Step::One(statement) => statement.prepared = false,
+            Step::Insert(insert) => insert.prepared = false,
+            Step::Batch(_) | Step::Command(_) => {}
+        }
+    }
+
     /// Its statements; one, unless it is a batch.
     pub fn statements(&self) -> Vec<Statement> {
         match self {
             Step::One(statement) => vec![statement.clone()],
             Step::Insert(insert) => vec![insert.statement()],
             Step::Batch(statements) => statements.clone(),
+            Step::Command(command) => {
+                let label = command.label();
+                vec![Statement::fixed(label, format!("-- {label}: {command:?}"))]
+            }
         }
     }
 

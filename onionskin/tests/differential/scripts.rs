@@ -4,7 +4,7 @@ use super::answers;
 use super::comparison::{self, Difference};
 use super::lane::Lane;
 use super::plans;
-use super::script::{Check, Order, Piece, Statement};
+use super::script::{Check, Order, Piece, Statement, without_protection};
 use super::values::Literal;
 use crate::support::direct_mode;
 
@@ -330,15 +330,4 @@ fn prepared(text: &str) -> Statement {
         statement.pieces.push(Piece::Sql(part.to_owned()));
     }
     statement
-}
-
-/// A definition for the plain server.
-fn without_protection(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(" ENCRYPTED FOR (") {
-        out += &rest[..at];
-        rest = rest[at..].split_once(')').map_or("", |(_, behind)| behind);
-    }
-    out + rest
 }

@@ -30,7 +30,8 @@ pub fn insert(random: &mut Random, tables: &[Table], number: usize) -> Insert {
     insert
 }
 
-fn plain_insert(
+/// An INSERT of rows that may not fit, unless it is `careful`.
+pub fn plain_insert(
     random: &mut Random,
     table: &Table,
     number: usize,
@@ -100,6 +101,7 @@ fn plain_insert(
         ..Check::default()
     };
     Insert {
+        label: None,
         verb: "INSERT",
         table: number,
         table_name: table.name.clone(),

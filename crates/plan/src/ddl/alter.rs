@@ -6,7 +6,7 @@ use onionskin_schema::{DefaultLiteral, NewColumn, Table, same_name};
 use onionskin_value::Family;
 
 use super::collation::default_of;
-use super::column::{column_definition, take_encrypted};
+use super::column::{column_definition, plain_type, take_encrypted};
 use super::default::{self, Given};
 use super::foreign_key::{self, Side};
 use super::index::{Indexed, existing_lookup, is_key_element, key_element};
@@ -146,7 +146,20 @@ pub(crate) fn alter_table<'a>(
                 };
                 let lookup = |name: &str| match added(name) {
                     Some(new) => Ok(Indexed::New(new, new_columns[new].sql_type)),
-                    None => lookup(name),
+                    None => match lookup(name)? {
+                        Indexed::Plain(None) => {
+                            Ok(Indexed::Plain(specs.list.iter().find_map(|(spec, _)| {
+                                let mut s = Reader::over(request, &tokens, spec.clone());
+                                s.eat("add");
+                                s.eat("column");
+                                let element = s.at..spec.end;
+                                let named = s.name().is_some_and(|n| same_name(&n, name));
+                                let of = |element| plain_type(&r, element, &table_collation);
+                                named.then(|| of(element)).flatten()
+                            })))
+                        }
+                        known => Ok(known),
+                    },
                 };
                 key_element(&s, s.at..spec.end, &lookup, &mut taken, freed, &mut out)?;
                 continue;

@@ -7,6 +7,7 @@ use onionskin_value::{Charset, Family, Input, Kind, SqlType};
 
 use super::collation::default_collation;
 use super::default;
+use super::key_length::{KeyKind, KeyLength, member_bytes};
 use super::reader::Reader;
 use super::schema_refusal;
 use crate::errors::{self, Refusal};
@@ -23,31 +24,10 @@ pub(super) struct ColumnDef {
     pub(super) key: Option<&'static str>,
 }
 
-/// Reads a protected column's definition: `name type attributes`.
-pub(super) fn column_definition(
-    reader: &Reader,
-    parts: &[Range<usize>],
-    capabilities: Capabilities,
-    table_collation: &str,
-) -> Planned<ColumnDef> {
-    let sql = reader.sql();
-    let family = reader.request.settings.family;
-    let tokens: Vec<Token> = parts
-        .iter()
-        .flat_map(|r| reader.tokens[r.clone()].iter().copied())
-        .collect();
-    let mut r = Reader::over(reader.request, &tokens, 0..tokens.len());
-    let bad = |about: &str| Refusal::new(&errors::DEFINITION, about.to_string());
-    let name = r.name().ok_or_else(|| bad("a column's name"))?;
-    let attribute =
-        |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
-
+/// Reads a type: its first word, and the whole as the servers write it. The error is what is not understood.
+fn type_words(r: &mut Reader) -> Result<(String, String), &'static str> {
     let mut type_text = String::new();
-    let first = r
-        .name()
-        .ok_or_else(|| attribute("its type"))?
-        .to_ascii_lowercase();
-    let mut binary_text = false;
+    let first = r.name().ok_or("its type")?.to_ascii_lowercase();
     type_text.push_str(match first.as_str() {
         "integer" => "int",
         "int1" => "tinyint",
@@ -72,7 +52,7 @@ pub(super) fn column_definition(
     let enumerated = matches!(type_text.as_str(), "enum" | "set");
     if let Some(inside) = r.parenthesized() {
         if enumerated {
-            let names = members(&r, inside).ok_or_else(|| attribute("its members"))?;
+            let names = members(r, inside).ok_or("its members")?;
             type_text.push_str(&format!("({names})"));
         } else {
             let text = String::from_utf8_lossy(r.text(inside)).replace(char::is_whitespace, "");
@@ -83,6 +63,74 @@ pub(super) fn column_definition(
     } else if type_text == "char" || type_text == "binary" {
         type_text.push_str("(1)");
     }
+    Ok((first, type_text))
+}
+
+/// The type of a column that is not protected, or one that is as long in a key. `None` for what is not read here.
+pub(super) fn plain_type(
+    reader: &Reader,
+    element: Range<usize>,
+    table_collation: &str,
+) -> Option<SqlType> {
+    let mut r = Reader::over(reader.request, reader.tokens, element);
+    r.name()?;
+    if r.is("enum") || r.is("set") {
+        // lists of members are kept for good: those of plain columns are not read
+        let is_set = r.eat("set") || !r.eat("enum");
+        let inside = r.parenthesized()?;
+        let ty = match member_bytes(r.split(inside).len(), is_set) {
+            1 => "tinyint",
+            2 => "smallint",
+            3 => "mediumint",
+            4 => "int",
+            _ => "bigint",
+        };
+        return SqlType::parse(ty, None).ok();
+    }
+    let (_, type_text) = type_words(&mut r).ok()?;
+    let mut collation = table_collation.to_owned();
+    while !r.done() {
+        if r.parenthesized().is_some() {
+            // an expression may have a collation of its own
+        } else if r.eat("collate") {
+            collation = r.name_or_string()?.to_ascii_lowercase();
+            break;
+        } else if r.eat("charset")
+            || (r.is("character") || r.is("char")) && {
+                r.at += 1;
+                r.eat("set")
+            }
+        {
+            let charset = r.name_or_string()?;
+            collation = default_collation(&charset, reader.request.settings)?.to_string();
+        } else {
+            r.at += 1;
+        }
+    }
+    SqlType::parse(&type_text, Some(&collation)).ok()
+}
+
+/// Reads a protected column's definition: `name type attributes`.
+pub(super) fn column_definition(
+    reader: &Reader,
+    parts: &[Range<usize>],
+    capabilities: Capabilities,
+    table_collation: &str,
+) -> Planned<ColumnDef> {
+    let sql = reader.sql();
+    let family = reader.request.settings.family;
+    let tokens: Vec<Token> = parts
+        .iter()
+        .flat_map(|r| reader.tokens[r.clone()].iter().copied())
+        .collect();
+    let mut r = Reader::over(reader.request, &tokens, 0..tokens.len());
+    let bad = |about: &str| Refusal::new(&errors::DEFINITION, about.to_string());
+    let name = r.name().ok_or_else(|| bad("a column's name"))?;
+    let attribute =
+        |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
+
+    let (first, mut type_text) = type_words(&mut r).map_err(&attribute)?;
+    let mut binary_text = false;
     let (mut charset, mut collation) = (None, None);
     let mut signed = false;
     let (mut not_null, mut null, mut key) = (false, false, None);
@@ -214,6 +262,14 @@ pub(super) fn column_definition(
     if bytes > ROW_BYTES {
         // outside of strict mode the server makes a TEXT or BLOB of it, and warns
         return Err(attribute("it is longer than a row"));
+    }
+    let kind = match key {
+        Some("PRIMARY KEY") => Some(KeyKind::Primary),
+        Some(_) => Some(KeyKind::Unique),
+        None => None,
+    };
+    if let Some(kind) = kind {
+        KeyLength::new(family, kind).add(&name, &sql_type, None)?;
     }
     let default = match default {
         Some(given) => Some(default::kept(given, &sql_type, &name, reader.request)?),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onionskin_schema::{NewColumn, Table, same_name};
 
 use super::collation::{default_of, table_collation};
-use super::column::{column_definition, take_encrypted};
+use super::column::{column_definition, plain_type, take_encrypted};
 use super::foreign_key::{self, Side};
 use super::index::{Indexed, is_key_element, key_element};
 use super::reader::Reader;
@@ -203,7 +203,19 @@ pub(crate) fn create_table<'a>(
             .iter()
             .position(|c| c.name.eq_ignore_ascii_case(name));
         match found {
-            None => Ok(Indexed::Plain),
+            None => {
+                let plain = |element: &&Range<usize>| {
+                    let first = tokens.get(element.start);
+                    !is_key_element(&r, element)
+                        && first
+                            .and_then(|t| identifier(sql, t))
+                            .is_some_and(|n| n.eq_ignore_ascii_case(name))
+                };
+                let element = elements.iter().find(plain);
+                Ok(Indexed::Plain(element.and_then(|element| {
+                    plain_type(&r, element.clone(), &table_collation)
+                })))
+            }
             Some(i) => {
                 new_columns[i]
                     .index_column_name()

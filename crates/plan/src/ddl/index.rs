@@ -7,6 +7,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use onionskin_value::{Kind, SqlType};
 
+use super::key_length::{KeyKind, KeyLength};
 use super::reader::Reader;
 use super::{Ddl, DdlPiece, Decided, Pieces, Prefixed, check_names, define, schema_refusal};
 use crate::errors::{self, Refusal};
@@ -17,9 +18,9 @@ use crate::planner::{Known, Planned, Request, identifier, quoted, refuse};
 /// The longest prefix that InnoDB takes, in bytes.
 const PREFIX_BYTES: u64 = 3072;
 
-/// The column that an index names: existing or new, with its type if it is protected.
+/// The column that an index names: existing or new, with its type. That of a plain column is not always known.
 pub(super) enum Indexed {
-    Plain,
+    Plain(Option<SqlType>),
     Existing(String, SqlType),
     New(usize, SqlType),
 }
@@ -54,6 +55,16 @@ fn prefix(r: &mut Reader, name: &str, ty: &SqlType, unique: bool) -> Planned<Opt
         _ if bytes > PREFIX_BYTES => refused(" of more than 3072 bytes"),
         _ => Ok(Some(length)),
     }
+}
+
+/// `(10)` behind the name of a plain column.
+fn length_of(r: &mut Reader) -> Option<u32> {
+    let inside = r.parenthesized()?;
+    std::str::from_utf8(r.text(inside))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// What an element of a `CREATE TABLE` list or an `ADD` specification is.
@@ -103,7 +114,7 @@ pub(super) fn key_element(
     let mention = |range: Range<usize>| -> Planned<Option<String>> {
         for token in &reader.tokens[range] {
             if let Some(name) = identifier(sql, token)
-                && !matches!(lookup(&name)?, Indexed::Plain)
+                && !matches!(lookup(&name)?, Indexed::Plain(_))
             {
                 return Ok(Some(name));
             }
@@ -140,7 +151,14 @@ pub(super) fn key_element(
         return refuse(&errors::NOT_UNDERSTOOD, "an index without columns");
     };
     let parts = reader.split(list);
-    let mut first_protected = None;
+    let kind = match (primary, unique) {
+        (true, _) => KeyKind::Primary,
+        (false, true) => KeyKind::Unique,
+        (false, false) => KeyKind::Plain,
+    };
+    let mut key = KeyLength::new(reader.request.settings.family, kind);
+    let (mut first_protected, mut any_protected) = (None, None);
+    let mut notes = Vec::new();
     let mut texts = Vec::new();
     let mut prefixes = Vec::new();
     for (i, part) in parts.iter().enumerate() {
@@ -148,25 +166,35 @@ pub(super) fn key_element(
         let name = p.name();
         let column = match &name {
             Some(name) => lookup(name)?,
-            None => Indexed::Plain,
+            None => Indexed::Plain(None),
         };
         match (&column, name) {
-            (Indexed::Plain, _) => {
+            (Indexed::Plain(ty), _) => {
+                key.add_plain(ty.as_ref(), length_of(&mut p));
                 if let Some(name) = mention(part.clone())? {
                     return refuse(&errors::INDEX, format!("an expression over column {name}"));
                 }
             }
             (Indexed::Existing(_, ty) | Indexed::New(_, ty), Some(name)) => {
                 let length = prefix(&mut p, &name, ty, unique || primary)?;
+                let cut = key.add(&name, ty, length)?;
+                notes.extend(cut.filter(|cut| cut.is_noted));
+                let length = cut.map(|cut| cut.chars).or(length);
                 prefixes.extend(length.and_then(|length| prefixed(&column, length)));
                 if i == 0 {
-                    first_protected = Some(name);
+                    first_protected = Some(name.clone());
                 }
+                any_protected = Some(name);
             }
             (_, None) => {}
         }
         texts.push((column, part.clone(), p.at));
     }
+    if let Some(name) = any_protected {
+        key.check(&name)?;
+    }
+    out.0
+        .extend(notes.into_iter().map(|_| DdlPiece::KeyTooLong));
     out.sql(reader.text(start..before_name));
     // a constraint's name is the index's, unless that has one of its own
     let unnamed = first_protected.filter(|_| !named && !constrained && !primary);
@@ -195,7 +223,7 @@ pub(super) fn key_element(
             out.sql(b",");
         }
         match column {
-            Indexed::Plain => out.sql(reader.text(part)),
+            Indexed::Plain(_) => out.sql(reader.text(part)),
             Indexed::Existing(name, _) => {
                 out.sql(quoted(&name).as_bytes());
                 out.sql(b" ");
@@ -217,7 +245,7 @@ pub(super) fn key_element(
 /// The column of a prefix and its length.
 fn prefixed(column: &Indexed, length: u32) -> Option<(Prefixed, u32)> {
     match column {
-        Indexed::Plain => None,
+        Indexed::Plain(_) => None,
         Indexed::Existing(name, _) => Some((Prefixed::Existing(name.clone()), length)),
         Indexed::New(n, _) => Some((Prefixed::New(*n), length)),
     }
@@ -294,6 +322,13 @@ pub(crate) fn index<'a>(
     };
     check_names(sql, &tokens)?;
     let lookup = existing_lookup(&table);
+    let kind = if unique {
+        KeyKind::Unique
+    } else {
+        KeyKind::Plain
+    };
+    let mut key = KeyLength::new(request.settings.family, kind);
+    let (mut any_protected, mut notes) = (None, Vec::new());
     let mut prefixes = Vec::new();
     let mut out = Pieces::default();
     out.sql(r.text(0..open));
@@ -306,7 +341,7 @@ pub(crate) fn index<'a>(
         let named = p.name();
         let column = match &named {
             Some(name) => lookup(name)?,
-            None => Indexed::Plain,
+            None => Indexed::Plain(None),
         };
         match (&column, named) {
             (Indexed::Existing(physical, ty), Some(name)) => {
@@ -315,15 +350,22 @@ pub(crate) fn index<'a>(
                     return refuse(&errors::INDEX, about);
                 }
                 let length = prefix(&mut p, &name, ty, unique)?;
+                let cut = key.add(&name, ty, length)?;
+                notes.extend(cut.filter(|cut| cut.is_noted));
+                let length = cut.map(|cut| cut.chars).or(length);
                 prefixes.extend(length.and_then(|length| prefixed(&column, length)));
+                any_protected = Some(name);
                 out.sql(quoted(physical).as_bytes());
                 out.sql(b" ");
                 out.sql(r.text(p.at..part.end));
             }
             _ => {
+                if let Indexed::Plain(ty) = &column {
+                    key.add_plain(ty.as_ref(), length_of(&mut p));
+                }
                 for token in &tokens[part.clone()] {
                     if let Some(name) = identifier(sql, token)
-                        && !matches!(lookup(&name)?, Indexed::Plain)
+                        && !matches!(lookup(&name)?, Indexed::Plain(_))
                     {
                         return refuse(&errors::INDEX, format!("an expression over column {name}"));
                     }
@@ -332,6 +374,11 @@ pub(crate) fn index<'a>(
             }
         }
     }
+    if let Some(name) = any_protected {
+        key.check(&name)?;
+    }
+    out.0
+        .extend(notes.into_iter().map(|_| DdlPiece::KeyTooLong));
     out.sql(b") ");
     prefix_lengths(&r, r.at..end, prefixes, &mut out)?;
     out.sql(r.text(r.at..end));
@@ -347,8 +394,9 @@ pub(crate) fn index<'a>(
 pub(super) fn existing_lookup(table: &Arc<Table>) -> impl Fn(&str) -> Planned<Indexed> + use<> {
     let table = Arc::clone(table);
     move |name: &str| {
-        let Some(column) = table.column(name).filter(|c| c.protection.is_some()) else {
-            return Ok(Indexed::Plain);
+        let named = table.column(name);
+        let Some(column) = named.filter(|c| c.protection.is_some()) else {
+            return Ok(Indexed::Plain(named.and_then(|c| c.sql_type)));
         };
         let name = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
         let Some(ty) = column.sql_type else {

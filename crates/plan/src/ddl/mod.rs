@@ -17,6 +17,7 @@ mod create;
 mod default;
 mod foreign_key;
 mod index;
+mod key_length;
 mod migration;
 mod reader;
 mod select;
@@ -110,6 +111,8 @@ pub enum DdlPiece {
     },
     /// A note about a column that is there already; no text.
     Present(String),
+    /// MariaDB's note about an index that would be too long over the whole of a protected column; no text.
+    KeyTooLong,
     /// The columns of a view that say how the table calls one of its columns.
     AliasMarks(AliasMarks),
 }

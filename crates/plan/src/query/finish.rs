@@ -119,7 +119,7 @@ pub(super) fn descending(key: &OrderByExpr) -> Planned<bool> {
 }
 
 impl Planner<'_> {
-    /// The name that a column of the result gets: its alias, or what is written.
+    /// The name that a column of the result gets: its alias, or what is written. Servers name a column in parentheses as the column.
     pub(super) fn shown_name(
         &self,
         expr: &Expr,
@@ -129,7 +129,7 @@ impl Planner<'_> {
         if let Some(alias) = alias {
             return Ok(alias.value.clone());
         }
-        Ok(match expr {
+        Ok(match unnested(expr) {
             Expr::Identifier(ident) => ident.value.clone(),
             Expr::CompoundIdentifier(parts) => {
                 parts.last().map(|p| p.value.clone()).unwrap_or_default()

@@ -112,15 +112,7 @@ impl Planner<'_> {
             }
         };
         let bytes = self.bytes_of(tokens);
-        let typed = match expr {
-            _ if alias.is_some() => String::new(),
-            Expr::Identifier(ident) => ident.value.clone(),
-            Expr::CompoundIdentifier(parts) => {
-                parts.last().map(|p| p.value.clone()).unwrap_or_default()
-            }
-            _ => self.written_name(bytes.clone())?,
-        };
-        let shown = alias.map_or(typed, |a| a.value.clone());
+        let shown = self.shown_name(expr, alias, tokens)?;
         if let Some(names) = &mut given.names {
             names.push(shown.clone());
         }

@@ -93,7 +93,16 @@ pub(super) fn places(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
             name.get(..scope.len())
                 .is_some_and(|n| n.eq_ignore_ascii_case(scope.as_bytes()))
         });
-        let bare = token.kind == TokenKind::Variable && !scoped && assigned(i);
+        // without a scope these are of the next transaction only
+        let transaction = [
+            "transaction_isolation",
+            "transaction_read_only",
+            "tx_isolation",
+            "tx_read_only",
+        ]
+        .iter()
+        .any(|variable| name.eq_ignore_ascii_case(variable.as_bytes()));
+        let bare = token.kind == TokenKind::Variable && !scoped && !transaction && assigned(i);
         bare.then_some(token.start..token.end)
     };
     tokens.iter().enumerate().filter_map(bare).collect()

@@ -92,6 +92,7 @@ impl Planner<'_> {
         if !plain {
             return refuse(&errors::NOT_UNDERSTOOD, "a modifier of DELETE");
         }
+        self.check_own_reads(&table)?;
         let key = self.key_columns(&table)?;
         self.check_judged()?;
         let place = self.where_tokens();

@@ -112,6 +112,7 @@ impl Planner<'_> {
                     column: self.column_index(&column),
                     purpose: Purpose::Seal,
                     source,
+                    among: None,
                 };
                 let kept = Piece::Slot(Slot {
                     purpose: Purpose::Kept,

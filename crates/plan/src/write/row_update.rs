@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use onionskin_schema::Table;
+use onionskin_value::Family;
 use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
 use super::update::is_update_modifier;
@@ -60,6 +61,28 @@ impl Planner<'_> {
             })
     }
 
+    /// MySQL changes no table that a subquery of the statement reads (1093). It would not notice where the proxy reads the rows first
+    /// and changes them then.
+    pub(super) fn check_own_reads(&self, table: &Table) -> Planned<()> {
+        let sql = self.sql();
+        let mut names = (0..self.tokens.len()).filter(|&at| {
+            let name = self.name_of(&self.tokens[at]);
+            // `x.i` in a subquery is of the row that is changed
+            let is_qualifier = self.tokens.get(at + 1).is_some_and(|t| t.is(b'.'));
+            !is_qualifier && name.is_some_and(|name| name.eq_ignore_ascii_case(&table.name))
+        });
+        let first_select = self.tokens.iter().position(|t| t.is_word(sql, "select"));
+        // columns of the name are refused as well
+        let is_read = first_select.is_some_and(|select| names.any(|at| at > select));
+        match is_read && self.request.settings.family == Family::MySql {
+            true => refuse(
+                &errors::NOT_UNDERSTOOD,
+                "a table that is changed and read in another place of the statement",
+            ),
+            false => Ok(()),
+        }
+    }
+
     #[allow(clippy::too_many_arguments)] // the parts of one UPDATE
     pub(super) fn row_update(
         &mut self,
@@ -71,6 +94,7 @@ impl Planner<'_> {
         single: bool,
         filter: Option<(RowFilter, Vec<Text>)>,
     ) -> Planned<Action> {
+        self.check_own_reads(table)?;
         let key = self.key_columns(table)?;
         let is_key = |name: &str| table.row_key().any(|c| c.name.eq_ignore_ascii_case(name));
         for (column, ..) in &protected {

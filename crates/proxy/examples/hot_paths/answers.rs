@@ -1,6 +1,7 @@
 //! What a server says, and a client asks, in packets.
 
-use onionskin_proxy::hot_path::CAPABILITIES;
+use onionskin_proxy::hot_path::{CAPABILITIES, asked_at_login};
+use onionskin_value::Family;
 use onionskin_wire::messages::{
     ColumnDefinition, ComStmtPrepareOk, Command, CursorType, ExecuteWriter, OkPacket,
 };
@@ -140,9 +141,25 @@ pub fn prepared(parameters: u16, columns: &[Vec<u8>]) -> Vec<u8> {
     framed(1, &payloads)
 }
 
+/// The value of a variable with which nothing is refused.
+fn usual_value(name: &str) -> &'static [u8] {
+    match name {
+        "explicit_defaults_for_timestamp" | "sql_quote_show_create" | "check_constraint_checks" => {
+            b"1"
+        }
+        "lc_messages" => b"en_US",
+        "max_error_count" | "max_sort_length" => b"1024",
+        "system_versioning_asof" => b"DEFAULT",
+        "sql_if_exists" => b"0",
+        "old_mode" => b"UTF8_IS_UTF8MB3",
+        other => panic!("the proxy asks for {other} at login: what is its usual value?"),
+    }
+}
+
 /// What a server answers when the proxy asks for a session's settings.
-pub fn settings() -> Vec<u8> {
-    let cells: [&[u8]; 11] = [
+pub fn settings(family: Family) -> Vec<u8> {
+    // in the order of `State::read`
+    let mut cells: Vec<&[u8]> = vec![
         b"STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION",
         b"utf8mb4",
         b"utf8mb4",
@@ -154,7 +171,14 @@ pub fn settings() -> Vec<u8> {
         b"root@localhost",
         b"utf8mb4_general_ci",
         b"18446744073709551615",
+        b"1",
+        b"0",
+        b"0",
+        b"16777216",
+        b"0",
+        b"1",
     ];
+    cells.extend(asked_at_login(family).map(usual_value));
     let status = StatusFlags::AUTOCOMMIT;
     let columns: Vec<_> = cells
         .iter()

@@ -203,7 +203,14 @@ pub fn run(runner: &mut Runner) {
     };
     let family = Family::MariaDb;
     let no_tables = ["id", "k", "c", "pad", "SUM", "sbtest", "BEGIN", "COMMIT"];
-    let stage = Stage::new(keys, family, tables, &no_tables, &settings(), runner.wires);
+    let stage = Stage::new(
+        keys,
+        family,
+        tables,
+        &no_tables,
+        &settings(family),
+        runner.wires,
+    );
     let mut stage = stage.expect("a stage");
     selects(runner, &mut stage, &cells);
     writes(runner, &mut stage, &cells);

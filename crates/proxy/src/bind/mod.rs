@@ -8,27 +8,35 @@
 //! | `mod` | the binder: values are coerced to the columns' types, sealed, weighed |
 //! | `text` | the text or the parameters that the server gets |
 //! | `values` | literals and bound parameters |
+//! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
+//! | `together` | what constants mean beside others, in IN and BETWEEN |
 //! | `rules` | what servers say of values before they store them, and what they take in their place |
 
+mod parameters;
 mod rules;
 mod text;
+mod together;
 mod values;
 
 use onionskin_plan::grams::most_numbers;
-use onionskin_plan::{Action, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors};
+use onionskin_plan::{
+    Action, Among, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors,
+};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
     Charset, Comparand, Context, Family, Input, Kind, Level, LikePattern, Pattern, SqlMode, Stored,
     TimeZone, Warning, WeightError, compare, store,
 };
 
+pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::rules::{ILL_FORMED, is_early};
 use self::rules::{
     NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, check_conversion,
-    implicit_default, implicit_value, is_number_beyond, is_time, no_default, no_default_warning,
-    null_warning, out_of_range, times_out_of_range,
+    implicit_default, implicit_value, is_misread, is_number_beyond, is_time, is_told_otherwise,
+    no_default, no_default_warning, null_warning, out_of_range, times_out_of_range,
 };
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_hex, unhex};
+use self::together::{Together, together};
 pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;
@@ -70,6 +78,13 @@ pub(crate) struct Binder<'a> {
     plain_may_warn: bool,
     scratch: &'a mut Scratch,
     last: Option<(usize, Source, bool, u64, Bound)>,
+    /// The list or range that was looked at last, and its column.
+    among: Option<(usize, Among)>,
+    /// What follows from it for its constants.
+    together: Together,
+    /// The number that is compared stands beside a double, or beside a text that is read as one.
+    as_doubles: bool,
+    pub plain_parameters: PlainParameters,
 }
 
 /// Buffers that live as long as the session.
@@ -111,6 +126,10 @@ impl<'a> Binder<'a> {
             warnings: Vec::new(),
             scratch,
             last: None,
+            among: None,
+            together: Together::Alike,
+            as_doubles: false,
+            plain_parameters: PlainParameters::Literals,
         }
     }
 
@@ -164,7 +183,10 @@ impl<'a> Binder<'a> {
                 bound
             }
             _ => {
-                let bound = self.coerce(slot.column, source, stores, row)?;
+                let bound = match slot.among {
+                    None => self.coerce(slot.column, source, stores, row)?,
+                    Some(among) => self.coerce_among(slot.column, source, among, row)?,
+                };
                 self.last = Some((slot.column, source, stores, row, bound));
                 bound
             }
@@ -352,6 +374,37 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Coerces a constant that the server compares together with others.
+    fn coerce_among(
+        &mut self,
+        column: usize,
+        source: Source,
+        among: Among,
+        row: u64,
+    ) -> Outcome<Bound> {
+        let used = &self.prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        if self.among != Some((column, among)) {
+            self.together = together(among, ty, &self.values, self.state.family);
+            self.among = Some((column, among));
+        }
+        let unlike = |why| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
+        if self.together == Together::Unlike {
+            return Err(unlike("constants of several kinds in IN or BETWEEN"));
+        }
+        self.as_doubles = self.together == Together::AsDoubles;
+        let bound = self.coerce(column, source, false, row);
+        self.as_doubles = false;
+        // MySQL stores each of several constants in a DATE before it compares, which loses the time, or is an error
+        let is_date = ty.kind == Kind::Date && self.state.family == Family::MySql;
+        if is_date && !among.range && matches!(bound, Ok(Bound::Between)) {
+            return Err(unlike("a time of day in a list of dates"));
+        }
+        bound
+    }
+
     /// Coerces a value; the payload lies in the scratch buffer.
     fn coerce(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
         let bound = self.coerced(column, source, stores, self.row_of(source, row));
@@ -459,10 +512,23 @@ impl<'a> Binder<'a> {
                         {
                             number_of_hybrid(bytes).unwrap_or(input)
                         }
+                        // as a text, and so as the number that stands in it, if there is one
+                        Input::Hex(_)
+                            if !stores
+                                && self.state.family == Family::MariaDb
+                                && ty.is_bit()
+                                && !self.values.is_hybrid(index) =>
+                        {
+                            let about = format!("{} (a text compared with BIT)", used.path());
+                            return Err(Failure::refused(&errors::VALUE, about));
+                        }
                         _ => input,
                     };
                     if is_parameter && self.state.family == Family::MySql {
                         check_conversion(ty, input)?;
+                        if is_misread(ty, input) {
+                            return Err(Failure::refused(&errors::VALUE, used.path()));
+                        }
                         if stores && is_number_beyond(ty, input) {
                             let strict = self.state.sql_mode.is_strict() && !self.ignore;
                             // in an INSERT, the other parameters decide whether it is a number or the bytes of a text
@@ -489,6 +555,20 @@ impl<'a> Binder<'a> {
                 ctx.time_zone = &TimeZone::UTC;
             }
             if !stores {
+                // a text with the same digits is looked at both ways
+                let digits;
+                let input = match input {
+                    Input::Integer {
+                        negative,
+                        magnitude,
+                    } if self.as_doubles => {
+                        let sign = if negative { "-" } else { "" };
+                        digits = format!("{sign}{magnitude}");
+                        text_of(digits.as_bytes())
+                    }
+                    Input::Decimal(written) if self.as_doubles => text_of(written),
+                    other => other,
+                };
                 return match compare(ty, input, &ctx, &mut payload) {
                     Ok(Comparand::Null) => Ok(Bound::Null),
                     Ok(Comparand::Exact) => Ok(Bound::Exact),
@@ -502,13 +582,20 @@ impl<'a> Binder<'a> {
                 };
             }
             let stored = store(ty, input, &ctx, &mut payload, &mut warnings);
+            if is_parameter && self.state.family == Family::MySql {
+                let complained = stored.is_err() || !warnings.is_empty();
+                let named = warnings.iter().any(|w| w.code == TRUNCATED) || stored.is_err();
+                if is_told_otherwise(ty, input, complained, named) {
+                    return Err(Failure::refused(&errors::VALUE, used.path()));
+                }
+            }
             let stored = stored.map_err(|e| {
                 times = times_out_of_range(ty, input, &ctx, is_parameter);
                 Failure::store(e, &used.path())
             })?;
             if is_parameter && self.state.family == Family::MySql && is_time(ty) {
                 // which takes the time of day out of a date, and says nothing
-                warnings.retain(|w| w.level != Level::Note || w.code != TRUNCATED);
+                warnings.retain(|w| w.level != Level::Note);
             }
             if is_parameter {
                 // it is literals of which the parser says that they are ill-formed
@@ -567,6 +654,9 @@ impl<'a> Binder<'a> {
         self.scratch.literal = literal;
         self.scratch.refused_times = times;
         for warning in warnings {
+            if warning.level == Level::Note && !self.state.keeps_notes() {
+                continue;
+            }
             // the missing default of a column that is left out is reported once for a statement, on MySQL also that of one that
             // is asked for by the word, and so are MySQL's NULLs in an INSERT
             let once = (warning.code == NO_DEFAULT
@@ -698,5 +788,13 @@ impl<'a> Binder<'a> {
         self.scratch.payload.clear();
         self.scratch.payload.extend_from_slice(payload);
         self.make(slot, Bound::Exact)
+    }
+}
+
+/// The digits of a number as a text.
+fn text_of(digits: &[u8]) -> Input<'_> {
+    Input::Text {
+        bytes: digits,
+        charset: Charset::Utf8mb4,
     }
 }

@@ -1,7 +1,8 @@
 //! What servers say of a value before they store it, and what they take in its place.
 
 use onionskin_value::{
-    Charset, Context, Family, Input, Kind, Level, SqlMode, SqlType, ValueError, Warning, store,
+    Charset, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, SqlType, TemporalKind,
+    ValueError, Warning, store,
 };
 
 use crate::error::{Failure, Outcome};
@@ -129,6 +130,53 @@ pub(super) fn times_out_of_range(
         _ => false,
     };
     out + u64::from(clipped && ctx.family == Family::MySql)
+}
+
+/// Whether MySQL makes something else of a parameter than of such a literal. It stores a negative time of zero as 2047:63:63, and
+/// reads a text for a YEAR as an integer of 64 bits, behind which blanks count.
+pub(super) fn is_misread(ty: &SqlType, input: Input<'_>) -> bool {
+    match input {
+        Input::Temporal(DateTimeParts {
+            kind: TemporalKind::Time,
+            negative: true,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            ..
+        }) => true,
+        Input::Text { bytes, .. } if ty.kind == Kind::Year => {
+            bytes.len() > 18 || bytes.last().is_some_and(u8::is_ascii_whitespace)
+        }
+        _ => false,
+    }
+}
+
+/// Whether MySQL's complaint about a date in a parameter would read otherwise: it makes a date of the parameter before it stores
+/// that, and complains of the date. `complained` is whether it says anything, and `named` whether it names the value.
+pub(super) fn is_told_otherwise(
+    ty: &SqlType,
+    input: Input<'_>,
+    complained: bool,
+    named: bool,
+) -> bool {
+    let digits = match ty.kind {
+        Kind::Date => 0,
+        Kind::DateTime { fsp } | Kind::Timestamp { fsp } => fsp,
+        _ => return false,
+    };
+    match input {
+        Input::Integer { .. } => complained,
+        Input::Text { bytes, .. } => {
+            let is_part = |b: &u8| b.is_ascii_digit() || b"-: .T".contains(b);
+            let is_usual = matches!(bytes.len(), 10 | 19)
+                && bytes.get(4) == Some(&b'-')
+                && bytes.get(7) == Some(&b'-')
+                && bytes.get(10).is_none_or(|b| *b == b' ')
+                && digits == 0;
+            named && !is_usual && bytes.iter().all(is_part)
+        }
+        _ => false,
+    }
 }
 
 /// Whether the column is a TIME.

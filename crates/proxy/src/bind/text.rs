@@ -9,7 +9,7 @@ use onionskin_wire::messages::ExecuteWriter;
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 
 use super::rules::no_default;
-use super::{Binder, Filled, Values};
+use super::{Binder, Filled, PlainParameters, Values};
 use crate::error::{Failure, Outcome};
 use crate::state::State;
 
@@ -99,11 +99,16 @@ impl Binder<'_> {
             }
             Piece::Literal(index) => {
                 self.plain_may_warn |= self.may_warn(index + base);
-                self.values.put_literal(index + base, self.state, out)?;
+                if !self.put_parameter(index + base, out)? {
+                    self.values.put_literal(index + base, self.state, out)?;
+                }
             }
             Piece::Slot(slot) => {
                 let used = &self.prepared.plan.columns[slot.column];
-                let mode = self.state.lex_mode();
+                let mut mode = self.state.lex_mode();
+                // within another text there are no bytes that are no characters
+                mode.no_backslash_escapes |=
+                    matches!(self.plain_parameters, PlainParameters::Kept(_));
                 match self.fill(slot, base, row)? {
                     Filled::Null => out.extend_from_slice(b"NULL"),
                     Filled::Bytes(bytes) => put_filled(used, slot.purpose, bytes, mode, out),

@@ -5,6 +5,7 @@ use onionskin_value::{Charset, DateTimeParts, Family, Input, TemporalKind};
 use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
+use super::FromVariable;
 use super::text::put_hex;
 use crate::error::{Failure, Outcome};
 use crate::state::State;
@@ -20,6 +21,8 @@ pub(crate) struct Values<'a> {
     pub params: &'a [Param<'a>],
     /// Parameters that came as long data.
     pub long_data: &'a [Option<Vec<u8>>],
+    /// Literals that stand for user variables.
+    pub from_variables: &'a [FromVariable],
 }
 
 impl<'a> Values<'a> {
@@ -30,7 +33,15 @@ impl<'a> Values<'a> {
             literals: &[],
             params: &[],
             long_data: &[],
+            from_variables: &[],
         }
+    }
+
+    /// The user variable that a literal stands for.
+    pub(super) fn variable(&self, literal: &Literal) -> Option<&'a [u8]> {
+        let starts = |v: &&FromVariable| v.start == literal.start;
+        let found = self.from_variables.iter().find(starts)?;
+        Some(&found.name)
     }
 
     /// Which bound parameter a literal is.
@@ -185,6 +196,12 @@ impl<'a> Values<'a> {
             BinaryValue::UInt(v) => out.extend_from_slice(v.to_string().as_bytes()),
             BinaryValue::Float(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
             BinaryValue::Double(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            BinaryValue::Bytes(bytes) if is_decimal(param.ty.kind, bytes) => {
+                out.extend_from_slice(bytes);
+                if !bytes.contains(&b'.') {
+                    out.push(b'.');
+                }
+            }
             BinaryValue::Bytes(bytes) => {
                 return put_string(bytes, Some(param.ty.kind), state, out);
             }
@@ -252,6 +269,15 @@ fn is_blob(kind: ColumnType) -> bool {
 }
 
 /// A string parameter as a literal that means the same under every `sql_mode`.
+/// Whether a parameter is a decimal number that is written as a literal would be.
+fn is_decimal(kind: ColumnType, bytes: &[u8]) -> bool {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    matches!(kind, ColumnType::DECIMAL | ColumnType::NEWDECIMAL)
+        && digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+        && digits.iter().filter(|b| **b == b'.').count() <= 1
+}
+
 fn put_string(
     bytes: &[u8],
     kind: Option<ColumnType>,

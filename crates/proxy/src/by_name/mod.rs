@@ -32,7 +32,7 @@ use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{Statement, too_many};
-use crate::session::{Session, in_logical_terms, locks_tables, runs_once};
+use crate::session::{Session, hide_tokens, in_logical_terms, locks_tables, runs_once};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MOST: usize = 16_382;
@@ -164,6 +164,7 @@ impl Session {
         whole: bool,
         names: &[(String, String)],
     ) -> Outcome<()> {
+        self.say_next_transaction()?;
         let question = if whole {
             let payload = self.client.last_payload();
             self.server.put_command(payload)?
@@ -551,7 +552,10 @@ impl Session {
             };
             let count = ok.warnings;
             if count > 0 {
-                let shown = self.server.rows(b"SHOW WARNINGS")?;
+                let mut shown = self.server.rows(b"SHOW WARNINGS")?;
+                if self.diagnostics.shows_tokens {
+                    hide_tokens(&mut shown);
+                }
                 self.diagnostics.keep(&shown, count);
             }
         }

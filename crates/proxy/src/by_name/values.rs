@@ -6,11 +6,11 @@
 use onionskin_plan::Argument;
 use onionskin_plan::by_name::{Around, Parameter};
 use onionskin_plan::errors;
-use onionskin_value::Charset;
+use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
-use crate::bind::unhex;
+use crate::bind::{FromVariable, unhex};
 use crate::error::{Failure, Outcome};
 use crate::scratch::{one_row, question};
 use crate::session::Session;
@@ -51,7 +51,8 @@ impl Session {
         Err(Failure::refused(&errors::DYNAMIC, about))
     }
 
-    /// The text with values in the places of its parameters.
+    /// The text with values in the places of its parameters. Which of them stand for variables is kept for MySQL, to which a
+    /// literal would mean something else.
     pub(super) fn with_values(
         &mut self,
         text: &[u8],
@@ -86,11 +87,19 @@ impl Session {
                     }
                     out.extend_from_slice(literal);
                 }
-                Argument::Variable(_) => {
+                Argument::Variable(name) => {
                     let variable = variables
                         .next()
                         .ok_or_else(|| Failure::refused(&errors::INTERNAL, "parameters"))?;
+                    let start = out.len();
                     self.put_variable(variable, place.around, &collation, &mut out)?;
+                    if self.state.family == Family::MySql {
+                        let sign = usize::from(out.get(start) == Some(&b'-'));
+                        self.statements.from_variables.push(FromVariable {
+                            start: start + sign,
+                            name: name.clone(),
+                        });
+                    }
                 }
             }
             out.push(b' ');

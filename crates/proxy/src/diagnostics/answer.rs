@@ -2,22 +2,24 @@
 
 use std::ops::Range;
 
-use onionskin_plan::errors;
+use onionskin_plan::{Action, errors};
 use onionskin_value::{Family, Warning};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
 
-use super::question::{Item, Limit, Question, question};
+use super::question::{Finds, Item, Limit, Question, names_found_rows, question};
 use super::words::tells_of_values;
 use super::{KEPT, name_of};
 use crate::error::{Failure, Outcome};
-use crate::session::Session;
+use crate::exchange::Found;
+use crate::session::{Session, without_physical};
 
 impl Session {
     /// Answers a question about the last statement, if the template's is one and the server's answer would be wrong.
     /// `Ok(false)`: it is none; what is kept is cleared.
     pub fn ask(&mut self, sql: &[u8]) -> Outcome<bool> {
-        if !self.diagnostics.any() {
+        let asks_found = self.asks_found(&self.template.key);
+        if !self.diagnostics.any() && !asks_found {
             // what only says how to count was for the last statement, too
             self.diagnostics.clear();
             return Ok(false);
@@ -28,6 +30,7 @@ impl Session {
         }
         let keeps = self.state.family == Family::MariaDb;
         let question = match question(&self.template.key) {
+            _ if asks_found && self.server.found == Found::Lost => Question::Unclear,
             Question::Count(_)
             | Question::Conditions {
                 errors_only: false, ..
@@ -45,7 +48,6 @@ impl Session {
         match question {
             Question::Keeps if keeps => {
                 self.diagnostics.row_count = None;
-                self.diagnostics.found_rows = None;
                 Ok(false)
             }
             Question::None | Question::Keeps => {
@@ -59,15 +61,53 @@ impl Session {
                 };
                 self.show_conditions(errors_only, window).map(|()| true)
             }
-            Question::Count(item) => self.exchange_cells(sql, &[item]).map(|()| true),
+            Question::Count(item) => {
+                self.exchange_cells(sql, &[item])?;
+                // whether it was a query depends on the server
+                self.server.found = Found::Lost;
+                Ok(true)
+            }
             Question::Cells(items) => {
                 self.exchange_cells(sql, &items)?;
+                // the question was a query
+                self.server.found = Found::Servers;
                 if !keeps {
                     self.diagnostics.clear();
                 }
                 Ok(true)
             }
             Question::Unclear => Err(unclear()),
+        }
+    }
+
+    /// Whether a statement of this shape asks for `FOUND_ROWS()`, which is not what the server would say.
+    pub(crate) fn asks_found(&self, key: &[u8]) -> bool {
+        self.server.found != Found::Servers && names_found_rows(key)
+    }
+
+    /// A new statement begins: what the last one has found stays until another one finds rows.
+    pub(crate) fn keep_found(&mut self) {
+        if let Some(rows) = self.diagnostics.found_rows.take() {
+            self.server.found = Found::Is(rows);
+        }
+    }
+
+    /// The server has run the client's statement and answered it.
+    pub(crate) fn has_found(&mut self) {
+        self.server.found = match (self.server.found, self.statements.finds) {
+            (Found::Servers, _) | (_, Finds::Anew) => Found::Servers,
+            (found, Finds::Keeps) => found,
+            (_, Finds::Unknown) => Found::Lost,
+        };
+    }
+
+    /// A statement has been run in this way, perhaps in several of the proxy's own.
+    pub(crate) fn has_found_by(&mut self, action: &Action) {
+        match action {
+            // what they have found is known
+            Action::Finish(_) | Action::Scratch(_) => {}
+            Action::Show { .. } => self.server.found = Found::Lost,
+            _ => self.has_found(),
         }
     }
 
@@ -87,6 +127,7 @@ impl Session {
 
     /// `SHOW WARNINGS`, or `SHOW ERRORS`: the server's rows, and ours behind them; of those the ones in the window.
     fn show_conditions(&mut self, errors_only: bool, window: Range<u64>) -> Outcome<()> {
+        let found = self.server.found;
         let own = std::mem::take(&mut self.diagnostics.warnings);
         let error = self.diagnostics.error.clone();
         let told = self.diagnostics.told.clone();
@@ -148,7 +189,10 @@ impl Session {
                             continue;
                         }
                     }
-                    if places.take() {
+                    if self.diagnostics.shows_tokens {
+                        let row = Condition::read(self.server.payload())?;
+                        self.write_cells(row.cells(), &mut places)?;
+                    } else if places.take() {
                         self.relay_payload()?;
                     }
                 }
@@ -159,7 +203,7 @@ impl Session {
         self.diagnostics.list = list;
         self.diagnostics.surplus = servers_surplus;
         self.diagnostics.row_count = None;
-        self.diagnostics.found_rows = None;
+        self.server.found = found;
         Ok(())
     }
 
@@ -209,6 +253,7 @@ impl Session {
     /// Relays the answer to a `SELECT` of such items, with the numbers that the server does not know.
     fn exchange_cells(&mut self, sql: &[u8], items: &[Item]) -> Outcome<()> {
         let own = self.diagnostics.count() as i64;
+        let found = self.server.found;
         let surplus = std::mem::take(&mut self.diagnostics.surplus);
         let error = self.diagnostics.error.is_some();
         let times = self.diagnostics.error_times as i64;
@@ -223,7 +268,10 @@ impl Session {
             .iter()
             .map(|item| match item {
                 Item::RowCount => self.diagnostics.row_count.map(Known::Is),
-                Item::FoundRows => self.diagnostics.found_rows.map(|n| Known::Is(n as i64)),
+                Item::FoundRows => match found {
+                    Found::Is(n) => Some(Known::Is(n as i64)),
+                    Found::Servers | Found::Lost => None,
+                },
                 Item::WarningCount if error => Some(Known::Is(times + own)),
                 Item::WarningCount if self.diagnostics.hides_servers => Some(Known::Is(own)),
                 Item::WarningCount if self.diagnostics.list.is_some() => {
@@ -232,6 +280,7 @@ impl Session {
                 Item::ErrorCount if self.diagnostics.list.is_some() => Some(Known::Is(errors)),
                 Item::WarningCount => Some(Known::More(own - surplus as i64)),
                 Item::ErrorCount if error => Some(Known::Is(times)),
+                Item::ErrorCount if self.diagnostics.hides_servers => Some(Known::Is(0)),
                 Item::ErrorCount | Item::Other => None,
             })
             .collect();
@@ -253,8 +302,27 @@ impl Session {
         self.diagnostics.warnings = warnings;
         self.diagnostics.surplus = surplus;
         self.diagnostics.row_count = None;
-        self.diagnostics.found_rows = None;
         Ok(())
+    }
+}
+
+/// A row of `SHOW WARNINGS` without tokens and physical names.
+struct Condition([Option<Vec<u8>>; 3]);
+
+impl Condition {
+    fn read(row: &[u8]) -> Outcome<Condition> {
+        let mut cells = TextRow::new(row);
+        let mut next = || {
+            let cell = cells.cell().map_err(Failure::Backend)?;
+            Ok::<_, Failure>(cell.map(<[u8]>::to_vec))
+        };
+        let (level, code, text) = (next()?, next()?, next()?);
+        Ok(Condition([level, code, text.map(|t| without_physical(&t))]))
+    }
+
+    fn cells(&self) -> [Option<&[u8]>; 3] {
+        let [level, code, text] = &self.0;
+        [level.as_deref(), code.as_deref(), text.as_deref()]
     }
 }
 

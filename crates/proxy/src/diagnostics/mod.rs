@@ -12,7 +12,7 @@ mod words;
 
 use onionskin_value::{Family, Level, Warning};
 
-pub(crate) use self::question::asks;
+pub(crate) use self::question::{Finds, asks, finds, names_found_rows};
 pub(crate) use self::words::{
     DEPRECATED, calls_values, deprecated_calls, hides_token, tell_as, tells_of, tells_of_values,
 };
@@ -54,8 +54,12 @@ pub(crate) struct Diagnostics {
     pub list: Option<Rows>,
     /// `ROW_COUNT()`, where the server would speak of another statement.
     pub row_count: Option<i64>,
-    /// `FOUND_ROWS()`, likewise.
+    /// `FOUND_ROWS()`, if the statement has found rows and the server would speak of others. [`Found`] keeps it for later statements.
+    ///
+    /// [`Found`]: crate::exchange::Found
     pub found_rows: Option<u64>,
+    /// The server's warnings may show tokens: the statement has left out rows of a protected table that have duplicates.
+    pub shows_tokens: bool,
 }
 
 impl Diagnostics {
@@ -68,6 +72,7 @@ impl Diagnostics {
             || self.list.is_some()
             || self.row_count.is_some()
             || self.found_rows.is_some()
+            || self.shows_tokens
     }
 
     /// A new statement begins.
@@ -86,6 +91,7 @@ impl Diagnostics {
         self.list = None;
         self.row_count = None;
         self.found_rows = None;
+        self.shows_tokens = false;
     }
 
     /// Whether the server's counts of warnings are right.
@@ -194,7 +200,8 @@ impl Diagnostics {
         self.more += over as u64;
     }
 
-    /// Adds warnings of the server's, as `SHOW WARNINGS` has shown them, of which there were `count`.
+    /// Adds warnings of the server's, as `SHOW WARNINGS` has shown them, of which there were `count`. Those about a protected
+    /// table come without tokens.
     pub fn keep(&mut self, shown: &Rows, count: u16) {
         let text = |cell: Option<&Option<Vec<u8>>>| {
             let bytes = cell.and_then(Option::as_deref).unwrap_or_default();

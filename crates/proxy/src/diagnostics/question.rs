@@ -54,6 +54,70 @@ fn may_ask(key: &[u8]) -> bool {
         || memchr::memchr_iter(b'_', key).any(is_part)
 }
 
+/// Whether `FOUND_ROWS` stands in a statement of this shape.
+pub(crate) fn names_found_rows(key: &[u8]) -> bool {
+    const WORD: &[u8] = b"found_rows";
+    let ends = |at: usize| {
+        let begin = at.checked_sub(5)?;
+        Some(
+            key.get(begin..begin + WORD.len())?
+                .eq_ignore_ascii_case(WORD),
+        )
+    };
+    memchr::memchr_iter(b'_', key).any(|at| ends(at) == Some(true))
+}
+
+/// What a statement does to `FOUND_ROWS()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Finds {
+    /// It is a query.
+    Anew,
+    /// It finds nothing, and leaves it.
+    Keeps,
+    /// That depends on the server.
+    #[default]
+    Unknown,
+}
+
+/// Whether the word stands anywhere in the shape.
+fn has_select(key: &[u8]) -> bool {
+    const WORD: &[u8] = b"select";
+    key.windows(WORD.len())
+        .any(|part| part.eq_ignore_ascii_case(WORD))
+}
+
+/// What a statement of this shape does to `FOUND_ROWS()`.
+pub(crate) fn finds(key: &[u8]) -> Finds {
+    let end = key.iter().position(|b| !b.is_ascii_alphabetic());
+    let word = &key[..end.unwrap_or(key.len())];
+    let is = |other: &&[u8]| word.eq_ignore_ascii_case(other);
+    const QUERIES: [&[u8]; 2] = [b"select", b"with"];
+    const WRITES: [&[u8]; 2] = [b"insert", b"replace"];
+    const OTHERS: [&[u8]; 8] = [
+        b"begin",
+        b"start",
+        b"commit",
+        b"rollback",
+        b"savepoint",
+        b"release",
+        b"use",
+        b"set",
+    ];
+    const QUESTIONS: [&[u8]; 2] = [b"show warnings", b"show errors"];
+    let begins = |words: &&[u8]| {
+        key.get(..words.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(words))
+    };
+    match () {
+        () if QUESTIONS.iter().any(begins) => Finds::Keeps,
+        () if key.first() == Some(&b'(') || QUERIES.iter().any(is) => Finds::Anew,
+        () if WRITES.iter().any(is) && !has_select(key) => Finds::Keeps,
+        // a subquery finds rows
+        () if OTHERS.iter().any(is) && !key.contains(&b'(') => Finds::Keeps,
+        () => Finds::Unknown,
+    }
+}
+
 /// What a statement of this shape asks.
 pub(super) fn question(key: &[u8]) -> Question {
     const CALLS: [&str; 6] = [

@@ -22,11 +22,11 @@ pub(crate) use self::key::{key_kind, key_literal};
 pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
 pub(crate) use self::write::physical_columns;
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Done, Question};
-use crate::session::Session;
+use crate::session::{Session, hide_tokens};
 
 /// Rows written by one statement.
 const CHUNK: usize = 64;
@@ -65,6 +65,9 @@ impl Session {
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
+        if update.single_row.is_none() {
+            self.must_not_be_safe()?;
+        }
         if self.state.family == Family::MySql && computes_with_text(&update.plain, values) {
             return Err(Failure::refused(
                 &errors::VALUE,
@@ -74,17 +77,18 @@ impl Session {
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         let indexed = self.grams_of_all(prepared, &update.select, values)?;
-        {
+        let parameters = {
             let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
             binder.indexed = indexed;
+            binder.plain_parameters = PlainParameters::Kept(Vec::new());
             binder.text(&update.select, 1, &mut select)?;
-        }
+            binder.take_parameters()
+        };
         let mut memory_key = None;
-        // a test that only the proxy can make is not repeated by a conditional write
-        let alone = update
-            .single_row
-            .as_ref()
-            .filter(|_| update.filter.is_none());
+        // a test that only the proxy can make is not repeated by a conditional write, nor is one with parameters
+        let repeatable =
+            update.filter.is_none() && parameters.is_empty() && !self.has_next_transaction();
+        let alone = update.single_row.as_ref().filter(|_| repeatable);
         if let (Some(condition), Some(assign)) = (alone, update.assign.first()) {
             let table = &prepared.plan.columns[assign.column].table;
             let table = table.table_id.as_ref().map_or(&[][..], |id| id);
@@ -106,11 +110,23 @@ impl Session {
                 return self.write_done(&done);
             }
         }
-        let question = self.lock_rows(select, own)?;
+        let question = self.lock_rows(select, &parameters, own)?;
         let done = self.read_and_write(question, prepared, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
+        }
+    }
+
+    /// With `sql_safe_updates` the server allows changes of rows that a key or a LIMIT bounds. Here rows are read first, and their
+    /// changes name them by the primary key in any case.
+    pub(crate) fn must_not_be_safe(&self) -> Outcome<()> {
+        match self.state.safe_updates {
+            false => Ok(()),
+            true => Err(Failure::refused(
+                &errors::NOT_UNDERSTOOD,
+                "sql_safe_updates and rows that are not named by their primary key",
+            )),
         }
     }
 
@@ -289,14 +305,20 @@ impl Session {
 
     /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose answer the rows are. If there is
     /// no transaction, nobody reads that answer.
-    pub(crate) fn lock_rows(&mut self, mut select: Vec<u8>, own: bool) -> Outcome<Question> {
+    pub(crate) fn lock_rows(
+        &mut self,
+        mut select: Vec<u8>,
+        parameters: &[Vec<u8>],
+        own: bool,
+    ) -> Outcome<Question> {
         self.with_limit(&mut select)?;
         select.extend_from_slice(b" FOR UPDATE");
+        self.say_next_transaction()?;
         let begun = match own {
             true => Some(self.server.put_query(b"BEGIN")?),
             false => None,
         };
-        let question = self.server.put_query(&select)?;
+        let asked = self.put_with_parameters(&select, parameters)?;
         self.server.flush()?;
         if let Some(begun) = begun
             && let Err(failure) = self.server.read_ok(begun)
@@ -304,7 +326,10 @@ impl Session {
             self.statements.interfered = true;
             return Err(failure);
         }
-        Ok(question)
+        match self.executed(asked) {
+            Err(failure) => Err(self.undo(failure, own)?),
+            executed => executed,
+        }
     }
 
     /// Rolls a transaction of ours back after a failure, which is returned for the client.
@@ -354,7 +379,8 @@ impl Session {
 
     /// Keeps the server's warnings of a statement that is not the client's last.
     pub(crate) fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
-        let rows = self.server.rows(b"SHOW WARNINGS")?;
+        let mut rows = self.server.rows(b"SHOW WARNINGS")?;
+        hide_tokens(&mut rows);
         self.diagnostics.keep(&rows, count);
         Ok(())
     }

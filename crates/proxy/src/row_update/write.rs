@@ -113,6 +113,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
                 column: assign.column,
                 purpose,
                 source: Source::Null,
+                among: None,
             };
             if single.is_none() {
                 sql.extend_from_slice(b"CASE");

@@ -42,7 +42,7 @@ use self::result::Shown;
 use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::Prepared;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
@@ -80,6 +80,17 @@ struct Brought {
     bytes: u64,
 }
 
+/// The engine gets literals in the place of user variables.
+fn must_mean_the_same(prepared: &Prepared, values: Values) -> Outcome<()> {
+    match values.has_rounded_variables(prepared) {
+        true => Err(Failure::refused(
+            &errors::DYNAMIC,
+            "a value behind USING that is compared otherwise than a literal",
+        )),
+        false => Ok(()),
+    }
+}
+
 impl Session {
     /// Runs a statement on the scratch engine and writes its result; `bound` where it is a prepared one.
     pub fn scratch_query(
@@ -89,6 +100,7 @@ impl Session {
         values: Values,
         bound: Option<Bound>,
     ) -> Outcome<()> {
+        must_mean_the_same(prepared, values)?;
         self.with_engine(scratch, |session, engine| {
             let settings = session.read_tables(engine, prepared, scratch, values, None)?;
             engine.share(&settings)?;
@@ -437,6 +449,7 @@ impl Session {
         let mut sql = Vec::new();
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
         binder.text(&read.text, 1, &mut sql)?;
+        binder.plain_parameters = PlainParameters::Refused;
         let mut narrowed = false;
         for condition in &read.conditions {
             let before = sql.len();

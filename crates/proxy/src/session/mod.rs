@@ -28,12 +28,13 @@ use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
-use crate::bind::{Scratch, Values};
+use crate::bind::{FromVariable, Scratch, Values};
 use crate::catalog::{Account, PlanSpace, Prepared};
 use crate::diagnostics::{self, Diagnostics};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::login::Login;
+use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
 use crate::state::State;
@@ -42,7 +43,7 @@ use crate::watch::Activity;
 
 pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
-pub(crate) use texts::{in_logical_terms, logical_text};
+pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};
 pub(crate) use values::{is_ignore, is_lenient, runs_once};
 
 /// One client and its server connection.
@@ -65,6 +66,8 @@ pub(crate) struct Session {
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
     pub lifted_limit: Option<u64>,
+    /// What the client has said of its next transaction.
+    pub next_transaction: NextTransaction,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
     /// What the session is doing, for the thread that watches its connections.
@@ -80,6 +83,8 @@ pub(crate) struct Planned {
     pub sql: Vec<u8>,
     pub template: Template,
     pub prepared: Arc<Prepared>,
+    /// Its literals that stand for user variables.
+    pub from_variables: Vec<FromVariable>,
 }
 
 /// Runs a session until its client leaves.
@@ -146,6 +151,7 @@ impl Session {
             locked_tables: false,
             indexes_tokens: None,
             lifted_limit: None,
+            next_transaction: NextTransaction::default(),
             engine: None,
             activity,
             connection_id: login.connection_id,
@@ -310,6 +316,15 @@ impl Session {
         if !self.state.asks_collation {
             return Ok(());
         }
+        // MySQL announces the set's default, unless SET NAMES says another
+        let names_collation = |key: &[u8]| {
+            let mut words = key.windows(7);
+            words.any(|word| word.eq_ignore_ascii_case(b"collate"))
+        };
+        if self.state.family == Family::MySql && !names_collation(&self.template.key) {
+            self.state.asks_collation = false;
+            return Ok(());
+        }
         match self.server.announced_collation() {
             Ok(id) => self.state.learn_collation(id),
             // as many statements are prepared as the server allows: the set's default is announced
@@ -349,6 +364,7 @@ impl Session {
         self.diagnostics.clear();
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;
+        self.next_transaction = NextTransaction::default();
         self.engine = None;
         self.refresh_state()
     }
@@ -523,6 +539,7 @@ impl Planned {
             literals: &self.template.literals,
             params: &[],
             long_data: &[],
+            from_variables: &self.from_variables,
         }
     }
 

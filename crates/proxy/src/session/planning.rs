@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Catalog, Known, Outcome as PlanOutcome, Request, errors};
+use onionskin_plan::{
+    Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
+};
 
 use super::Session;
 use super::values::{is_ignore, loads_file};
@@ -111,7 +113,7 @@ impl Session {
                             continue;
                         }
                     }
-                    self.check_settings(&plan)?;
+                    self.check_settings(&plan, sql)?;
                     self.tell_findings(&plan.names);
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
                     let converts = self.state.client_charset != self.state.connection_charset;
@@ -145,9 +147,9 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    /// Statements near protected tables need a session whose settings are known.
-    pub(super) fn check_settings(&self, plan: &onionskin_plan::Plan) -> Outcome<()> {
-        if matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+    /// Statements near protected tables need a session whose settings are known, and do not give them another meaning.
+    pub(crate) fn check_variables(&self, plan: &onionskin_plan::Plan, sql: &[u8]) -> Outcome<()> {
+        if self.state.is_usual() || matches!(plan.action, Action::Relay | Action::Refuse(_)) {
             return Ok(());
         }
         if !self.state.tracked {
@@ -160,9 +162,22 @@ impl Session {
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
         }
         let odd_type = self.state.odd_types.filter(|_| plan.defines.any());
-        if let Some(word) = self.state.odd_values.or(odd_type) {
+        let shortened = self.state.shortened.filter(|_| reads_definition(plan));
+        if let Some(word) = self.state.odd_values.or(odd_type).or(shortened) {
             let about = format!("sql_mode, which has {word}");
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, &about));
+        }
+        if let Some(name) = self.state.unusual.concerning(plan, sql) {
+            let about = format!("the session's {name}, which is not the usual one");
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, &about));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_settings(&self, plan: &onionskin_plan::Plan, sql: &[u8]) -> Outcome<()> {
+        self.check_variables(plan, sql)?;
+        if matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+            return Ok(());
         }
         if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
             return Err(Failure::refused(
@@ -195,6 +210,16 @@ impl Session {
             ));
         }
         Ok(())
+    }
+}
+
+/// Whether a definition is made or shown by what `SHOW CREATE TABLE` says, here or at the scratch engine.
+fn reads_definition(plan: &onionskin_plan::Plan) -> bool {
+    match &plan.action {
+        Action::Copy(_) => true,
+        Action::Show { what, .. } => matches!(what, Show::CreateTable),
+        Action::ScratchWrite(write) => matches!(write.effect, Effect::Create(_)),
+        _ => false,
     }
 }
 

@@ -12,8 +12,10 @@ use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
 use crate::catalog::{Prepared, is_locked};
-use crate::diagnostics::{self, Diagnostics, tells_of};
+use crate::diagnostics::{self, Diagnostics, Finds, tells_of};
 use crate::error::{Failure, Outcome};
+use crate::exchange::Rows;
+use crate::next_transaction::says_next;
 use crate::scratch::is_not_known;
 
 /// How often a definition is planned anew because another one has changed its table.
@@ -25,6 +27,7 @@ fn is_definition(prepared: &Prepared) -> bool {
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
+        self.keep_found();
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
@@ -35,7 +38,7 @@ impl Session {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
-        if self.diagnostics.any() {
+        if self.diagnostics.any() || self.asks_found(&self.template.key) {
             let sql = sql.to_vec();
             return match self.ask(&sql)? {
                 true => Ok(()),
@@ -51,8 +54,17 @@ impl Session {
             && !self.account.is_due(&found)
         {
             let locks = locks_tables(&self.template.key);
+            self.statements.finds = diagnostics::finds(&self.template.key);
             let done = self.relay_query(&found, locks);
-            return self.relayed_again(&found, done);
+            let done = self.relayed_again(&found, done);
+            if self.has_next_transaction() || says_next(&self.template.key) {
+                let key = std::mem::take(&mut self.template.key);
+                let sql = self.client.last_payload().get(1..).unwrap_or_default();
+                let sql = sql.to_vec();
+                self.learn_next_transaction(&key, &sql, !found.plan.names.is_empty(), &done);
+                self.template.key = key;
+            }
+            return done;
         }
         let sql = sql.to_vec();
         self.statement(&sql, true)
@@ -161,11 +173,12 @@ impl Session {
             None => &errors::CHARACTER_SET,
         };
         // in letters that no character set for results changes
-        let names = self.server.rows(
-            b"SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
+        let (names, warnings) = self.server.rows_and_warnings(
+            "SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
         )?;
         // a table that a definition has locked is left out in a transaction, with a warning
-        if self.server.warnings_at_end()? > 0 && is_locked(&self.server.rows(b"SHOW WARNINGS")?) {
+        let hides = |shown: &Rows| shown.is_empty() || is_locked(shown);
+        if warnings > 0 && hides(&self.server.rows(b"SHOW WARNINGS")?) {
             return Err(Failure::refused(
                 entry,
                 "while a table's definition changes",
@@ -191,11 +204,15 @@ impl Session {
                 "a table's definition, by a name that [protect] matches",
             ));
         }
+        if words.protects() {
+            return Err(Failure::refused(entry, "ENCRYPTED FOR"));
+        }
         // what a text for PREPARE does is in none of these words
         if words.prepares() {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         self.diagnostics.clear();
+        self.statements.finds = Finds::Unknown;
         let scoped = match self.state.family {
             Family::MariaDb => onionskin_plan::scoped(sql, self.space.settings.lex)?,
             Family::MySql => None,
@@ -242,6 +259,8 @@ impl Session {
             all_relay &= !changes_meaning(&self.template.key);
             all_relay &= locks_tables(&self.template.key).is_none();
             all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
+            all_relay &= !self.asks_found(&self.template.key);
+            all_relay &= !self.has_next_transaction() && !says_next(&self.template.key);
             plans.push(planned);
         }
         // all of them go out at once: what was planned for the first is of now when the last one is
@@ -253,6 +272,7 @@ impl Session {
         }
         if all_relay {
             self.diagnostics.clear();
+            self.statements.finds = Finds::Unknown;
             let question = self.put_client_command()?;
             return self.relay_answer(question, &[]);
         }
@@ -281,6 +301,7 @@ impl Session {
     pub(super) fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
         self.statements.more_results = !last;
         let before = self.statements.errors_sent;
+        self.keep_found();
         let done = match self.ask(sql) {
             Ok(false) => self.statement(sql, false),
             answered => answered.map(|_| ()),
@@ -292,12 +313,20 @@ impl Session {
 
     /// Plans and runs one statement; `whole` says that it is the client's packet.
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
+        // of this statement and of no other
+        let mut from_variables = std::mem::take(&mut self.statements.from_variables);
         let mut prepared = self.plan(sql)?;
+        self.statements.finds = diagnostics::finds(&self.template.key);
         if let Action::ByName(statement) = &prepared.plan.action {
-            return self.by_name(statement, sql, whole);
+            let done = self.by_name(statement, sql, whole);
+            self.learn_next_transaction(&self.template.key.clone(), sql, false, &done);
+            done?;
+            self.has_found();
+            return Ok(());
         }
         if let Action::Refuse(refusal) = &prepared.plan.action
             && (refusal.entry == &errors::EXECUTABLE_COMMENT || refusal.entry == &errors::TRACKING)
+            && from_variables.is_empty()
             && let Some(inner) = unwrapped(sql)
             && self.template.read(inner, self.space.settings.lex).is_ok()
             && !self.template.multiple
@@ -313,9 +342,11 @@ impl Session {
                 sql: sql.to_vec(),
                 template,
                 prepared: Arc::clone(&prepared),
+                from_variables,
             };
             let done = self.run(&planned, whole);
             template = planned.template;
+            from_variables = planned.from_variables;
             let retry = match &done {
                 // a value may be wrong for what the table was, and right for what it is
                 Err(Failure::Stale | Failure::Value(_)) => true,
@@ -355,12 +386,19 @@ impl Session {
             prepared = self.make_plan(sql, true)?;
             template = std::mem::take(&mut self.template);
         };
+        let names = !prepared.plan.names.is_empty();
+        self.learn_next_transaction(&template.key, sql, names, &done);
         self.template = template;
+        self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
+        if done.is_ok() {
+            self.has_found_by(&prepared.plan.action);
+        }
         done.map_err(|failure| in_logical_terms(failure, &prepared))
     }
 
     pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
         let prepared = &planned.prepared;
+        self.must_begin_at_once(&prepared.plan)?;
         self.tell_time(prepared)?;
         match &prepared.plan.action {
             Action::Relay => {
@@ -371,7 +409,10 @@ impl Session {
                     if prepared.plan.defines.any() && self.account.is_private() {
                         self.check_temporary(&planned.sql, prepared)?;
                     }
+                    self.say_next_transaction()?;
+                    let found = self.server.found;
                     let question = self.server.put_query(&planned.sql)?;
+                    self.server.found = found;
                     self.server.flush()?;
                     self.relay_planned(question, prepared, &[])?;
                     self.locked_tables = locks.unwrap_or(self.locked_tables);
@@ -405,7 +446,7 @@ impl Session {
                 }
             }
             Action::Finish(finish) => self.finish_query(planned, finish),
-            Action::Compute { .. } => self.compute_and_run(planned.values()),
+            Action::Compute { .. } => self.compute_and_run(prepared, planned.values()),
             Action::Scratch(scratch) => {
                 self.scratch_query(prepared, scratch, planned.values(), None)
             }

@@ -26,6 +26,7 @@ impl Session {
             let sql = self.client.last_payload().get(1..).unwrap_or_default();
             self.check_temporary(sql, prepared)?;
         }
+        self.say_next_transaction()?;
         let question = self.put_client_command()?;
         // without names nothing makes it run again
         let names: &[(String, String)] = match runs_once(&self.template.key) {
@@ -211,6 +212,7 @@ impl Session {
                 wrote = true;
             }
         }
+        self.has_found();
         Ok(())
     }
 

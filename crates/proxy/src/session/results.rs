@@ -73,7 +73,9 @@ impl Session {
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;
         }
-        self.open_rows(opener).map(Some)
+        let opener = self.open_rows(opener)?;
+        self.has_found();
+        Ok(Some(opener))
     }
 
     /// MariaDB answers `DELETE … RETURNING` without a result where the condition cannot hold.

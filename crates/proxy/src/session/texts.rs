@@ -10,7 +10,45 @@ use crate::exchange::Rows;
 
 /// The same failure, an error of the server's with logical names.
 pub(crate) fn in_logical_terms(failure: Failure, prepared: &Prepared) -> Failure {
-    failure.reworded(|message| logical_text(message, prepared))
+    let is_relayed = matches!(prepared.plan.action, Action::Relay);
+    let is_syntax = matches!(failure, Failure::Server { code: SYNTAX, .. });
+    failure.reworded(|message| match is_syntax && !is_relayed {
+        true => without_sent_text(message),
+        false => logical_text(message, prepared),
+    })
+}
+
+/// "You have an error in your SQL syntax"
+const SYNTAX: u16 = 1064;
+
+/// An error of syntax quotes the text from where it went wrong. What the server was sent is not what the client has written, so the
+/// quotation ends where the two may differ: before a physical name and a sealed constant.
+fn without_sent_text(message: &[u8]) -> Vec<u8> {
+    let quote = |b: &u8| *b == b'\'';
+    let (Some(from), Some(to)) = (
+        message.iter().position(quote),
+        message.iter().rposition(quote),
+    ) else {
+        return message.to_vec();
+    };
+    let quoted = message.get(from + 1..to).unwrap_or_default();
+    let differs = |at: usize| {
+        let rest = &quoted[at..];
+        matches!(rest[0], b'$' | 0x80..) || rest.starts_with(b"x'") || rest.starts_with(b"0x")
+    };
+    let end = (0..quoted.len()).find(|&at| differs(at));
+    let kept = match end {
+        None => quoted,
+        // back to the word's begin
+        Some(end) => {
+            let begin = quoted[..end].iter().rposition(|&b| b == b' ');
+            &quoted[..begin.unwrap_or(0)]
+        }
+    };
+    let mut text = message[..=from].to_vec();
+    text.extend_from_slice(kept);
+    text.extend_from_slice(&message[to..]);
+    text
 }
 
 /// What `SHOW WARNINGS` has shown, with logical names.
@@ -50,22 +88,32 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
     if !matches!(prepared.plan.action, Action::Relay) {
         text = without_suffixes(&text);
     }
-    // a duplicate's value is printed as bytes of a token
-    if touched
-        && text.starts_with("Duplicate entry '")
-        && let Some(end) = text.rfind("' for key ")
-    {
-        let value = &text["Duplicate entry '".len()..end];
-        let binary =
-            value.contains("\\x") || value.chars().any(|c| c.is_control() || c == '\u{fffd}');
-        if binary {
-            text = format!(
-                "Duplicate entry '(protected)' for key {}",
-                &text[end + "' for key ".len()..]
-            );
-        }
+    if touched && let Some(hidden) = without_token(&text) {
+        text = hidden;
     }
     text.into_bytes()
+}
+
+/// What `SHOW WARNINGS` has shown of a statement that has changed a protected table, without physical names and tokens.
+pub(crate) fn hide_tokens(list: &mut Rows) {
+    let messages = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
+    messages.for_each(|message| *message = without_physical(message));
+}
+
+/// A text of a statement that has changed a protected table, without physical names and tokens; which table it was, is not known any more.
+pub(crate) fn without_physical(message: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(message);
+    let text = without_suffixes(&text);
+    without_token(&text).unwrap_or(text).into_bytes()
+}
+
+/// The text about a duplicate whose value is printed as bytes of a token, without them; `None`: it is another text.
+fn without_token(text: &str) -> Option<String> {
+    let behind = text.strip_prefix("Duplicate entry '")?;
+    let (value, key) = behind.rsplit_once("' for key ")?;
+    let is_binary =
+        value.contains("\\x") || value.chars().any(|c| c.is_control() || c == '\u{fffd}');
+    is_binary.then(|| format!("Duplicate entry '(protected)' for key {key}"))
 }
 
 /// Names of physical columns, known by their form, become logical ones: an error about a foreign key names columns of two tables.
@@ -106,7 +154,26 @@ fn without_suffixes(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_suffixes;
+    use super::{without_sent_text, without_suffixes};
+
+    #[test]
+    fn errors_quote_no_more_than_the_client_has_written() {
+        for (text, want) in [
+            (
+                "near 'RETURNING id' at line 1",
+                "near 'RETURNING id' at line 1",
+            ),
+            (
+                "near 'OFFSET 3 WHERE k$eq_1a2b = x'1234' AND b = 'c'' at line 2",
+                "near 'OFFSET 3 WHERE' at line 2",
+            ),
+            ("near '`k$enc`' at line 1", "near '' at line 1"),
+            ("no quotation", "no quotation"),
+        ] {
+            let found = without_sent_text(text.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&found), want);
+        }
+    }
 
     #[test]
     fn physical_names_become_logical_ones() {

@@ -1,14 +1,24 @@
 //! Binding a text's values, and what follows where one of them is wrong.
 
+use std::sync::Arc;
+
 use onionskin_plan::errors;
+use onionskin_schema::identifier;
 use onionskin_value::{Family, Warning};
 use onionskin_wire::messages::Command;
 
 use super::{Planned, Session};
-use crate::bind::{Binder, Values, is_early};
+use crate::bind::{Binder, PlainParameters, Values, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
+
+/// What was asked for a text with parameters.
+pub(crate) struct WithParameters {
+    /// What has to be well before the text is executed.
+    before: Vec<Question>,
+    question: Question,
+}
 
 impl Session {
     /// Binds and sends a text; `indexed` says that full-text indexes are used.
@@ -18,6 +28,7 @@ impl Session {
         text: &[onionskin_plan::Piece],
         indexed: bool,
     ) -> Outcome<Question> {
+        self.say_next_transaction()?;
         let rows = planned.template.rows.map_or(1, |r| r.count);
         let mut binder = Binder::new(
             &planned.prepared,
@@ -28,12 +39,21 @@ impl Session {
         binder.ignore = planned.is_ignore();
         binder.lenient_nulls = planned.is_lenient();
         binder.indexed = indexed;
-        let out = self.server.begin_command();
-        out.push(Command::Query.to_byte());
+        let mut text_with_parameters = Vec::new();
+        let keeps_parameters = !planned.from_variables.is_empty();
+        let out = if keeps_parameters {
+            binder.plain_parameters = PlainParameters::Kept(Vec::new());
+            &mut text_with_parameters
+        } else {
+            let out = self.server.begin_command();
+            out.push(Command::Query.to_byte());
+            out
+        };
         if let Err(failure) = binder.text(text, rows, out) {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
+        let parameters = binder.take_parameters();
         self.diagnostics.warnings = binder.warnings;
         self.diagnostics.each_row = planned.prepared.plan.probe.is_some();
         if self.state.family == Family::MySql {
@@ -45,9 +65,77 @@ impl Session {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
+        if keeps_parameters {
+            let found = self.server.found;
+            let asked = self.put_with_parameters(&text_with_parameters, &parameters)?;
+            self.server.found = found;
+            self.server.flush()?;
+            return self.executed(asked);
+        }
         let question = self.server.end_command(Command::Query)?;
         self.server.flush()?;
         Ok(question)
+    }
+
+    /// Puts a text in which `?` stands for each of these expressions. The server prepares it and executes it at once.
+    pub fn put_with_parameters(
+        &mut self,
+        text: &[u8],
+        parameters: &[Vec<u8>],
+    ) -> Outcome<WithParameters> {
+        // no name of the client's
+        const STATEMENT: &str = "`onionskin$execute`";
+        if parameters.is_empty() {
+            return Ok(WithParameters {
+                before: Vec::new(),
+                question: self.server.put_query(text)?,
+            });
+        }
+        let mode = self.space.settings.lex;
+        if mode.hides_ascii() {
+            let about = "a parameter beside a plain column, in this character set";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        let (mut set, mut using) = (Vec::new(), Vec::new());
+        for (n, parameter) in parameters.iter().enumerate() {
+            using.extend_from_slice(if n > 0 { b", " } else { b"" });
+            if parameter.starts_with(b"@") {
+                using.extend_from_slice(parameter);
+                continue;
+            }
+            let variable = format!("@`onionskin${n}`");
+            set.extend_from_slice(if set.is_empty() { b"SET " } else { b", " });
+            set.extend_from_slice(variable.as_bytes());
+            set.extend_from_slice(b" = ");
+            set.extend_from_slice(parameter);
+            using.extend_from_slice(variable.as_bytes());
+        }
+        let mut prepare = format!("PREPARE {STATEMENT} FROM '").into_bytes();
+        for &byte in text {
+            if byte == b'\'' || byte == b'\\' && !mode.no_backslash_escapes {
+                prepare.push(byte);
+            }
+            prepare.push(byte);
+        }
+        prepare.push(b'\'');
+        let execute = [format!("EXECUTE {STATEMENT} USING ").as_bytes(), &using].concat();
+        let mut before = Vec::with_capacity(2);
+        if !set.is_empty() {
+            before.push(self.server.put_query(&set)?);
+        }
+        before.push(self.server.put_query(&prepare)?);
+        Ok(WithParameters {
+            before,
+            question: self.server.put_query(&execute)?,
+        })
+    }
+
+    /// Waits until a text with parameters is executed. Its answer is that to the question.
+    pub fn executed(&mut self, asked: WithParameters) -> Outcome<Question> {
+        for question in asked.before {
+            self.server.read_ok(question)?;
+        }
+        Ok(asked.question)
     }
 
     /// A value is wrong. That is no error where the server never looks at it: the new values of
@@ -62,10 +150,13 @@ impl Session {
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
+        let plan = &prepared.plan;
+        if self.locked_tables && plan.probe.is_none() {
+            self.check_lock(plan)?;
+        }
         if is_early(&error, self.state.family) {
             return Err(Failure::Value(error));
         }
-        let plan = &prepared.plan;
         let Some(text) = plan.probe.as_ref().or(plan.insert_only.as_ref()) else {
             return Err(Failure::Value(error));
         };
@@ -76,11 +167,17 @@ impl Session {
         let warnings = binder.warnings;
         self.diagnostics.clear();
         if plan.probe.is_some() {
+            if self.locked_tables {
+                // fails if the table is locked for reading only
+                sql.extend_from_slice(b" FOR UPDATE");
+            }
             if !self.server.rows(&sql)?.is_empty() {
                 return Err(Failure::Value(error));
             }
-            if self.state.family == Family::MariaDb {
-                self.warnings_of_condition()?;
+            if self.server.warnings_at_end()? > 0 {
+                // to a statement that changes rows they are errors, at times without any row
+                let about = "a condition with values that the server truncates, beside a value that does not fit";
+                return Err(Failure::refused(&errors::VALUE, about));
             }
             if self.state.family == Family::MariaDb && contains(values.sql, b"default") {
                 // of a column without one, which is an error also where no row is found
@@ -101,6 +198,31 @@ impl Session {
             // a duplicate: the server would look at the value now
             Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),
             done => done,
+        }
+    }
+
+    /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is looked at. The server is asked by a
+    /// statement that changes nothing; what else it says to that is no answer to the client's statement.
+    fn check_lock(&mut self, plan: &onionskin_plan::Plan) -> Outcome<()> {
+        const READ_LOCKED: u16 = 1099;
+        let mut tables = plan.columns.iter().map(|used| &used.table);
+        let Some(table) = tables.next() else {
+            return Ok(());
+        };
+        if tables.any(|other| !Arc::ptr_eq(table, other)) {
+            return Ok(());
+        }
+        let (database, name) = (identifier(&table.database), identifier(&table.name));
+        let ask = format!("DELETE FROM {database}.{name} WHERE FALSE");
+        match self.server.run(ask.as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(
+                failure @ Failure::Server {
+                    code: READ_LOCKED, ..
+                },
+            ) => Err(failure),
+            Err(Failure::Server { .. }) => self.server.settle(),
+            Err(failure) => Err(failure),
         }
     }
 

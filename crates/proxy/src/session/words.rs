@@ -43,6 +43,16 @@ impl Words {
                 .any(|word| matches!(word, b"prepare" | b"execute"))
     }
 
+    /// Whether a column may be meant to be protected: no server knows these words.
+    pub(super) fn protects(&self) -> bool {
+        let mut before = b"".as_slice();
+        self.list().any(|word| {
+            let protects = before == b"encrypted" && word == b"for";
+            before = word;
+            protects
+        })
+    }
+
     /// Whether another statement may follow the first.
     fn goes_on(&self) -> bool {
         let end = memchr::memchr(b';', &self.text);

@@ -197,6 +197,11 @@ fn time(fsp: u8, parts: &DateTimeParts, out: &mut Vec<u8>) -> Outcome {
 
 fn year(input: Input<'_>, family: Family, out: &mut Vec<u8>) -> Outcome {
     let value = match input {
+        // MySQL takes a parameter for a number without a sign, if another stands in the text.
+        Input::Integer {
+            negative: true,
+            magnitude: 1..,
+        } if family == Family::MySql => return Err(BAD),
         Input::Integer {
             negative: true,
             magnitude: 1..,

@@ -416,6 +416,7 @@ pub(super) fn put_value(
         column,
         purpose,
         source: Source::Null,
+        among: None,
     };
     let mode = binder.state.lex_mode();
     match binder.fill_payload(&slot, payload)? {

@@ -476,11 +476,13 @@ impl Session {
             });
         }
         self.diagnostics.clear();
-        self.diagnostics.warnings.push(Warning {
-            level: Level::Note,
-            code: EXISTS,
-            message,
-        });
+        if self.state.keeps_notes() {
+            self.diagnostics.warnings.push(Warning {
+                level: Level::Note,
+                code: EXISTS,
+                message,
+            });
+        }
         self.diagnostics.hides_servers = true;
         self.write_done(&Done::default())
     }

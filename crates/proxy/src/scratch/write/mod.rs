@@ -100,6 +100,7 @@ impl Session {
         values: Values,
         bound: Option<Bound>,
     ) -> Outcome<()> {
+        crate::scratch::must_mean_the_same(prepared, values)?;
         if let Effect::Create(new) = &write.effect {
             return self.create_select(prepared, write, new, values, bound);
         }

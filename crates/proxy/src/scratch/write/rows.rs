@@ -377,6 +377,7 @@ impl Session {
             sql: sql.to_vec(),
             template,
             prepared: prepared?,
+            from_variables: Vec::new(),
         };
         let prepared = &planned.prepared;
         // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.

@@ -126,6 +126,7 @@ impl Session {
                             column: sealed.0,
                             purpose,
                             source: Source::Default,
+                            among: None,
                         };
                         match binder.fill(&slot, 0, 1)? {
                             Filled::Null => continue 'keys,

@@ -1,0 +1,185 @@
+//! How long a key over protected columns would be on a server that has them in the clear.
+//!
+//! A token has 16 bytes, whatever it is of, and could be in any key. But a table whose keys no server takes could not be decrypted again,
+//! and an application would learn of its mistake there: so what servers refuse is refused here, with their errors. All parts of a key count,
+//! those over plain columns as well.
+
+use onionskin_value::{Family, Kind, SqlType};
+
+use crate::errors;
+use crate::planner::{Planned, refuse};
+
+/// The longest key that InnoDB takes, in bytes.
+const KEY_BYTES: u64 = 3072;
+
+/// What a plain column of a type that is not read here counts, in bytes: the longest of those that have a fixed length (UUID, INET6).
+const UNREAD_BYTES: u64 = 16;
+
+/// The most that a character takes, in bytes.
+const CHARACTER_BYTES: u64 = 4;
+
+/// What an index is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    Primary,
+    Unique,
+    Plain,
+}
+
+/// The beginning of a column that MariaDB indexes, where the definition names none and the whole would not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Its length.
+    pub chars: u32,
+    /// The server notes that the key was too long.
+    pub is_noted: bool,
+}
+
+/// The columns of one key, added up.
+pub(super) struct KeyLength {
+    family: Family,
+    kind: KeyKind,
+    bytes: u64,
+}
+
+impl KeyLength {
+    pub fn new(family: Family, kind: KeyKind) -> Self {
+        KeyLength {
+            family,
+            kind,
+            bytes: 0,
+        }
+    }
+
+    /// Adds a protected column, or as many of its characters. Fails where the server does: MariaDB makes a hash of what is too long for
+    /// UNIQUE, and takes the beginning of what is too long for an index.
+    pub fn add(&mut self, name: &str, ty: &SqlType, prefix: Option<u32>) -> Planned<Option<Cut>> {
+        let unbounded = is_unbounded(ty);
+        let is_lenient = self.family == Family::MariaDb;
+        if unbounded && prefix.is_none() && !(is_lenient && self.kind != KeyKind::Primary) {
+            return refuse(&errors::KEY_WITHOUT_LENGTH, format!("column {name}"));
+        }
+        let bytes = part_bytes(ty, prefix);
+        let cut = is_lenient && self.kind == KeyKind::Plain;
+        let is_noted = bytes > KEY_BYTES;
+        let chars = bytes.min(KEY_BYTES) / u64::from(ty.charset().max_bytes().max(1));
+        let cut = (cut && (is_noted || (unbounded && prefix.is_none()))).then_some(Cut {
+            chars: u32::try_from(chars).unwrap_or(u32::MAX),
+            is_noted,
+        });
+        self.bytes += if cut.is_some() {
+            bytes.min(KEY_BYTES)
+        } else {
+            bytes
+        };
+        self.check(name)?;
+        Ok(cut)
+    }
+
+    /// Adds a plain column. What is wrong with it alone, the server says itself.
+    pub fn add_plain(&mut self, ty: Option<&SqlType>, prefix: Option<u32>) {
+        let bytes = match (ty, prefix) {
+            (Some(ty), _) => part_bytes(ty, prefix),
+            (None, Some(chars)) => u64::from(chars) * CHARACTER_BYTES,
+            (None, None) => UNREAD_BYTES,
+        };
+        self.bytes += bytes.min(KEY_BYTES);
+    }
+
+    /// Fails if the key is too long by now; `name` is that of a protected column in it.
+    pub fn check(&self, name: &str) -> Planned<()> {
+        let makes_a_hash = self.family == Family::MariaDb && self.kind == KeyKind::Unique;
+        match self.bytes > KEY_BYTES && !makes_a_hash {
+            true => refuse(&errors::KEY_TOO_LONG, format!("column {name}")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a key over the whole column needs a length.
+fn is_unbounded(ty: &SqlType) -> bool {
+    matches!(
+        ty.kind,
+        Kind::TinyText
+            | Kind::TinyBlob
+            | Kind::Text
+            | Kind::Blob
+            | Kind::MediumText
+            | Kind::MediumBlob
+            | Kind::LongText
+            | Kind::LongBlob
+            | Kind::Json
+    )
+}
+
+/// What a column, or as many of its characters, takes in a key.
+fn part_bytes(ty: &SqlType, prefix: Option<u32>) -> u64 {
+    let of_fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
+    match (prefix, ty.kind) {
+        (Some(chars), _) => u64::from(chars) * u64::from(ty.charset().max_bytes()),
+        // servers take the length in bytes for one in characters
+        (None, _) if is_unbounded(ty) => ty.payload_max() * u64::from(ty.charset().max_bytes()),
+        (None, Kind::Enum(members)) => member_bytes(members.count(), false),
+        (None, Kind::Set(members)) => member_bytes(members.count(), true),
+        (None, Kind::Time { fsp }) => 3 + of_fraction(fsp),
+        (None, Kind::DateTime { fsp }) => 5 + of_fraction(fsp),
+        (None, Kind::Timestamp { fsp }) => 4 + of_fraction(fsp),
+        (None, _) => ty.payload_max(),
+    }
+}
+
+/// What an ENUM or a SET of so many members takes.
+pub(super) fn member_bytes(count: usize, is_set: bool) -> u64 {
+    match (is_set, count) {
+        (false, 0..=255) | (true, 0..=8) => 1,
+        (false, _) | (true, 9..=16) => 2,
+        (true, 17..=24) => 3,
+        (true, 25..=32) => 4,
+        (true, _) => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ty(text: &str) -> SqlType {
+        SqlType::parse(text, Some("utf8mb4_bin")).unwrap()
+    }
+
+    #[test]
+    fn all_parts_count() {
+        for family in [Family::MySql, Family::MariaDb] {
+            for (kind, plain, is_taken) in [
+                (KeyKind::Primary, "int", true),
+                (KeyKind::Plain, "int", true),
+                (KeyKind::Primary, "bigint", false),
+                (KeyKind::Plain, "time(3)", false),
+                (KeyKind::Plain, "timestamp", true),
+            ] {
+                let mut key = KeyLength::new(family, kind);
+                assert_eq!(key.add("v", &ty("varchar(767)"), None), Ok(None));
+                key.add_plain(Some(&ty(plain)), None);
+                assert_eq!(key.check("v").is_ok(), is_taken, "{family:?} {plain}");
+            }
+        }
+    }
+
+    #[test]
+    fn mariadb_takes_the_beginning_of_what_is_too_long() {
+        for (text, prefix, cut) in [
+            ("varchar(768)", None, None),
+            ("varchar(769)", None, Some((768, true))),
+            ("text", None, Some((768, true))),
+            ("tinytext", None, Some((255, false))),
+            ("blob", None, Some((3072, true))),
+            ("text", Some(20), None),
+        ] {
+            let mut key = KeyLength::new(Family::MariaDb, KeyKind::Plain);
+            let cut = cut.map(|(chars, is_noted)| Cut { chars, is_noted });
+            assert_eq!(key.add("v", &ty(text), prefix), Ok(cut), "{text}");
+            let mut key = KeyLength::new(Family::MariaDb, KeyKind::Unique);
+            assert_eq!(key.add("v", &ty(text), prefix), Ok(None), "{text}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a session says about its next transaction is the client's: no statement of the proxy's own uses it up.
+
+mod support;
+
+use support::*;
+
+on_both_servers!(
+    the_next_transaction_is_the_clients,
+    what_is_said_of_one_transaction_ends_with_it,
+);
+
+const TABLES: [&str; 2] = [
+    "CREATE TABLE p (id INT PRIMARY KEY, n INT {range}, k VARCHAR(20) {}, plain INT)",
+    "CREATE TABLE q (id INT PRIMARY KEY, plain INT)",
+];
+
+/// What a session sees: an error's number, or counts and rows.
+fn seen(session: &mut Session, sql: &str) -> String {
+    match session.run(sql) {
+        Ok(done) => {
+            let rows: Vec<_> = done.sets.iter().map(|set| &set.rows).collect();
+            format!("{} {} {rows:?}", done.affected, done.warnings)
+        }
+        Err(error) => format!("{error}").chars().take(30).collect(),
+    }
+}
+
+fn compare(stage: &mut Stage, sql: &str) {
+    let (plain, protected) = (seen(&mut stage.plain, sql), seen(&mut stage.protected, sql));
+    if !protected.contains("OS1") {
+        assert_eq!(plain, protected, "{sql}");
+    }
+}
+
+fn fill(stage: &mut Stage) {
+    stage.both("INSERT INTO p VALUES (1, 1, 'a', 1), (2, 2, 'b', 2)");
+    stage.both("INSERT INTO q VALUES (1, 1), (2, 2)");
+}
+
+/// Look-ups of tables, reads in front of writes and questions about warnings go over the client's connection.
+fn the_next_transaction_is_the_clients(kind: Kind) {
+    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+        return;
+    };
+    fill(&mut stage);
+    let read_only = match kind {
+        Kind::MariaDb => "SET @@tx_read_only = 1",
+        Kind::MySql => "SET @@transaction_read_only = 1",
+    };
+    let writes = [
+        "INSERT INTO q VALUES (3, 3)",
+        "INSERT INTO p VALUES (3, 3, 'c', 3)",
+        "UPDATE q SET plain = 7",
+        "UPDATE p SET plain = 7",
+        "UPDATE p SET k = 'z' WHERE id = 1",
+        "UPDATE p SET n = n + 1 WHERE id = 2",
+        "UPDATE p SET n = n + 1",
+        "DELETE FROM p WHERE id = 1",
+        "DELETE FROM p WHERE k = 'b'",
+        "DELETE FROM q",
+        "INSERT INTO p VALUES (1, 1, 'a', 1) ON DUPLICATE KEY UPDATE k = 'y'",
+        "UPDATE p SET k = UPPER(k)",
+    ];
+    for said in [
+        "SET TRANSACTION READ ONLY",
+        "/* app */ set  transaction\nread only",
+        read_only,
+    ] {
+        for sql in writes {
+            // waiting takes its time: once is enough
+            for sleeps in [false, true]
+                .into_iter()
+                .take(1 + usize::from(said.starts_with("SET T")))
+            {
+                compare(&mut stage, said);
+                if sleeps {
+                    // what is known of the tables is looked up again
+                    std::thread::sleep(std::time::Duration::from_millis(1_050));
+                    compare(&mut stage, "SET @a = 1");
+                }
+                compare(&mut stage, sql);
+                // it may have failed before it began
+                compare(&mut stage, "SELECT plain FROM q WHERE id = 1");
+                for table in ["p", "q"] {
+                    compare(&mut stage, &format!("SELECT * FROM {table} ORDER BY id"));
+                }
+            }
+        }
+    }
+    stage.proxy.assert_healthy();
+}
+
+/// It is not said again for the transaction after the next.
+fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
+    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+        return;
+    };
+    fill(&mut stage);
+    for uses in [
+        &["SELECT * FROM q ORDER BY id"][..],
+        &["SELECT k FROM p ORDER BY id"],
+        &["SELECT SUM(n) FROM p"],
+        &["BEGIN", "COMMIT"],
+        &[
+            "START TRANSACTION",
+            "SELECT k FROM p ORDER BY id",
+            "ROLLBACK",
+        ],
+        &["SELECT 41", "SHOW WARNINGS", "SELECT * FROM q WHERE id = 1"],
+    ] {
+        compare(&mut stage, "SET TRANSACTION READ ONLY");
+        for sql in uses {
+            compare(&mut stage, sql);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1_050));
+        for sql in [
+            "UPDATE q SET plain = plain + 1",
+            "UPDATE p SET plain = plain + 1",
+            "UPDATE p SET k = 'x' WHERE id = 1",
+            "SELECT * FROM p ORDER BY id",
+        ] {
+            compare(&mut stage, sql);
+        }
+    }
+    // within a transaction it is an error, and not of the next one either
+    for sql in [
+        "BEGIN",
+        "SELECT k FROM p WHERE id = 1",
+        "SET TRANSACTION READ ONLY",
+        "UPDATE p SET plain = 9",
+        "COMMIT",
+        "UPDATE p SET k = 'w'",
+        "SET SESSION TRANSACTION READ ONLY",
+        "UPDATE p SET k = 'v'",
+        "SELECT * FROM p ORDER BY id",
+        "SET SESSION TRANSACTION READ WRITE",
+        "UPDATE p SET k = 'u'",
+        "SELECT * FROM p ORDER BY id",
+    ] {
+        compare(&mut stage, sql);
+    }
+    stage.proxy.assert_healthy();
+}

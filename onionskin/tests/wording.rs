@@ -1,0 +1,314 @@
+//! Words that a client reads: names of columns, texts of warnings and of errors, and `FOUND_ROWS()`, which outlives the statements behind it.
+//! All of them are those of a plain server, or the statement is refused. Values of duplicates are left out.
+
+mod support;
+
+#[path = "scratch/pair.rs"]
+mod pair;
+
+use pair::{Pair, pair};
+use support::*;
+
+on_both_servers!(
+    columns_in_parentheses_keep_their_names,
+    found_rows_outlive_statements_that_find_none,
+    warnings_show_no_tokens,
+    errors_quote_nothing_that_the_client_has_not_written,
+    warnings_are_not_those_of_the_proxys_questions,
+    definitions_are_not_copied_from_shortened_texts,
+);
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VARCHAR(20) {eq, like}, free VARCHAR(20) {}, \
+                     plain INT, UNIQUE (k))";
+const ROWS: &str = "INSERT INTO t VALUES (1, 5, 'tab', 'x', 1), (2, 6, 'tic', 'y', 2), (3, 7, 'top', 'z', 3), (4, 8, 'other', 'q', 4)";
+
+fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
+    pair(kind, with_engine, &[TABLE, ROWS])
+}
+
+fn columns_in_parentheses_keep_their_names(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        for sql in [
+            "SELECT (k) FROM t",
+            "SELECT ((k)) FROM t",
+            "SELECT ( k ) FROM t",
+            "SELECT (t.k), (`s`), (free), (plain) FROM t",
+            "SELECT (k) AS x, (K) FROM t",
+            "SELECT DISTINCT(k) FROM t",
+            "SELECT (k) FROM t ORDER BY (k)",
+            "SELECT (k) FROM t GROUP BY (k)",
+            "SELECT COUNT(DISTINCT(k)), MIN((k)), MAX( k ) FROM t",
+            "SELECT (k) FROM t WHERE (k) = (5)",
+            // finished by the proxy
+            "SELECT DISTINCT(free) FROM t ORDER BY free",
+            "SELECT DISTINCT ( t . free ) FROM t ORDER BY free",
+            "SELECT ((free)), COUNT(*) FROM t GROUP BY (free) ORDER BY free",
+            "SELECT (free), ((plain)), SUM(k) FROM t GROUP BY free, plain ORDER BY free",
+            "SELECT ((id)), (`free`), (plain) FROM t ORDER BY (free)",
+            "SELECT (s) AS x, (t.S) FROM t ORDER BY free",
+        ] {
+            pair.same(sql);
+            let said = pair.execute(sql);
+            assert_eq!(said.plain, said.protected, "{sql}");
+        }
+        for sql in [
+            "SELECT (SELECT (k) FROM t WHERE id = 1)",
+            "SELECT x.k FROM (SELECT (k) FROM t) x",
+            "SELECT (k), UPPER((s)) FROM t",
+            "SELECT (k), (1), ('a'), (plain + 1) FROM t",
+        ] {
+            pair.same_or_refused(sql);
+        }
+    }
+}
+
+/// Statements behind which `FOUND_ROWS()` is certain, and such where it may be refused.
+const KEEPING: &[&str] = &[
+    "SHOW WARNINGS",
+    "SHOW ERRORS",
+    "SET @a = 1",
+    "BEGIN",
+    "COMMIT",
+    "INSERT INTO t (id, k) VALUES (9, 99)",
+    "SELECT 1",
+    "SELECT id FROM clear LIMIT 3",
+    "SELECT k FROM t WHERE k = 5",
+    "SELECT k FROM t ORDER BY free LIMIT 2",
+    "SELECT id FROM t WHERE s LIKE 'nothing%'",
+];
+const OTHERS: &[&str] = &[
+    "SELECT * FROM nowhere",
+    "UPDATE t SET plain = 9 WHERE s LIKE 't%'",
+    "UPDATE t SET plain = plain + 1",
+    "UPDATE t SET k = k + 100 WHERE id = 4",
+    "DELETE FROM t WHERE s LIKE 'other%'",
+    "DELETE FROM clear WHERE id = 5",
+    "INSERT INTO clear (id) SELECT id + 100 FROM clear",
+    "SELECT @@warning_count",
+    "SHOW COUNT(*) WARNINGS",
+    "SHOW TABLES",
+    "SHOW COLUMNS FROM t",
+    "EXPLAIN SELECT * FROM clear",
+    "VALUES (1), (2), (3)",
+    "SET @b = (SELECT COUNT(*) FROM clear)",
+    "DO 1",
+    "PREPARE p FROM 'SELECT id FROM clear LIMIT 2'",
+    "EXECUTE p",
+    "SELECT id FROM clear; SHOW WARNINGS",
+    "DEALLOCATE PREPARE p",
+    "TRUNCATE TABLE clear",
+];
+
+fn found_rows_outlive_statements_that_find_none(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE clear (id INT PRIMARY KEY)");
+    pair.same("INSERT INTO clear VALUES (1), (2), (3), (4), (5), (6)");
+    let mut answered = 0;
+    for query in [
+        "SELECT id FROM t WHERE s LIKE 't%'",
+        "SELECT id FROM clear WHERE id < 5",
+        "SELECT id FROM t ORDER BY free",
+    ] {
+        for between in KEEPING {
+            pair.same(query);
+            pair.say(between);
+            for question in ["SELECT FOUND_ROWS(), ROW_COUNT()", "SELECT FOUND_ROWS()"] {
+                let said = pair.say(question);
+                assert_eq!(said.plain, said.protected, "{query}; {between}; {question}");
+            }
+            pair.say("DELETE FROM t WHERE id = 9");
+        }
+        for between in OTHERS {
+            pair.same(query);
+            pair.say(between);
+            answered += usize::from(pair.same_or_refused("SELECT FOUND_ROWS()"));
+            pair.same(query);
+            pair.say(between);
+            let said = pair.execute("SELECT FOUND_ROWS()");
+            assert!(
+                said.is_refused() || said.plain == said.protected,
+                "{said:?}"
+            );
+        }
+        // the time that a table was looked at is over
+        pair.same(query);
+        std::thread::sleep(std::time::Duration::from_millis(1200));
+        pair.say("SELECT * FROM nowhere");
+        pair.same_or_refused("SELECT FOUND_ROWS()");
+    }
+    // not all of them are refused
+    assert!(answered > 10, "{answered}");
+}
+
+fn warnings_show_no_tokens(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        for write in [
+            "INSERT IGNORE INTO t VALUES (9, 5, 'a', 'b', 1)",
+            "INSERT IGNORE INTO t VALUES (1, 55, 'a', 'b', 1), (10, 6, 'b', 'c', 1), (11, 5, 'b', 'c', 1)",
+            "UPDATE IGNORE t SET k = 5 WHERE id = 2",
+            "UPDATE IGNORE t SET k = k - 1",
+            "INSERT IGNORE INTO t (id, k) SELECT id + 100, k FROM t",
+            "INSERT IGNORE INTO t (id, k) VALUES (9, 5 + 0)",
+        ] {
+            let say = |pair: &mut Pair, way: usize| match way {
+                0 => pair.say(write),
+                1 => pair.execute(write),
+                _ => {
+                    let prepared = pair.say(&format!("PREPARE w FROM \"{write}\""));
+                    match prepared.is_refused() {
+                        true => prepared,
+                        false => pair.say("EXECUTE w"),
+                    }
+                }
+            };
+            for way in 0..3 {
+                let said = say(&mut pair, way);
+                if said.is_refused() {
+                    continue;
+                }
+                assert_eq!(said.plain, said.protected, "{write}");
+                let shown = pair.say("SHOW WARNINGS");
+                let hidden = hide_values(&shown.plain);
+                assert_eq!(hide_values(&shown.protected), hidden, "{write}");
+                say(&mut pair, way);
+                let said = pair.say("SELECT @@warning_count");
+                assert!(said.is_refused() || said.plain == said.protected, "{write}");
+                say(&mut pair, way);
+                let told = "GET DIAGNOSTICS CONDITION 1 @told = MESSAGE_TEXT";
+                if !pair.say(told).is_refused() {
+                    let told = pair.say("SELECT @told").protected;
+                    assert_eq!(hide_values(&told), told, "{write}");
+                }
+            }
+        }
+        pair.same("SELECT COUNT(*) FROM t");
+    }
+}
+
+/// The values of duplicates in protected columns become one word.
+fn hide_values(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("Duplicate entry '") {
+        let (value, behind) = behind.split_once("' for key").expect("a key");
+        out += before;
+        // of the plain key the value stays
+        let is_plain = behind.starts_with(" 'PRIMARY'") || behind.starts_with(" 't.PRIMARY'");
+        let value = if is_plain { value } else { "(protected)" };
+        out += &format!("Duplicate entry '{value}' for key");
+        rest = behind;
+    }
+    out + rest
+}
+
+fn errors_quote_nothing_that_the_client_has_not_written(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    let mut failed = 0;
+    for sql in [
+        "DELETE FROM t WHERE k = 5 RETURNING id",
+        "DELETE FROM t WHERE k = 77 RETURNING k, s",
+        "INSERT INTO t (id, k) VALUES (50, 51) RETURNING id, k",
+        "INSERT INTO t (id, k) VALUES (60, 61) AS n ON DUPLICATE KEY UPDATE k = 7",
+        "SELECT k FROM t WHERE k = 5 FOR SHARE",
+        "SELECT k FROM t FOR SHARE OF t",
+        "SELECT k FROM t WHERE k = 5 FOR UPDATE WAIT 3",
+        "SELECT SQL_CACHE k FROM t",
+        "SELECT SQL_CACHE id, plain FROM t WHERE s = 'tab' AND k = 5",
+        "SELECT k FROM t USE INDEX (nowhere) WHERE k = 5",
+        "SELECT k FROM t PARTITION (p0) WHERE k = 5",
+        "SELECT k FROM t OFFSET 1 ROWS FETCH FIRST 2 ROWS ONLY",
+        "SELECT STRAIGHT_JOIN HIGH_PRIORITY k FROM t LIMIT 1",
+        "SELECT k FROM t WHERE k = 5 LIMIT 1 ROWS EXAMINED 10",
+        "INSERT DELAYED INTO t (id, k) VALUES (80, 81)",
+        "INSERT HIGH_PRIORITY INTO t (id, k) VALUES (90, 91)",
+        "REPLACE DELAYED INTO t (id, k) VALUES (80, 81)",
+        "SELECT k FROM t WHERE plain IS NOT DISTINCT FROM 5 AND k = 6",
+        "SELECT k FROM t WHERE plain MEMBER OF ('[1]') AND k = 5",
+        "SELECT id FROM t WHERE plain = ANY(1) AND k = 5",
+    ] {
+        let said = pair.say(sql);
+        let (plain, protected) = (said.plain.as_str(), said.protected.as_str());
+        if !protected.starts_with("1064") || said.is_refused() {
+            continue;
+        }
+        failed += 1;
+        // as far as the two texts are alike
+        let quoted = |text: &str| {
+            let (_, behind) = text.split_once('\'').expect("a quotation");
+            behind.rsplit_once('\'').expect("its end").0.to_owned()
+        };
+        let (plain, protected) = (quoted(plain), quoted(protected));
+        assert!(plain.starts_with(protected.trim_end()), "{sql}\n{said:?}");
+        assert!(!protected.contains('$'), "{sql}\n{said:?}");
+    }
+    assert!(failed > 1, "{failed}");
+}
+
+/// Behind a definition the proxy looks at the session's temporary tables, also at those that are gone.
+fn warnings_are_not_those_of_the_proxys_questions(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for create in [
+        "CREATE TEMPORARY TABLE tmp LIKE t",
+        "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY, n INT)",
+    ] {
+        for question in [
+            "SHOW WARNINGS",
+            "SHOW ERRORS",
+            "SHOW COUNT(*) WARNINGS",
+            "SELECT @@warning_count",
+            "SELECT @@error_count",
+        ] {
+            pair.same(create);
+            pair.same_or_refused(question);
+            pair.same("DROP TEMPORARY TABLE tmp");
+            pair.same_or_refused(question);
+        }
+    }
+}
+
+/// Some words of sql_mode leave things out of what SHOW CREATE TABLE shows, of which copies are made.
+fn definitions_are_not_copied_from_shortened_texts(kind: Kind) {
+    if kind == Kind::MySql {
+        // it has no such words
+        return;
+    }
+    let Some(mut pair) = filled(kind, true) else {
+        return;
+    };
+    for word in [
+        "NO_FIELD_OPTIONS",
+        "NO_KEY_OPTIONS",
+        "NO_TABLE_OPTIONS",
+        "POSTGRESQL",
+        "DB2",
+        "MYSQL323",
+        "MYSQL40",
+        "ANSI",
+    ] {
+        for create in [
+            "CREATE TEMPORARY TABLE copy LIKE t",
+            "CREATE TABLE copy LIKE t",
+            "CREATE TABLE copy (k INT) SELECT k, s FROM t",
+        ] {
+            pair.same(&format!("SET sql_mode = '{word}'"));
+            let runs = pair.same_or_refused(create);
+            pair.same("SET sql_mode = DEFAULT");
+            if runs {
+                pair.same("SHOW CREATE TABLE copy");
+                pair.same("DROP TABLE copy");
+            }
+        }
+    }
+}
