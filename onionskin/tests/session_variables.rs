@@ -316,7 +316,10 @@ impl Compared {
         let plain = twins.plain.run(bare);
         let done = protected.is_ok() && plain.is_ok();
         let plain = seen(plain, &mut twins.plain);
-        let protected = seen(protected, &mut twins.protected);
+        let mut protected = seen(protected, &mut twins.protected);
+        if plain != protected {
+            protected = with_the_moments_of(&plain, &protected);
+        }
         if plain != protected {
             self.different.push(format!(
                 "{setting}: {sql}\n  plain     {plain}\n  protected {protected}"
@@ -324,6 +327,46 @@ impl Compared {
         }
         done
     }
+}
+
+/// The two servers store the present time one after the other, so it may be two different seconds.
+const MOST_SECONDS_BETWEEN: i64 = 3;
+
+/// `theirs` with each date and time of `other` that stands at the same place and is at most
+/// [`MOST_SECONDS_BETWEEN`] away.
+fn with_the_moments_of(other: &str, theirs: &str) -> String {
+    const FORMAT: &str = "%Y-%m-%d %H:%M:%S";
+    const LENGTH: usize = "2020-01-01 00:00:00".len();
+    let mut same = theirs.to_owned();
+    if other.len() != same.len() {
+        return same;
+    }
+    let mut at = 0;
+    while at + LENGTH <= same.len() {
+        let moment = |text: &str| {
+            let part = text.get(at..at + LENGTH)?;
+            chrono::NaiveDateTime::parse_from_str(part, FORMAT).ok()
+        };
+        let (Some(a), Some(b)) = (moment(other), moment(&same)) else {
+            at += 1;
+            continue;
+        };
+        if (a - b).num_seconds().abs() <= MOST_SECONDS_BETWEEN {
+            same.replace_range(at..at + LENGTH, &other[at..at + LENGTH]);
+        }
+        at += LENGTH;
+    }
+    same
+}
+
+#[test]
+fn only_moments_that_are_near_are_the_same() {
+    let plain = "1\t2026-11-24 07:33:32\t2020-01-01 00:00:00";
+    let later = "1\t2026-11-24 07:33:34\t2020-01-01 00:00:00";
+    let wrong = "1\t2026-11-24 08:33:32\t2020-01-01 00:00:00";
+    assert_eq!(with_the_moments_of(plain, later), plain);
+    assert_eq!(with_the_moments_of(plain, wrong), wrong);
+    assert_eq!(with_the_moments_of(plain, "2\t2"), "2\t2");
 }
 
 /// Rows, counts, and the warnings in any order: which comes first is the plan's choice. Of an error the number: names in its text differ.
