@@ -345,6 +345,8 @@ fn with_the_moments_of(other: &str, theirs: &str) -> String {
     while at + LENGTH <= same.len() {
         let moment = |text: &str| {
             let part = text.get(at..at + LENGTH)?;
+            // a blank before the year would be skipped
+            part.as_bytes().first().filter(|b| b.is_ascii_digit())?;
             chrono::NaiveDateTime::parse_from_str(part, FORMAT).ok()
         };
         let (Some(a), Some(b)) = (moment(other), moment(&same)) else {

@@ -7,6 +7,7 @@ pub mod by_name;
 mod candidates;
 mod ddl;
 pub mod errors;
+mod facts;
 mod fetch;
 mod finishing;
 mod formula;
@@ -29,6 +30,7 @@ mod write;
 pub use by_name::{Argument, ByName, StatementText};
 pub use ddl::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
 pub use errors::Refusal;
+pub use facts::{Facts, Finds, Item, Question, ShownRows, Verb};
 pub use finishing::{
     Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,
     SortKey, Test,

@@ -11,6 +11,7 @@ use onionskin_schema::{Column, Table};
 use crate::by_name::ByName;
 use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
+use crate::facts::Facts;
 use crate::finishing::{Aggregate, Finish, Test};
 use crate::scratch::{Computed, Scratch, ScratchWrite};
 
@@ -492,6 +493,8 @@ pub struct Plan {
     pub names: Vec<(String, String)>,
     /// What it defines.
     pub defines: Defines,
+    /// What its words say about how it is run and answered.
+    pub facts: Facts,
 }
 
 /// Whether a statement changes what names mean.
@@ -516,6 +519,33 @@ impl Defines {
 }
 
 impl Plan {
+    /// A plan of an action alone.
+    pub(crate) fn of(action: Action, names: Vec<(String, String)>, defines: Defines) -> Self {
+        Plan {
+            action,
+            columns: Vec::new(),
+            pinned: Vec::new(),
+            probe: None,
+            insert_only: None,
+            grouping: None,
+            row_ends: Vec::new(),
+            surplus_values: 0,
+            upsert: None,
+            tells_time: false,
+            names,
+            defines,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Whether new rows that look alike are folded in the server's text.
+    pub fn folds_rows(&self) -> bool {
+        match &self.action {
+            Action::Server { text, .. } => text.iter().any(|p| matches!(p, Piece::Rows { .. })),
+            _ => false,
+        }
+    }
+
     /// The tier, for `explain`: 1, 2, 3, or 0 when untouched or refused.
     pub fn tier(&self) -> u8 {
         match &self.action {

@@ -153,8 +153,6 @@ pub(crate) struct Prepared {
     pub generation: u64,
     /// What the result's definitions were the last time.
     pub shown: RwLock<Option<Arc<Shown>>>,
-    /// Errors of its rows become warnings.
-    pub ignores: bool,
     /// What it rests on.
     pub basis: Vec<Arc<Age>>,
 }
@@ -521,14 +519,8 @@ impl Account {
         self.tables.write().insert(key, entry);
     }
 
-    /// Makes a plan ready for execution. `ignores`: see [`Prepared`].
-    pub fn prepare(
-        &self,
-        plan: Plan,
-        keys: &KeySet,
-        generation: u64,
-        ignores: bool,
-    ) -> Outcome<Arc<Prepared>> {
+    /// Makes a plan ready for execution.
+    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
         let ciphers = plan
             .columns
             .iter()
@@ -562,7 +554,6 @@ impl Account {
             ciphers,
             generation,
             shown: RwLock::default(),
-            ignores,
             basis,
         }))
     }
@@ -652,7 +643,7 @@ impl Drop for PlanSpace {
 impl Prepared {
     /// Whether the server's warnings may be about tokens: of rows with duplicates that are left out.
     pub fn warns_of_tokens(&self) -> bool {
-        self.ignores && !self.plan.columns.is_empty()
+        self.plan.facts.may_ignore() && !self.plan.columns.is_empty()
     }
 
     /// About as many bytes as the plan takes under its shape.

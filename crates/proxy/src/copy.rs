@@ -49,7 +49,8 @@ impl Session {
         }
         self.diagnostics.clear();
         let names = &prepared.plan.names;
-        self.send_definition(&defined.text, defined.temporary.as_ref(), names)
+        let temporary = defined.temporary.as_ref();
+        self.send_copy(&defined.text, temporary, names, &defined.protected)
     }
 
     /// Makes a definition physical that the proxy has put together itself. Its strings are in servers' form. `about` is what it is made of.

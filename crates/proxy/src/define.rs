@@ -14,19 +14,26 @@ use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::exchange::{Done, Question};
+use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
 use crate::session::Session;
 
 fn failed(error: &SchemaError) -> Failure {
     Failure::Refused(Refusal::new(&errors::DEFINITION, error.to_string()))
 }
 
+/// MySQL's note about the width of a number.
+const WIDTH: &str = "Integer display width is deprecated and will be removed in a future release.";
+
+/// Whether a note is about how a definition is written. The copy of a table is not written.
+fn is_about_a_text(code: u16, message: &[u8]) -> bool {
+    code == DUPLICATE_INDEX || code == DEPRECATED_SYNTAX && message == WIDTH.as_bytes()
+}
+
 /// What MySQL says to the definitions of columns that it does not get to see.
 fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
-    const SYNTAX: u16 = 1681;
     const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the \
                             LPAD function to zero-pad numbers, or store the formatted numbers in a CHAR column.";
-    const WIDTH: &str =
-        "Integer display width is deprecated and will be removed in a future release.";
     const UNSIGNED: &str = "UNSIGNED for decimal and floating point data types is deprecated and support for it will \
                             be removed in a future release.";
     let mut warnings = Vec::new();
@@ -47,7 +54,7 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
             if holds && family == Family::MySql {
                 warnings.push(Warning {
                     level: Level::Warning,
-                    code: SYNTAX,
+                    code: DEPRECATED_SYNTAX,
                     message: message.to_owned(),
                 });
             }
@@ -135,11 +142,56 @@ impl Session {
         temporary: Option<&(String, String)>,
         names: &[(String, String)],
     ) -> Outcome<()> {
+        self.answer_definition(sql, temporary, names, |session, question| {
+            session.relay_answer(question, &[])
+        })
+    }
+
+    /// Sends the definition of a copy, and answers without the notes about it: CREATE TABLE … LIKE has none.
+    pub(crate) fn send_copy(
+        &mut self,
+        sql: &[u8],
+        temporary: Option<&(String, String)>,
+        names: &[(String, String)],
+        protected: &[NewColumn],
+    ) -> Outcome<()> {
+        self.diagnostics.warnings = deprecations(protected, self.state.family);
+        self.diagnostics
+            .warnings
+            .retain(|warning| !is_about_a_text(warning.code, warning.message.as_bytes()));
+        self.answer_definition(sql, temporary, names, Session::answer_copy)
+    }
+
+    fn answer_copy(&mut self, question: Question) -> Outcome<()> {
+        let done = self.server.read_ok(question)?;
+        if done.warnings == 0 {
+            return self.write_done(&done);
+        }
+        let mut shown = self.server.rows(b"SHOW WARNINGS")?;
+        shown.retain(|row| {
+            let cell = |n: usize| row.get(n).and_then(Option::as_deref).unwrap_or_default();
+            let code = std::str::from_utf8(cell(1)).unwrap_or_default().parse();
+            !code.is_ok_and(|code| is_about_a_text(code, cell(2)))
+        });
+        self.diagnostics.keep(&shown, 0);
+        self.write_done(&Done {
+            warnings: 0,
+            ..done
+        })
+    }
+
+    fn answer_definition(
+        &mut self,
+        sql: &[u8],
+        temporary: Option<&(String, String)>,
+        names: &[(String, String)],
+        answer: impl FnOnce(&mut Self, Question) -> Outcome<()>,
+    ) -> Outcome<()> {
         // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
         let before = temporary.map(|name| (name, self.expect_temporary(name)));
         let question = self.server.put_query(sql)?;
         self.server.flush()?;
-        let done = self.relay_answer(question, &[]);
+        let done = answer(self, question);
         // whatever the answer, what was known is not certain any more
         self.shared.accounts.forget(names);
         match (before, &done) {

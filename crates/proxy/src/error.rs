@@ -7,6 +7,14 @@ use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
 use onionskin_wire::messages::ErrPacket;
 
+use crate::scratch::is_not_known;
+use crate::server_errors;
+
+/// Whether a cell did not open, which tables that were exchanged can cause.
+fn does_not_open(refusal: &Refusal) -> bool {
+    refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
+}
+
 /// Ends a statement or a session.
 pub(crate) enum Failure {
     /// The statement is not done; the client gets our error, the session goes on.
@@ -101,6 +109,17 @@ impl Failure {
 
     pub fn key(error: &KeyError, about: &str) -> Self {
         Failure::refused(&errors::UNKNOWN_KEY, format!("{about} ({error})"))
+    }
+
+    /// Whether tables that are not what they were when the statement was planned can be the cause.
+    /// A value may be wrong for what a table was, and right for what it is.
+    pub fn may_be_stale(&self) -> bool {
+        match self {
+            Failure::Stale | Failure::Value(_) => true,
+            Failure::Server { code, message, .. } => server_errors::may_be_stale(*code, message),
+            Failure::Refused(refusal) => does_not_open(refusal) || is_not_known(refusal),
+            _ => false,
+        }
     }
 
     /// Whether the session can go on.

@@ -59,6 +59,7 @@ mod row_delete;
 mod row_update;
 mod scratch;
 pub mod sealing;
+mod server_errors;
 mod session;
 mod set_lock;
 mod show;

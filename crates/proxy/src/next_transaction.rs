@@ -4,7 +4,7 @@
 //! transaction. So what the client said is kept until a statement of its own has used it, and said again in front of that statement
 //! if the proxy has asked something in between.
 
-use onionskin_plan::{Action, Plan, errors};
+use onionskin_plan::{Action, Facts, Plan, errors};
 
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
@@ -18,38 +18,9 @@ pub(crate) struct NextTransaction {
     asked: u64,
 }
 
-/// Variables that are of the next transaction only where they are set without a scope.
-const VARIABLES: [&[u8]; 4] = [
-    b"transaction_isolation",
-    b"transaction_read_only",
-    b"tx_isolation",
-    b"tx_read_only",
-];
-
-/// Whether a statement, by its shape, says something of the next transaction.
-pub(crate) fn says_next(key: &[u8]) -> bool {
-    let key = key.trim_ascii_start();
-    let Some((first, rest)) = key.split_at_checked(4) else {
-        return false;
-    };
-    if !first.eq_ignore_ascii_case(b"set ") {
-        return false;
-    }
-    let begins = |text: &[u8], word: &[u8]| {
-        let found = text.get(..word.len());
-        found.is_some_and(|w| w.eq_ignore_ascii_case(word))
-    };
-    begins(rest, b"transaction ")
-        || memchr::memmem::find_iter(rest, b"@@").any(|at| {
-            let name = rest[at + 2..].trim_ascii_start();
-            let name = name.strip_prefix(b"`").unwrap_or(name);
-            VARIABLES.iter().any(|variable| begins(name, variable))
-        })
-}
-
-/// Errors that a statement meets before it opens a transaction: no privilege, no such table or column, its grammar, a transaction that
-/// only reads.
-const BEFORE_IT_BEGINS: [u16; 8] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1792];
+/// Errors that a statement meets before it opens a transaction: no privilege, no such table or column, its grammar, no such
+/// prepared statement, a transaction that only reads.
+const BEFORE_IT_BEGINS: [u16; 9] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
 
 impl Session {
     /// Whether something was said of the next transaction.
@@ -95,18 +66,12 @@ impl Session {
     #[inline]
     pub(crate) fn learn_next_transaction(
         &mut self,
-        key: &[u8],
+        facts: &Facts,
         sql: &[u8],
         names: bool,
         done: &Outcome<()>,
     ) {
-        let is_set = key
-            .first()
-            .is_some_and(|first| first.eq_ignore_ascii_case(&b's'));
-        if !is_set && !self.has_next_transaction() {
-            return;
-        }
-        let says = says_next(key);
+        let says = facts.next_transaction;
         if !says && !self.has_next_transaction() {
             return;
         }
@@ -116,7 +81,7 @@ impl Session {
                 next.said.push(sql.to_vec());
                 next.asked = self.server.asked();
             }
-            Ok(()) if names || ends_or_begins(key) => *next = NextTransaction::default(),
+            Ok(()) if names || facts.bounds_transaction => *next = NextTransaction::default(),
             Ok(()) => {}
             Err(Failure::Server { code, .. }) if !BEFORE_IT_BEGINS.contains(code) && !says => {
                 *next = NextTransaction::default();
@@ -144,47 +109,5 @@ fn begins_at_once(plan: &Plan) -> Outcome<()> {
             &errors::NOT_UNDERSTOOD,
             "what SET TRANSACTION says of it; say it with SESSION, or begin a transaction",
         )),
-    }
-}
-
-/// Whether a statement begins a transaction, ends one, or runs others that may.
-fn ends_or_begins(key: &[u8]) -> bool {
-    const WORDS: [&[u8]; 8] = [
-        b"begin",
-        b"start",
-        b"commit",
-        b"rollback",
-        b"xa ",
-        b"call",
-        b"execute",
-        b"lock",
-    ];
-    let key = key.trim_ascii_start();
-    let begins = |word: &&[u8]| {
-        let found = key.get(..word.len());
-        found.is_some_and(|w| w.eq_ignore_ascii_case(word))
-    };
-    WORDS.iter().any(begins)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::says_next;
-
-    #[test]
-    fn a_scope_makes_it_of_all_transactions() {
-        for (key, says) in [
-            ("set transaction read only", true),
-            ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", true),
-            ("set @@transaction_isolation = 's'", true),
-            ("set @a = 1, @@`tx_read_only` = 1", true),
-            ("set session transaction read only", false),
-            ("set @@session.transaction_isolation = 's'", false),
-            ("set transaction_isolation = 's'", false),
-            ("select @@tx_isolation", false),
-            ("set", false),
-        ] {
-            assert_eq!(says_next(key.as_bytes()), says, "{key}");
-        }
     }
 }

@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Described, LexMode, Literal, LiteralKind, Piece, ResultItem, Template, errors,
+    Action, Described, Facts, Finds, LexMode, Literal, LiteralKind, Piece, ResultItem, Template,
+    errors,
 };
 use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
@@ -21,20 +22,17 @@ use onionskin_wire::{
     BinaryValue, Capabilities, ColumnFlags, ColumnType, ParamType, StatusFlags, Step, WireError,
 };
 
-use crate::bind::{Binder, FromVariable, Values, check_pieces, prepared_text};
+use crate::bind::{Binder, FromVariable, StoreMode, Values, check_pieces, prepared_text};
 use crate::by_name::{Named, cannot_be_prepared};
 use crate::catalog::Prepared;
-use crate::diagnostics::{Finds, asks, finds, names_found_rows};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
 use crate::finish::lacks_index;
 use crate::long_values::too_long;
 use crate::open::{self, Opener};
 use crate::relayed::Relayed;
-use crate::scratch::{Bound, is_not_known};
-use crate::session::{
-    Planned, Session, does_not_open, in_logical_terms, is_ignore, is_lenient, runs_once,
-};
+use crate::scratch::Bound;
+use crate::session::{Planned, Session, in_logical_terms};
 
 /// Ids that no server gives out.
 const OWN_IDS: u32 = 0x8000_0000;
@@ -85,6 +83,10 @@ pub(crate) struct Statements {
     asking_found: HashSet<u32>,
     /// What the present statement does to `FOUND_ROWS()`.
     pub finds: Finds,
+    /// The present statement calls `VALUES()`, of which MySQL warns before anything else.
+    pub calls_values: bool,
+    /// The present statement says COLLATE.
+    pub says_collate: bool,
     /// The server has run another statement since it raised the present one's error.
     pub interfered: bool,
     /// What it showed of the error before that.
@@ -99,8 +101,7 @@ pub(crate) struct Statement {
     template: Template,
     pub prepared: Arc<Prepared>,
     setting: Setting,
-    /// Whether errors are ignored, and whether NULLs are taken leniently.
-    flags: (bool, bool),
+    mode: StoreMode,
     /// The server's statement; `None` for those that run as text.
     pub server_id: Option<u32>,
     server_params: usize,
@@ -154,7 +155,7 @@ impl Statement {
     ) -> Self {
         Statement {
             setting,
-            flags: (is_ignore(&template.key), is_lenient(&template.key, None)),
+            mode: StoreMode::of(&prepared.plan.facts, None),
             sql,
             template: Template {
                 key: template.key.clone(),
@@ -234,6 +235,13 @@ impl Statements {
         open.or_else(|| self.relayed.get(&id).map(Relayed::text))
     }
 
+    /// Notes of the present statement what its end depends on.
+    pub fn note(&mut self, facts: &Facts) {
+        self.finds = facts.finds;
+        self.calls_values = facts.values_calls > 0;
+        self.says_collate = facts.says_collate;
+    }
+
     /// A statement begins, of which the server has said nothing yet.
     pub fn begin(&mut self) {
         self.interfered = false;
@@ -271,13 +279,7 @@ impl Session {
         loop {
             let done = self.prepare_planned(&sql, &prepared);
             match done {
-                Err(
-                    Failure::Server {
-                        code: 1054 | 1136 | 1364 | 1146,
-                        ..
-                    }
-                    | Failure::Stale,
-                ) if attempts == 0 => {
+                Err(ref failure) if attempts == 0 && self.may_run_again(failure, &prepared) => {
                     attempts += 1;
                     self.server.settle()?;
                     if !self.looks_different(&prepared, &done)? {
@@ -301,19 +303,18 @@ impl Session {
             .count();
         let text = match &prepared.plan.action {
             Action::Relay => {
-                self.check_temporary(sql, prepared)?;
+                self.check_temporary(prepared)?;
                 let id = self.relay_preparation(prepared)?;
-                if asks(&self.template.key) {
+                if prepared.plan.facts.question.asks() {
                     self.statements.asking.insert(id);
-                    if names_found_rows(&self.template.key) {
+                    if prepared.plan.facts.says_found_rows {
                         self.statements.asking_found.insert(id);
                     }
                 }
                 if prepared.plan.names.is_empty() {
                     self.statements.others.insert(id);
                 } else {
-                    let relayed =
-                        Relayed::new(sql, &self.template.key, prepared, params, self.setting());
+                    let relayed = Relayed::new(sql, prepared, params, self.setting());
                     self.statements.relayed.insert(id, relayed);
                 }
                 self.statements.last = Some(id);
@@ -426,6 +427,8 @@ impl Session {
             from_variables: &[],
         };
         check_pieces(text, &self.state)?;
+        // in a transaction that only reads, a statement that writes cannot be prepared
+        self.say_next_transaction()?;
         let out = self.server.begin_command();
         out.push(Command::StmtPrepare.to_byte());
         let columns = &statement.prepared.plan.columns;
@@ -525,7 +528,7 @@ impl Session {
             self.statements.finds = Finds::Unknown;
             return self.execute_relayed(id, &payload);
         };
-        self.statements.finds = finds(&statement.template.key);
+        self.statements.note(&statement.prepared.plan.facts);
         if std::mem::take(&mut statement.too_long) {
             statement.long.iter_mut().for_each(|l| *l = None);
             self.statements.open.insert(id, statement);
@@ -543,21 +546,12 @@ impl Session {
             done = self.execute_statement(&mut statement, &payload);
         }
         let names = !statement.prepared.plan.names.is_empty();
-        let (key, sql) = (&statement.template.key, &statement.sql);
-        self.learn_next_transaction(key, sql, names, &done);
-        let stale = match &done {
-            Err(Failure::Stale | Failure::Value(_)) => true,
-            Err(Failure::Refused(r)) => {
-                (does_not_open(r) || is_not_known(r))
-                    && !self.statements.wrote
-                    && !runs_once(&statement.template.key)
-            }
-            Err(Failure::Server { code, .. }) => matches!(code, 1054 | 1136 | 1364 | 3819 | 4025),
-            _ => false,
-        };
-        if stale {
+        let facts = &statement.prepared.plan.facts;
+        self.learn_next_transaction(facts, &statement.sql, names, &done);
+        let prepared = Arc::clone(&statement.prepared);
+        let failed = done.as_ref().err();
+        if failed.is_some_and(|failure| self.may_run_again(failure, &prepared)) {
             self.server.settle()?;
-            let prepared = Arc::clone(&statement.prepared);
             if self.looks_different(&prepared, &done)? {
                 done = self.execute_statement(&mut statement, &payload);
             }
@@ -571,7 +565,7 @@ impl Session {
         if done.is_ok() {
             self.has_found_by(&prepared.plan.action);
         }
-        done.map_err(|failure| in_logical_terms(failure, &prepared))
+        self.concluded(done, &prepared)
     }
 
     /// Makes a statement's plan again when the schema has changed since.
@@ -803,7 +797,7 @@ impl Session {
             head.cursor
         };
         if let Some(upsert) = &prepared.plan.upsert {
-            self.keep_cells(&prepared, upsert, values, 1, statement.flags.0)?;
+            self.keep_cells(&prepared, upsert, values, 1, statement.mode.ignore)?;
         }
         let (ready, indexed) = match self.ready(&prepared, values) {
             Ok(true) => match self.indexed_statement(statement, text) {
@@ -816,8 +810,8 @@ impl Session {
         let (server_id, server_params) = indexed.unwrap_or((server_id, statement.server_params));
         self.say_next_transaction()?;
         let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
-        let flags = statement.flags;
-        (binder.ignore, binder.lenient_nulls) = flags;
+        let mode = statement.mode;
+        binder.mode = mode;
         binder.indexed = indexed.is_some();
         let out = self.server.begin_command();
         let mut body = Vec::new();
@@ -843,7 +837,7 @@ impl Session {
                     }
                 }
                 Failure::Value(error) => {
-                    self.not_looked_at(&prepared, values, 1, flags, Vec::new(), error)
+                    self.not_looked_at(&prepared, values, 1, mode, Vec::new(), error)
                 }
                 other => Err(other),
             };
@@ -851,8 +845,8 @@ impl Session {
         out.extend_from_slice(&body);
         self.diagnostics.warnings = binder.warnings;
         self.diagnostics.each_row = prepared.plan.probe.is_some();
-        (_, self.diagnostics.of_several) = flags;
-        if let Err(failure) = self.warnings_of_rows(&prepared, values, 1, flags) {
+        self.diagnostics.of_several = mode.lenient_nulls;
+        if let Err(failure) = self.warnings_of_rows(&prepared, values, 1, mode) {
             self.server.connection.cancel_payload();
             return Err(failure);
         }

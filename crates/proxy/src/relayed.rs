@@ -17,7 +17,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Held;
 use crate::open;
 use crate::prepared::{Setting, Statement};
-use crate::session::{Session, runs_once, shows_physical_name};
+use crate::session::{Session, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;
@@ -25,8 +25,6 @@ const HEAD: usize = 10;
 /// A relayed statement, which names at least one table.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
-    /// It changes rows and shows them.
-    runs_once: bool,
     prepared: Arc<Prepared>,
     params: usize,
     setting: Setting,
@@ -38,18 +36,10 @@ pub(crate) struct Relayed {
 }
 
 impl Relayed {
-    /// `key` is the text's shape.
-    pub fn new(
-        sql: &[u8],
-        key: &[u8],
-        prepared: &Arc<Prepared>,
-        params: usize,
-        setting: Setting,
-    ) -> Self {
+    pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize, setting: Setting) -> Self {
         Self {
             setting,
             sql: sql.to_vec(),
-            runs_once: runs_once(key),
             prepared: Arc::clone(prepared),
             params,
             types: Vec::new(),
@@ -131,7 +121,7 @@ impl Session {
         let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
         let long = std::mem::take(&mut relayed.has_long_data);
         let lacks = std::mem::take(&mut relayed.lacks_long_data);
-        let once = relayed.runs_once;
+        let once = relayed.prepared.plan.facts.runs_once();
         let goes_on = match self.is_still_relayed(id) {
             Ok(still) => still && !lacks,
             Err(failure) if failure.is_fatal() => return Err(failure),
@@ -161,13 +151,13 @@ impl Session {
             Err(Failure::Stale)
         };
         if done.is_ok() {
-            self.learn_next_transaction(b"", b"", true, &done);
+            self.learn_next_transaction(&prepared.plan.facts, b"", true, &done);
             return done;
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {
             return done;
         };
-        let again = self.failed_stale(&relayed.sql, &prepared, &done);
+        let again = self.failed_stale(&prepared, &done);
         if !matches!(again, Ok(true)) {
             self.statements.relayed.insert(id, relayed);
             if !goes_on {
@@ -212,9 +202,7 @@ impl Session {
             }
             let keys = &self.shared.config.keys;
             let plan = prepared.plan.clone();
-            let renewed = self
-                .account
-                .prepare(plan, keys, generation, prepared.ignores)?;
+            let renewed = self.account.prepare(plan, keys, generation)?;
             if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.prepared = renewed;
             }

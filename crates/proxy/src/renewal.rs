@@ -525,10 +525,11 @@ impl Session {
     /// statement has to be planned again.
     pub(crate) fn is_of_now(&mut self, prepared: &Prepared) -> Outcome<bool> {
         if self.account.is_due(prepared) {
-            let keys = &self.shared.config.keys;
             let family = self.state.family;
-            self.account
-                .renew_for(&mut self.server, keys, family, prepared)?;
+            self.aside(|s| {
+                let keys = &s.shared.config.keys;
+                s.account.renew_for(&mut s.server, keys, family, prepared)
+            })?;
         }
         Ok(prepared.generation == self.account.generation())
     }

@@ -17,10 +17,10 @@ use onionskin_wire::messages::OkPacket;
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
 
 /// "No such table", and on a name that is none.
-const NO_SUCH_TABLE: u16 = 1146;
 const NO_SUCH_DATABASE: u16 = 1049;
 const IS_NO_TABLE: u16 = 1051;
 
@@ -158,19 +158,12 @@ impl Session {
     }
 
     /// Statements that would give a temporary table another name: it would not be known under that.
-    pub(crate) fn check_temporary(&self, sql: &[u8], prepared: &Prepared) -> Outcome<()> {
+    pub(crate) fn check_temporary(&self, prepared: &Prepared) -> Outcome<()> {
         if !prepared.plan.defines.any() || !self.account.is_private() {
             return Ok(());
         }
-        let mut words = sql
-            .split(|b| !b.is_ascii_alphanumeric())
-            .filter(|w| !w.is_empty());
-        let first = words.next().unwrap_or_default();
-        let renames = first.eq_ignore_ascii_case(b"rename")
-            || (first.eq_ignore_ascii_case(b"alter")
-                && words.any(|w| w.eq_ignore_ascii_case(b"rename")));
         let about = self.names_temporary(&prepared.plan.names);
-        if renames && about {
+        if prepared.plan.facts.renames && about {
             let refusal = Refusal::new(
                 &errors::STATEMENT,
                 "renaming a temporary table or its columns",

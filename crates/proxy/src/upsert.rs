@@ -16,7 +16,7 @@ use onionskin_schema::Default as ColumnDefault;
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
-use crate::bind::{Binder, Filled, Values};
+use crate::bind::{Binder, Filled, StoreMode, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
@@ -195,8 +195,10 @@ impl Session {
         let mut searches = Vec::new();
         {
             let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-            binder.ignore = ignore;
-            binder.lenient_nulls = true;
+            binder.mode = StoreMode {
+                ignore,
+                lenient_nulls: true,
+            };
             for row in 0..count {
                 let cells = new_row(upsert, row);
                 for (key, columns) in keys.iter().enumerate() {
@@ -228,8 +230,10 @@ impl Session {
             }
         }
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-        binder.ignore = ignore;
-        binder.lenient_nulls = true;
+        binder.mode = StoreMode {
+            ignore,
+            lenient_nulls: true,
+        };
         let mut kept = Kept::default();
         let mut rows = Rows::default();
         let mut searches = searches.iter().peekable();

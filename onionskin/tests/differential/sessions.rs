@@ -284,10 +284,17 @@ impl Session<'_> {
     }
 
     fn probe(&mut self) {
+        // MariaDB: behind COM_RESET_CONNECTION, @@collation_database is the server's default until the server happens to look
+        // at another database
+        let of_database = match self.base.kind {
+            Kind::MariaDb => "",
+            Kind::MySql => ", @@collation_database",
+        };
         let text = match self.base.random.below(3) {
-            0 => "SELECT @a, @b, @x, @@autocommit, DATABASE(), @@character_set_client, @@character_set_connection, \
-                  @@collation_database, LAST_INSERT_ID()"
-                .to_owned(),
+            0 => format!(
+                "SELECT @a, @b, @x, @@autocommit, DATABASE(), @@character_set_client, @@character_set_connection, \
+                 LAST_INSERT_ID(){of_database}"
+            ),
             _ => {
                 let names = settings::names(self.base.random, self.base.kind);
                 let names: Vec<String> = names.iter().map(|n| format!("@@session.{n}")).collect();

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use super::functions::is_carried;
 use super::reads;
 use super::walk::{Reference, SYSTEM};
-use super::{Scratch, counts_all};
+use super::{Scratch, finds_more};
 use crate::errors;
 use crate::lex::TokenKind;
 use crate::plan::Action;
@@ -123,12 +123,12 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Pl
     }
     let all = 0..planner.tokens.len();
     let (reads, renamed) = reads::reads(planner, references, all, "")?;
-    let counts_all = counts_all(planner);
+    let finds_more = finds_more(planner);
     Ok(Action::Scratch(Box::new(Scratch {
         reads,
         variables,
         renamed,
-        counts_all,
+        finds_more,
     })))
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
         reads,
         variables,
         renamed,
-        counts_all: false,
+        finds_more: false,
     };
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
@@ -124,7 +124,7 @@ pub(crate) fn create_by_words(planner: &mut Planner<'_>, mut new: NewTable) -> P
     new.handed = vec![columns.any(|c| c.carried == Carried::Sealed)];
     new.positional = false;
     new.called = vec![planner.tokens.iter().any(is_constant)];
-    scratch.counts_all = false;
+    scratch.finds_more = false;
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch: *scratch,
         effect: Effect::Create(Box::new(new)),

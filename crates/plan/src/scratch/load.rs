@@ -216,7 +216,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
             reads: Vec::new(),
             variables,
             renamed: Vec::new(),
-            counts_all: false,
+            finds_more: false,
         },
         effect: Effect::Insert(Box::new(new)),
     })))

@@ -72,8 +72,8 @@ pub struct Scratch {
     pub variables: Vec<Vec<u8>>,
     /// References with a name of their own, in the order of the statement.
     pub renamed: Vec<Renamed>,
-    /// `SQL_CALC_FOUND_ROWS`
-    pub counts_all: bool,
+    /// `FOUND_ROWS()` may be more than the rows that are shown: SQL_CALC_FOUND_ROWS, LIMIT.
+    pub finds_more: bool,
 }
 
 impl Scratch {
@@ -177,10 +177,12 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
     !never.contains(&refusal.entry)
 }
 
-fn counts_all(planner: &Planner<'_>) -> bool {
+/// Whether more rows may be found than are shown.
+fn finds_more(planner: &Planner<'_>) -> bool {
+    const WORDS: [&str; 3] = ["sql_calc_found_rows", "limit", "offset"];
     let sql = planner.sql();
     let mut tokens = planner.tokens.iter();
-    tokens.any(|t| t.is_word(sql, "sql_calc_found_rows"))
+    tokens.any(|t| WORDS.iter().any(|word| t.is_word(sql, word)))
 }
 
 /// Plans a query for the scratch engine. `shares` says that it ends with `LOCK IN SHARE MODE`.
@@ -204,11 +206,11 @@ pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> 
         let all = 0..planner.tokens.len();
         reads::reads(planner, found.references, all, lock)?
     };
-    let counts_all = counts_all(planner);
+    let finds_more = finds_more(planner);
     Ok(Action::Scratch(Box::new(Scratch {
         reads,
         variables,
         renamed,
-        counts_all,
+        finds_more,
     })))
 }

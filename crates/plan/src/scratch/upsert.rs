@@ -169,7 +169,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
             reads: Vec::new(),
             variables,
             renamed: Vec::new(),
-            counts_all: false,
+            finds_more: false,
         },
         effect: Effect::Insert(Box::new(new)),
     })))

@@ -427,7 +427,7 @@ pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Opti
         reads,
         variables,
         renamed,
-        counts_all: false,
+        finds_more: false,
     };
     let new = NewRows {
         table,
@@ -502,7 +502,7 @@ fn change(
         reads,
         variables,
         renamed,
-        counts_all: false,
+        finds_more: false,
     })
 }
 

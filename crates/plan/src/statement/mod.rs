@@ -27,6 +27,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use crate::errors::{self, Refusal};
+use crate::facts::Facts;
 use crate::lex::{LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Plan};
@@ -35,8 +36,8 @@ use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 pub(crate) use self::definitions::holds_options;
-pub(crate) use self::near::candidates;
 use self::near::string_as_name;
+pub(crate) use self::near::{candidates, executable};
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
@@ -71,11 +72,7 @@ pub fn plan(request: &Request) -> Outcome {
         Ok(tokens) => tokens,
         // the server will not understand it either, but what is in it is not known
         Err(error) => {
-            return finished(
-                Action::Refuse(Refusal::new(&errors::NOT_UNDERSTOOD, error.to_string())),
-                Vec::new(),
-                Defines::Nothing,
-            );
+            return unread(Refusal::new(&errors::NOT_UNDERSTOOD, error.to_string()));
         }
     };
     let names = match candidates(request, &tokens) {
@@ -85,8 +82,7 @@ pub fn plan(request: &Request) -> Outcome {
                 crate::lex::LexError::TooManyNames(_) => &errors::NOT_UNDERSTOOD,
                 _ => &errors::EXECUTABLE_COMMENT,
             };
-            let refusal = Refusal::new(entry, error.to_string());
-            return finished(Action::Refuse(refusal), Vec::new(), Defines::Nothing);
+            return unread(Refusal::new(entry, error.to_string()));
         }
     };
     let mut unknown = Vec::new();
@@ -102,7 +98,8 @@ pub fn plan(request: &Request) -> Outcome {
         return Outcome::Need(unknown);
     }
     let defines = defines(request.sql, &tokens);
-    let unread = definitions::check(request, &tokens, &names);
+    let facts = Facts::of(request.sql, &tokens, request.settings.lex);
+    let definition = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
     // far from all protected tables nothing is parsed
@@ -111,7 +108,8 @@ pub fn plan(request: &Request) -> Outcome {
         false => parse::levels(request.sql, &tokens),
     };
     if levels > parse::MOST_LEVELS && !near.is_empty() && is_parsed(request.sql, &tokens) {
-        return finished(Action::Refuse(parse::too_deep()), names, defines);
+        let plan = Plan::of(Action::Refuse(parse::too_deep()), names, defines);
+        return Outcome::Plan(Box::new(plan));
     }
     let for_unmet = match unmet.is_empty() && !request.policy.enforces() {
         true => Vec::new(),
@@ -120,43 +118,27 @@ pub fn plan(request: &Request) -> Outcome {
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         if let Action::Relay = decided.0 {
-            unread?;
+            definition?;
         }
         renamed.map(|()| decided)
     });
-    match decided {
-        Ok((action, planner)) => Outcome::Plan(Box::new(match planner {
-            Some(p) => Plan {
-                action,
-                columns: p.columns,
-                pinned: p.pinned,
-                probe: p.probe,
-                insert_only: p.insert_only,
-                grouping: p.grouping,
-                row_ends: p.row_ends,
-                surplus_values: p.surplus_values,
-                upsert: p.upsert.map(Box::new),
-                tells_time: p.present.is_asked_for(),
-                names,
-                defines,
-            },
-            None => Plan {
-                action,
-                columns: Vec::new(),
-                pinned: Vec::new(),
-                probe: None,
-                insert_only: None,
-                grouping: None,
-                row_ends: Vec::new(),
-                surplus_values: 0,
-                upsert: None,
-                tells_time: false,
-                names,
-                defines,
-            },
-        })),
-        Err(refusal) => finished(Action::Refuse(refusal), names, defines),
-    }
+    let plan = match decided {
+        Ok((action, None)) => Plan::of(action, names, defines),
+        Ok((action, Some(p))) => Plan {
+            columns: p.columns,
+            pinned: p.pinned,
+            probe: p.probe,
+            insert_only: p.insert_only,
+            grouping: p.grouping,
+            row_ends: p.row_ends,
+            surplus_values: p.surplus_values,
+            upsert: p.upsert.map(Box::new),
+            tells_time: p.present.is_asked_for(),
+            ..Plan::of(action, names, defines)
+        },
+        Err(refusal) => Plan::of(Action::Refuse(refusal), names, defines),
+    };
+    Outcome::Plan(Box::new(Plan { facts, ..plan }))
 }
 
 /// Whether a statement with these first words goes to the parser as a whole. Definitions and grants are read by tokens; the queries and
@@ -167,21 +149,10 @@ fn is_parsed(sql: &[u8], tokens: &[Token]) -> bool {
     !first.is_some_and(|t| OTHERS.iter().any(|word| t.is_word(sql, word)))
 }
 
-fn finished(action: Action, names: Vec<(String, String)>, defines: Defines) -> Outcome {
-    Outcome::Plan(Box::new(Plan {
-        action,
-        columns: Vec::new(),
-        pinned: Vec::new(),
-        probe: None,
-        insert_only: None,
-        grouping: None,
-        row_ends: Vec::new(),
-        surplus_values: 0,
-        upsert: None,
-        tells_time: false,
-        names,
-        defines,
-    }))
+/// A refusal of what is not read any further. Its words may say anything.
+fn unread(refusal: Refusal) -> Outcome {
+    let plan = Plan::of(Action::Refuse(refusal), Vec::new(), Defines::Nothing);
+    Outcome::Plan(Box::new(plan))
 }
 
 fn decide<'a>(

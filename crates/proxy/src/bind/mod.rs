@@ -20,7 +20,7 @@ mod values;
 
 use onionskin_plan::grams::most_numbers;
 use onionskin_plan::{
-    Action, Among, Escape, Literal, LiteralKind, Piece, Purpose, Slot, Source, errors,
+    Action, Among, Escape, Facts, Literal, LiteralKind, Piece, Purpose, Slot, Source, Verb, errors,
 };
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, GramForm, bits_of_default};
 use onionskin_value::{
@@ -31,9 +31,9 @@ use onionskin_value::{
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::rules::{ILL_FORMED, is_early};
 use self::rules::{
-    NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, check_conversion,
-    implicit_default, implicit_value, is_misread, is_number_beyond, is_time, is_told_otherwise,
-    no_default, no_default_warning, null_warning, out_of_range, times_out_of_range,
+    NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, check_conversion, implicit_default,
+    implicit_value, is_misread, is_number_beyond, is_time, is_told_otherwise, no_default,
+    no_default_warning, null_warning, out_of_range, times_out_of_range,
 };
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_hex, unhex};
 use self::together::{Together, together};
@@ -44,6 +44,7 @@ use crate::error::{Failure, Outcome};
 use crate::present::PresentTime;
 use crate::rarest::LookedUp;
 use crate::sealing;
+use crate::server_errors::NO_DEFAULT;
 use crate::state::State;
 use crate::upsert::Kept;
 
@@ -63,14 +64,31 @@ pub(crate) enum Filled<'b> {
     Bytes(&'b [u8]),
 }
 
+/// How a statement takes values that do not fit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StoreMode {
+    /// Errors become warnings: `INSERT IGNORE`, `UPDATE IGNORE`.
+    pub ignore: bool,
+    /// NULL for a NOT NULL column is no error outside of strict mode: all but inserts of one row.
+    pub lenient_nulls: bool,
+}
+
+impl StoreMode {
+    /// That of a statement; `folded` is how many rows its shape has folded into one.
+    pub fn of(facts: &Facts, folded: Option<usize>) -> Self {
+        StoreMode {
+            ignore: facts.ignore,
+            lenient_nulls: facts.is_lenient(folded),
+        }
+    }
+}
+
 /// Fills the slots of one execution.
 pub(crate) struct Binder<'a> {
     pub prepared: &'a Prepared,
     pub state: &'a State,
     pub values: Values<'a>,
-    pub ignore: bool,
-    /// NULL for a NOT NULL column is no error outside of strict mode (all but one-row inserts).
-    pub lenient_nulls: bool,
+    pub mode: StoreMode,
     /// Indexes over grams are used: see [`Piece::Indexed`].
     pub indexed: bool,
     pub warnings: Vec<Warning>,
@@ -119,8 +137,7 @@ impl<'a> Binder<'a> {
             prepared,
             state,
             values,
-            ignore: false,
-            lenient_nulls: false,
+            mode: StoreMode::default(),
             plain_may_warn: false,
             indexed: false,
             warnings: Vec::new(),
@@ -212,10 +229,10 @@ impl<'a> Binder<'a> {
             Source::Literal { index, .. } => Some(index),
             _ => None,
         };
-        let sql = self.values.sql.to_ascii_lowercase();
-        // its own word is the one that is allowed for
-        let words = memchr::memmem::find_iter(&sql, b"default").count();
-        if words > usize::from(refused.is_none()) {
+        let facts = &self.prepared.plan.facts;
+        // its own word is the one that is allowed for; how many rows are folded is not known here
+        let is_only = refused.is_none() && facts.defaults == 1 && !self.prepared.plan.folds_rows();
+        if facts.defaults > 0 && !is_only {
             return true;
         }
         if refused.is_none() && self.state.family == Family::MariaDb {
@@ -226,7 +243,7 @@ impl<'a> Binder<'a> {
                 .iter()
                 .all(|l| l.kind == LiteralKind::Integer);
         }
-        if sql.starts_with(b"insert") || sql.starts_with(b"replace") {
+        if matches!(facts.verb, Verb::Insert | Verb::Replace) {
             let from = refused.map_or(0, |index| index + 1);
             // MariaDB looks at the row's other values all the same
             let behind = match self.state.family {
@@ -355,7 +372,7 @@ impl<'a> Binder<'a> {
             latest_timestamp: self.state.latest_timestamp,
             signed_zero: self.state.signed_zero,
             enum_takes_zero: self.state.is_mariadb_118,
-            ignore: self.ignore,
+            ignore: self.mode.ignore,
             row,
             column: &used.column().name,
             database: &used.table.database,
@@ -447,7 +464,7 @@ impl<'a> Binder<'a> {
                         if self.updates() && self.state.family == Family::MariaDb {
                             return Err(no_default(&used.column().name));
                         }
-                        let strict = self.state.sql_mode.is_strict() && !self.ignore;
+                        let strict = self.state.sql_mode.is_strict() && !self.mode.ignore;
                         if strict {
                             return Err(no_default(&used.column().name));
                         }
@@ -530,7 +547,7 @@ impl<'a> Binder<'a> {
                             return Err(Failure::refused(&errors::VALUE, used.path()));
                         }
                         if stores && is_number_beyond(ty, input) {
-                            let strict = self.state.sql_mode.is_strict() && !self.ignore;
+                            let strict = self.state.sql_mode.is_strict() && !self.mode.ignore;
                             // in an INSERT, the other parameters decide whether it is a number or the bytes of a text
                             return Err(match strict && self.updates() {
                                 true => Failure::Value(out_of_range(&used.column().name, row)),
@@ -616,8 +633,8 @@ impl<'a> Binder<'a> {
                         return Err(Failure::refused(&errors::VALUE, used.path()));
                     }
                     // several rows, or IGNORE: NULL becomes the type's own default
-                    let lenient =
-                        self.ignore || (self.lenient_nulls && !self.state.sql_mode.is_strict());
+                    let lenient = self.mode.ignore
+                        || (self.mode.lenient_nulls && !self.state.sql_mode.is_strict());
                     if !lenient {
                         return Err(Failure::Value(cannot_be_null(&used.column().name)));
                     }

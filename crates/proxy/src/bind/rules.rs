@@ -6,11 +6,11 @@ use onionskin_value::{
 };
 
 use crate::error::{Failure, Outcome};
+use crate::server_errors::NO_DEFAULT;
 
 pub(super) const NOT_NULL: u16 = 1048;
 pub(super) const OUT_OF_RANGE: u16 = 1264;
 pub(super) const TRUNCATED: u16 = 1292;
-pub(super) const NO_DEFAULT: u16 = 1364;
 const IMPOSSIBLE_CONVERSION: u16 = 3988;
 /// Of a text that its character set does not allow.
 pub(crate) const ILL_FORMED: u16 = 1300;
@@ -219,7 +219,7 @@ pub(super) fn no_default(column: &str) -> Failure {
 pub(super) fn no_default_warning(column: &str) -> Warning {
     Warning {
         level: Level::Warning,
-        code: 1364,
+        code: NO_DEFAULT,
         message: format!("Field '{column}' doesn't have a default value"),
     }
 }

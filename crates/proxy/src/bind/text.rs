@@ -17,7 +17,7 @@ impl Binder<'_> {
     /// Raises what the server would raise first: a column that has no value and no default.
     fn check_defaults(&self, pieces: &[Piece]) -> Outcome<()> {
         let late = self.state.family == Family::MySql;
-        if !self.state.sql_mode.is_strict() || self.ignore || late {
+        if !self.state.sql_mode.is_strict() || self.mode.ignore || late {
             return Ok(());
         }
         for piece in pieces {
@@ -53,7 +53,7 @@ impl Binder<'_> {
                 !self.updates() && self.others_may_warn(Source::Default);
             return Err(failure);
         }
-        self.lenient_nulls |= rows > 1;
+        self.mode.lenient_nulls |= rows > 1;
         for piece in pieces {
             match piece {
                 Piece::Rows {

@@ -28,11 +28,10 @@ use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
 
 use crate::catalog::Prepared;
-use crate::diagnostics::asks;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{Statement, too_many};
-use crate::session::{Session, hide_tokens, in_logical_terms, locks_tables, runs_once};
+use crate::session::{Session, hide_tokens, in_logical_terms};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MOST: usize = 16_382;
@@ -132,6 +131,7 @@ impl Session {
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
                     // the server may still have the one before it
                     self.forget_at_server(name)?;
+                    self.statements.interfered = true;
                     Err(unknown(name, "DEALLOCATE PREPARE"))
                 }
                 _ => self.relay_by_name(sql, whole, &[]),
@@ -142,10 +142,6 @@ impl Session {
     /// Whether a statement executes one that asks about the statement before it.
     pub(crate) fn asks_by_name(&self, sql: &[u8]) -> bool {
         let named = &self.statements.named;
-        let first = self.template.key.get(..7);
-        if !first.is_some_and(|word| word.eq_ignore_ascii_case(b"execute")) {
-            return false;
-        }
         let Some(name) = executed(sql, self.space.settings.lex) else {
             return false;
         };
@@ -211,12 +207,12 @@ impl Session {
         };
         let (prepared, template) = self.planned_text(&text)?;
         entry.parameters = parameters_of(&template);
-        entry.asks = asks(&template.key);
+        entry.asks = prepared.plan.facts.question.asks();
         entry.text = Arc::from(text.as_slice());
         self.statements.named.has_room(text.len())?;
         if matches!(prepared.plan.action, Action::Relay) {
             self.statements.named.remove(name);
-            self.check_temporary(&text, &prepared)?;
+            self.check_temporary(&prepared)?;
             self.relay_by_name(sql, whole, &[])?;
             entry.place = Place::Server(prepared);
             self.statements.named.put(name, entry);
@@ -299,19 +295,23 @@ impl Session {
                 Action::Scratch(scratch) => {
                     return self.scratch_definitions(scratch, text).map(|_| ());
                 }
+                // of what becomes several statements the server is not shown any
+                _ if prepared.plan.facts.writes() => {
+                    let refused = self.read_only_error(&prepared.plan)?;
+                    return refused.map_or(Ok(()), Err);
+                }
                 _ => return Ok(()),
             };
             let setting = self.setting();
             let statement = Statement::new(text.to_vec(), template, &prepared, 0, setting);
             match self.prepare_at_server(&statement, pieces, false) {
                 Ok((id, ..)) => return self.close_at_server(id),
-                failed @ Err(Failure::Server { code, .. }) => {
+                Err(failure @ Failure::Server { .. }) => {
                     self.server.settle()?;
-                    let may_be_stale = attempt == 0 && matches!(code, 1054 | 1136 | 1364 | 1146);
-                    if !may_be_stale || !self.looks_different(&prepared, &failed)? {
-                        return failed
-                            .map(|_| ())
-                            .map_err(|failure| in_logical_terms(failure, &prepared));
+                    let again = attempt == 0 && self.may_run_again(&failure, &prepared);
+                    let failed = Err(failure);
+                    if !again || !self.looks_different(&prepared, &failed)? {
+                        return failed.map_err(|failure| in_logical_terms(failure, &prepared));
                     }
                     prepared = self.planned_text(text)?.0;
                 }
@@ -344,12 +344,15 @@ impl Session {
         };
         let prepared = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
-            Place::Nowhere => return Err(unknown(name, "EXECUTE")),
+            Place::Nowhere => {
+                self.statements.interfered = true;
+                return Err(unknown(name, "EXECUTE"));
+            }
             Place::Server(prepared) => self.current(&entry, prepared)?,
         };
         if let Some(prepared) = prepared {
-            let done = self.execute_at_server(&entry.text, &prepared, sql, whole);
-            if !self.failed_stale(&entry.text, &prepared, &done)? {
+            let done = self.execute_at_server(&prepared, sql, whole);
+            if !self.failed_stale(&prepared, &done)? {
                 if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
                     entry.place = Place::Server(prepared);
                 }
@@ -408,23 +411,15 @@ impl Session {
 
     fn execute_at_server(
         &mut self,
-        text: &[u8],
         prepared: &Arc<Prepared>,
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        let names: &[(String, String)] = match runs_once(text) {
+        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
             true => &[],
             false => &prepared.plan.names,
         };
         self.relay_by_name(sql, whole, names)?;
-        let mut template = Template::default();
-        if template
-            .read_unfolded(text, self.space.settings.lex)
-            .is_ok()
-        {
-            self.locked_tables = locks_tables(&template.key).unwrap_or(self.locked_tables);
-        }
         self.after_relay(prepared)
     }
 
@@ -440,9 +435,9 @@ impl Session {
         };
         let (prepared, template) = self.planned_text(&text)?;
         if matches!(prepared.plan.action, Action::Relay) {
-            self.check_temporary(&text, &prepared)?;
-            let done = self.execute_at_server(&text, &prepared, sql, whole);
-            if !self.failed_stale(&text, &prepared, &done)? {
+            self.check_temporary(&prepared)?;
+            let done = self.execute_at_server(&prepared, sql, whole);
+            if !self.failed_stale(&prepared, &done)? {
                 return done;
             }
         } else if self.state.family == Family::MySql {
@@ -452,7 +447,7 @@ impl Session {
             text: Arc::from(text.as_slice()),
             setting: self.setting_now(),
             parameters: parameters_of(&template),
-            asks: asks(&template.key),
+            asks: prepared.plan.facts.question.asks(),
             place: Place::Proxy,
         };
         self.execute_here(&entry, using, "EXECUTE")

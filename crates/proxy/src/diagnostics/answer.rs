@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use onionskin_plan::{Action, errors};
+use onionskin_plan::{Action, Facts, Finds, Item, Question, ShownRows, Verb, errors};
 use onionskin_value::{Family, Warning};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
 
-use super::question::{Finds, Item, Limit, Question, names_found_rows, question};
 use super::words::tells_of_values;
 use super::{KEPT, name_of};
 use crate::error::{Failure, Outcome};
@@ -15,21 +14,21 @@ use crate::exchange::Found;
 use crate::session::{Session, without_physical};
 
 impl Session {
-    /// Answers a question about the last statement, if the template's is one and the server's answer would be wrong.
+    /// Answers a question about the last statement, if this is one and the server's answer would be wrong.
     /// `Ok(false)`: it is none; what is kept is cleared.
-    pub fn ask(&mut self, sql: &[u8]) -> Outcome<bool> {
-        let asks_found = self.asks_found(&self.template.key);
+    pub fn ask(&mut self, sql: &[u8], facts: &Facts) -> Outcome<bool> {
+        let asks_found = self.asks_found(facts);
         if !self.diagnostics.any() && !asks_found {
             // what only says how to count was for the last statement, too
             self.diagnostics.clear();
             return Ok(false);
         }
-        if self.asks_by_name(sql) {
+        if facts.verb == Verb::Execute && self.asks_by_name(sql) {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
         let keeps = self.state.family == Family::MariaDb;
-        let question = match question(&self.template.key) {
+        let question = match facts.question.clone() {
             _ if asks_found && self.server.found == Found::Lost => Question::Unclear,
             Question::Count(_)
             | Question::Conditions {
@@ -47,6 +46,7 @@ impl Session {
         };
         match question {
             Question::Keeps if keeps => {
+                self.diagnostics.of_earlier = true;
                 self.diagnostics.row_count = None;
                 Ok(false)
             }
@@ -80,9 +80,9 @@ impl Session {
         }
     }
 
-    /// Whether a statement of this shape asks for `FOUND_ROWS()`, which is not what the server would say.
-    pub(crate) fn asks_found(&self, key: &[u8]) -> bool {
-        self.server.found != Found::Servers && names_found_rows(key)
+    /// Whether a statement asks for `FOUND_ROWS()`, which is not what the server would say.
+    pub(crate) fn asks_found(&self, facts: &Facts) -> bool {
+        self.server.found != Found::Servers && facts.says_found_rows
     }
 
     /// A new statement begins: what the last one has found stays until another one finds rows.
@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Which rows LIMIT leaves.
-    fn window(&self, sql: &[u8], limit: &Limit) -> Outcome<Range<u64>> {
+    fn window(&self, sql: &[u8], limit: &ShownRows) -> Outcome<Range<u64>> {
         let number = |at: usize| {
             let text = self.template.literals.get(at)?.text(sql);
             std::str::from_utf8(text).ok()?.parse::<u64>().ok()

@@ -7,23 +7,19 @@
 //! there is something to tell.
 
 mod answer;
-mod question;
 mod words;
 
 use onionskin_value::{Family, Level, Warning};
 
-pub(crate) use self::question::{Finds, asks, finds, names_found_rows};
 pub(crate) use self::words::{
-    DEPRECATED, calls_values, deprecated_calls, hides_token, tell_as, tells_of, tells_of_values,
+    DEPRECATED, deprecated_calls, hides_token, tell_as, tells_of, tells_of_values,
 };
 use crate::bind::ILL_FORMED;
 use crate::exchange::Rows;
+use crate::server_errors::NO_DEFAULT;
 
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
 const KEPT: usize = 1024;
-
-/// A column without a value and without a default.
-const NO_DEFAULT: u16 = 1364;
 
 /// What the server does not know of the last statement.
 #[derive(Default)]
@@ -36,6 +32,8 @@ pub(crate) struct Diagnostics {
     pub surplus: u64,
     /// The server's warnings are of an earlier part of the statement, and among ours.
     pub hides_servers: bool,
+    /// All of it is of an earlier statement, over which MariaDB keeps it: the answer to the present one counts none.
+    pub of_earlier: bool,
     /// Which warnings stand beside an error is not known.
     pub unclear: bool,
     /// The warnings are of several rows, and do not say of which.
@@ -73,6 +71,7 @@ impl Diagnostics {
             || self.row_count.is_some()
             || self.found_rows.is_some()
             || self.shows_tokens
+            || self.hides_servers
     }
 
     /// A new statement begins.
@@ -83,6 +82,7 @@ impl Diagnostics {
         self.of_several = false;
         self.each_row = false;
         self.hides_servers = false;
+        self.of_earlier = false;
         self.unclear = false;
         self.if_met.clear();
         self.error = None;
@@ -96,7 +96,7 @@ impl Diagnostics {
 
     /// Whether the server's counts of warnings are right.
     pub fn adds_nothing(&self) -> bool {
-        self.count() == 0 && self.surplus == 0 && self.if_met.is_empty()
+        self.of_earlier || self.count() == 0 && self.surplus == 0 && self.if_met.is_empty()
     }
 
     /// An `INSERT` of one row has inserted it, or met another.
@@ -142,6 +142,9 @@ impl Diagnostics {
 
     /// The server's warnings and ours, as many as a packet can count.
     pub fn sum(&self, servers: u16) -> u16 {
+        if self.of_earlier {
+            return servers;
+        }
         u16::try_from(self.total(servers.into())).unwrap_or(u16::MAX)
     }
 

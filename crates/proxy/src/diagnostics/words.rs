@@ -1,39 +1,30 @@
 //! Errors and warnings in the servers' words.
 
+use onionskin_plan::Facts;
 use onionskin_value::{Family, Level, Warning};
 
 use crate::error::Failure;
 use crate::exchange::Rows;
 
-/// Words that will go.
+/// The servers' number for words that a later version will not have.
 pub(crate) const DEPRECATED: u16 = 1287;
 /// MySQL's words about `VALUES()`.
 const VALUES_CALL: &str = "'VALUES function' is deprecated and will be removed in a future release. Please use an alias \
                            (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE \
                            clause with alias.col instead";
 
-/// Whether a statement of this shape uses `VALUES()`, of which MySQL warns before anything else.
-pub(crate) fn calls_values(key: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
-    text.split_once(" on duplicate ")
-        .is_some_and(|(_, behind)| behind.contains("values"))
-}
-
-/// What MySQL says of each call of `VALUES()` in a statement of this shape, where the server is sent a text without them.
-pub(crate) fn deprecated_calls(key: &[u8], family: Family) -> Vec<Warning> {
-    let text = String::from_utf8_lossy(key).to_ascii_lowercase();
-    let (Family::MySql, Some((_, clause))) = (family, text.split_once(" on duplicate ")) else {
-        return Vec::new();
+/// What MySQL says of each call of `VALUES()` in a statement, where the server is sent a text without them.
+pub(crate) fn deprecated_calls(facts: &Facts, family: Family) -> Vec<Warning> {
+    let calls = match family {
+        Family::MySql => facts.values_calls,
+        Family::MariaDb => 0,
     };
-    let calls = clause.split("values").skip(1);
-    calls
-        .filter(|behind| behind.trim_start().starts_with('('))
-        .map(|_| Warning {
-            level: Level::Warning,
-            code: DEPRECATED,
-            message: VALUES_CALL.into(),
-        })
-        .collect()
+    let warning = Warning {
+        level: Level::Warning,
+        code: DEPRECATED,
+        message: VALUES_CALL.into(),
+    };
+    vec![warning; calls]
 }
 
 /// Whether an error of the server's stands in what `SHOW WARNINGS` has shown.

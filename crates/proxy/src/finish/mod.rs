@@ -302,6 +302,16 @@ impl Session {
         }
     }
 
+    /// Notes what `FOUND_ROWS()` is: a server looks for no more rows than those that it skips and shows.
+    fn note_found(&mut self, matching: u64, (skip, take): (u64, u64)) {
+        let found = match take == 0 && self.state.family == Family::MariaDb {
+            // it does not look for any
+            true => 0,
+            false => matching.min(skip.saturating_add(take)),
+        };
+        self.diagnostics.found_rows = Some(found);
+    }
+
     /// Rows that go on to the client as they come.
     fn streamed(
         &mut self,
@@ -311,7 +321,7 @@ impl Session {
     ) -> Outcome<()> {
         let mut arena = Arena::new(work.finish.fetch.len());
         let (mut skip, mut take) = work.limit;
-        let mut shown = 0;
+        let mut matching = 0;
         let mut behind = None;
         let mut begun = false;
         loop {
@@ -319,11 +329,11 @@ impl Session {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row => {
                     if self.counts(filter, &arena)? {
+                        matching += 1;
                         if skip > 0 {
                             skip -= 1;
                         } else if take > 0 {
                             take -= 1;
-                            shown += 1;
                             if !std::mem::replace(&mut begun, true) {
                                 self.write_heads(&work.heads, behind.as_ref())?;
                             }
@@ -337,7 +347,7 @@ impl Session {
                     if !begun {
                         self.write_heads(&work.heads, behind.as_ref())?;
                     }
-                    self.diagnostics.found_rows = Some(shown);
+                    self.note_found(matching, work.limit);
                     return self.write_end(step);
                 }
             }
@@ -372,7 +382,7 @@ impl Session {
         sort(&mut order, work, &arena, &[])?;
         self.write_heads(&work.heads, behind.as_ref())?;
         let shown = cut(&order, work.limit);
-        self.diagnostics.found_rows = Some(shown.len() as u64);
+        self.note_found(order.len() as u64, work.limit);
         for row in shown {
             self.write_row(work, &arena, *row as usize, &[])?;
         }
@@ -427,7 +437,7 @@ impl Session {
         sort(&mut order, work, &arena, &computed)?;
         self.write_heads(&work.heads, behind.as_ref())?;
         let shown = cut(&order, work.limit);
-        self.diagnostics.found_rows = Some(shown.len() as u64);
+        self.note_found(order.len() as u64, work.limit);
         for row in shown {
             let row = *row as usize;
             self.write_row(work, &arena, row, &computed[row])?;

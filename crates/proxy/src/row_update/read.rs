@@ -211,7 +211,7 @@ impl Session {
     ) -> Outcome<Vec<Payload>> {
         let mut constants = Vec::with_capacity(update.assign.len());
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-        binder.lenient_nulls = true;
+        binder.mode.lenient_nulls = true;
         let mut wrong = None;
         for assign in &update.assign {
             let (NewValue::Constant(source) | NewValue::OnChange(source)) = assign.value else {

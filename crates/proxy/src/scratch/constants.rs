@@ -115,7 +115,7 @@ impl Session {
             reads: Vec::new(),
             variables,
             renamed: Vec::new(),
-            counts_all: false,
+            finds_more: false,
         };
         if self.state.client_charset.is_none() {
             let about = "character_set_client";

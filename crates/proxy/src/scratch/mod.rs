@@ -50,6 +50,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
+use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
 
 pub(crate) use self::engine::{Engine, EngineEnd};
@@ -130,7 +131,6 @@ impl Session {
     /// An error of the scratch engine, or a refusal where the server would not have it: a table may be there behind that the proxy does
     /// not know, which the server is asked about, and MySQL cannot open a temporary table twice.
     fn as_the_server_fails(&mut self, failure: Failure) -> Failure {
-        const NO_SUCH_TABLE: u16 = 1146;
         const CANNOT_REOPEN: u16 = 1137;
         let refused = |about| Failure::refused(&errors::NOT_UNDERSTOOD, about);
         let (code, text) = match &failure {
@@ -211,7 +211,7 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let prepared = self
             .account
-            .prepare(*plan, &shared.config.keys, generation, false)?;
+            .prepare(*plan, &shared.config.keys, generation)?;
         Ok(Some(prepared))
     }
 

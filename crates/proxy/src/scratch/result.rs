@@ -181,7 +181,7 @@ impl Session {
             let shown = engine.server.rows(b"SHOW WARNINGS").map_err(ours)?;
             self.diagnostics.keep(&shown, warnings);
         }
-        if scratch.counts_all {
+        if scratch.finds_more {
             let rows = engine.server.rows(b"SELECT FOUND_ROWS()").map_err(ours)?;
             let cell = rows.into_iter().flatten().flatten().next();
             let text = String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();

@@ -28,7 +28,7 @@ use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
-use crate::bind::{FromVariable, Scratch, Values};
+use crate::bind::{FromVariable, Scratch, StoreMode, Values};
 use crate::catalog::{Account, PlanSpace, Prepared};
 use crate::diagnostics::{self, Diagnostics};
 use crate::error::{Failure, Outcome};
@@ -41,10 +41,8 @@ use crate::state::State;
 use crate::upsert::UniqueKeys;
 use crate::watch::Activity;
 
-pub(crate) use query::{does_not_open, locks_tables};
 pub(crate) use relay::shows_physical_name;
 pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};
-pub(crate) use values::{is_ignore, is_lenient, runs_once};
 
 /// One client and its server connection.
 pub(crate) struct Session {
@@ -317,11 +315,7 @@ impl Session {
             return Ok(());
         }
         // MySQL announces the set's default, unless SET NAMES says another
-        let names_collation = |key: &[u8]| {
-            let mut words = key.windows(7);
-            words.any(|word| word.eq_ignore_ascii_case(b"collate"))
-        };
-        if self.state.family == Family::MySql && !names_collation(&self.template.key) {
+        if self.state.family == Family::MySql && !self.statements.says_collate {
             self.state.asks_collation = false;
             return Ok(());
         }
@@ -448,8 +442,7 @@ impl Session {
                 let among_others = others && matches!(failure, Failure::Value(_));
                 self.diagnostics.unclear = among_others
                     || unclear
-                    || self.state.family == Family::MySql
-                        && diagnostics::calls_values(&self.template.key);
+                    || self.state.family == Family::MySql && self.statements.calls_values;
                 let before = std::mem::take(&mut self.scratch.before_refused);
                 self.diagnostics.error_times = 1;
                 if matches!(failure, Failure::Value(_)) {
@@ -543,14 +536,9 @@ impl Planned {
         }
     }
 
-    /// Everything but an insert of one row takes NULL for a NOT NULL column leniently.
-    pub fn is_lenient(&self) -> bool {
-        is_lenient(&self.template.key, self.template.rows.map(|r| r.count))
-    }
-
-    /// `INSERT IGNORE`, `UPDATE IGNORE`: errors of values become warnings.
-    pub fn is_ignore(&self) -> bool {
-        // most plans know that there is no such word
-        self.prepared.ignores && is_ignore(&self.template.key)
+    /// How values that do not fit are taken.
+    pub fn store_mode(&self) -> StoreMode {
+        let folded = self.template.rows.map(|rows| rows.count);
+        StoreMode::of(&self.prepared.plan.facts, folded)
     }
 }

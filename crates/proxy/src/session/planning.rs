@@ -6,10 +6,10 @@ use onionskin_plan::{
     Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
 };
 
+use onionskin_wire::StatusFlags;
+
 use super::Session;
-use super::values::{is_ignore, loads_file};
 use crate::catalog::Prepared;
-use crate::diagnostics;
 use crate::error::{Failure, Outcome};
 
 impl Session {
@@ -20,10 +20,10 @@ impl Session {
         // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
         let unnoticed = match planned.plan.action {
             Action::Relay => {
-                is_about_definitions(&self.template.key) || self.ignores_in_nothing_known(&planned)
+                planned.plan.facts.about_definitions || self.ignores_in_nothing_known(&planned)
             }
             Action::Refuse(_) => false,
-            _ => planned.ignores && is_ignore(&self.template.key),
+            _ => planned.plan.facts.ignore,
         };
         if unnoticed && !planned.plan.names.is_empty() {
             let names = planned.plan.names.clone();
@@ -39,7 +39,7 @@ impl Session {
         let known = |(database, name): &(String, String)| {
             matches!(self.account.table(database, name), Known::Table(_))
         };
-        planned.ignores && is_ignore(&self.template.key) && !planned.plan.names.iter().any(known)
+        planned.plan.facts.ignore && !planned.plan.names.iter().any(known)
     }
 
     fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
@@ -47,7 +47,7 @@ impl Session {
             && found.generation == self.account.generation()
             && self.pinned_hold(&found, sql)
         {
-            if self.account.is_due(&found) && diagnostics::asks(&self.template.key) {
+            if self.account.is_due(&found) && found.plan.facts.question.asks() {
                 // a look-up would be what it asks about
                 let tells_nothing = self.template.literals.is_empty();
                 return match tells_nothing && matches!(found.plan.action, Action::Relay) {
@@ -76,14 +76,29 @@ impl Session {
     }
 
     pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
-        self.account
-            .look_up(&mut self.server, &self.shared.config.keys, names)
+        self.aside(|s| {
+            let keys = &s.shared.config.keys;
+            s.account.look_up(&mut s.server, keys, names)
+        })
     }
 
     /// Looks up what is not known of these names.
     pub fn learn(&mut self, names: &[(String, String)]) -> Outcome<bool> {
-        self.account
-            .learn(&mut self.server, &self.shared.config.keys, names)
+        self.aside(|s| {
+            let keys = &s.shared.config.keys;
+            s.account.learn(&mut s.server, keys, names)
+        })
+    }
+
+    /// Asks what the client has not asked. Without autocommit the question begins a transaction, in which
+    /// the client could do less than it may: that one is ended again.
+    pub fn aside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let had_one = self.server.status.contains(StatusFlags::IN_TRANS);
+        let done = ask(self)?;
+        if !had_one && self.server.status.contains(StatusFlags::IN_TRANS) {
+            self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
+        }
+        Ok(done)
     }
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
@@ -125,17 +140,14 @@ impl Session {
                         ));
                     }
                     let keys = Arc::clone(&self.shared);
-                    let ignores = is_ignore(&self.template.key) || loads_file(&self.template.key);
-                    let prepared =
-                        self.account
-                            .prepare(*plan, &keys.config.keys, generation, ignores)?;
+                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
                     if !self.is_of_now(&prepared)? {
                         continue;
                     }
                     let once = matches!(prepared.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
                     let shows = matches!(prepared.plan.action, Action::Relay)
-                        && is_about_definitions(&self.template.key);
+                        && prepared.plan.facts.about_definitions;
                     if !refused && !once && !shows && !prepared.plan.defines.any() {
                         self.space.put(&self.template.key, &prepared);
                     }
@@ -220,61 +232,5 @@ fn reads_definition(plan: &onionskin_plan::Plan) -> bool {
         Action::Show { what, .. } => matches!(what, Show::CreateTable),
         Action::ScratchWrite(write) => matches!(write.effect, Effect::Create(_)),
         _ => false,
-    }
-}
-
-/// Whether the statement shows or changes what tables look like, by its shape: comments are gone there, but for those that
-/// servers execute, which may begin with anything.
-fn is_about_definitions(key: &[u8]) -> bool {
-    const WORDS: [&str; 7] = [
-        "show", "describe", "desc", "explain", "alter", "create", "rename",
-    ];
-    let end = key
-        .iter()
-        .position(|b| !b.is_ascii_alphabetic())
-        .unwrap_or(key.len());
-    let is = |w: &str| key[..end].eq_ignore_ascii_case(w.as_bytes());
-    key.starts_with(b"/*")
-        || WORDS.iter().any(|w| is(w))
-        || (is("set") && sets_for_one(&key[end..]))
-}
-
-/// `SET STATEMENT … FOR` any other statement, of MariaDB: what stands behind SET.
-fn sets_for_one(behind: &[u8]) -> bool {
-    const WORD: &[u8] = b" statement ";
-    let word = behind.get(..WORD.len());
-    word.is_some_and(|word| word.eq_ignore_ascii_case(WORD))
-}
-
-#[cfg(test)]
-mod tests {
-    use onionskin_plan::{LexMode, Template};
-
-    use super::is_about_definitions;
-
-    #[test]
-    fn definitions_behind_comments() {
-        let is = |sql: &str| {
-            let mut template = Template::default();
-            template.read(sql.as_bytes(), LexMode::default()).unwrap();
-            is_about_definitions(&template.key)
-        };
-        for sql in [
-            "ALTER TABLE t ADD a INT",
-            "/* job 7 */ ALTER TABLE t ADD a INT",
-            "-- job 7\n show create table t",
-            "/*!50000 ALTER TABLE t ADD a INT */",
-            "SET /* x */ STATEMENT max_statement_time = 1 FOR SHOW COLUMNS FROM t",
-        ] {
-            assert!(is(sql), "{sql}");
-        }
-        for sql in [
-            "SELECT 1",
-            "/* alter */ SELECT 1",
-            "SET statement_x = 1",
-            "(SELECT 1)",
-        ] {
-            assert!(!is(sql), "{sql}");
-        }
     }
 }

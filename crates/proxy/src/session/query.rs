@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, errors};
+use onionskin_plan::{Action, Facts, Finds, Question, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
 use super::texts::{in_logical_terms, logical_list};
-use super::values::{is_call, runs_once};
 use super::words::Words;
 use super::{Planned, Session};
 use crate::bind::unhex;
 use crate::catalog::{Prepared, is_locked};
-use crate::diagnostics::{self, Diagnostics, Finds, tells_of};
+use crate::diagnostics::{self, Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
-use crate::exchange::Rows;
-use crate::next_transaction::says_next;
-use crate::scratch::is_not_known;
+use crate::exchange::{Found, Rows};
 
 /// How often a definition is planned anew because another one has changed its table.
 const TURNS: u32 = 16;
@@ -38,31 +35,40 @@ impl Session {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
-        if self.diagnostics.any() || self.asks_found(&self.template.key) {
-            let sql = sql.to_vec();
-            return match self.ask(&sql)? {
-                true => Ok(()),
-                false => self.statement(&sql, true),
+        let known = self.space.get(&self.template.key);
+        if self.diagnostics.any() || self.server.found != Found::Servers {
+            let read;
+            let facts = match &known {
+                Some(prepared) => &prepared.plan.facts,
+                None => {
+                    read = Facts::read(sql, mode);
+                    &read
+                }
             };
+            if self.diagnostics.any() || self.asks_found(facts) {
+                let sql = sql.to_vec();
+                return match self.ask(&sql, facts)? {
+                    true => Ok(()),
+                    false => self.statement(&sql, true),
+                };
+            }
         }
         // nothing is kept, but how to count what the server says may still be that of the last statement
         self.diagnostics.clear();
         // the common case: a plan is at hand and nothing protected is near
-        if let Some(found) = self.space.get(&self.template.key)
+        if let Some(found) = known
             && found.generation == self.account.generation()
             && matches!(found.plan.action, Action::Relay)
             && !self.account.is_due(&found)
         {
-            let locks = locks_tables(&self.template.key);
-            self.statements.finds = diagnostics::finds(&self.template.key);
-            let done = self.relay_query(&found, locks);
+            let facts = &found.plan.facts;
+            self.statements.note(facts);
+            let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
-            if self.has_next_transaction() || says_next(&self.template.key) {
-                let key = std::mem::take(&mut self.template.key);
+            if self.has_next_transaction() || facts.next_transaction {
                 let sql = self.client.last_payload().get(1..).unwrap_or_default();
                 let sql = sql.to_vec();
-                self.learn_next_transaction(&key, &sql, !found.plan.names.is_empty(), &done);
-                self.template.key = key;
+                self.learn_next_transaction(facts, &sql, !found.plan.names.is_empty(), &done);
             }
             return done;
         }
@@ -78,31 +84,34 @@ impl Session {
         }
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         let sql = sql.to_vec();
-        if !self.failed_stale(&sql, relayed, &done)? {
+        if !self.failed_stale(relayed, &done)? {
             return done;
         }
         self.statement(&sql, true)
     }
 
     /// Whether a relayed statement failed because its tables are no longer what they were when it was planned. They are looked up.
-    pub(crate) fn failed_stale(
-        &mut self,
-        text: &[u8],
-        relayed: &Prepared,
-        done: &Outcome<()>,
-    ) -> Outcome<bool> {
-        let is_stale = match done {
-            Err(Failure::Stale) => true,
-            Err(Failure::Server { code, message, .. }) => {
-                looks_stale(*code, message) && !is_call(text)
-            }
-            _ => false,
+    pub(crate) fn failed_stale(&mut self, relayed: &Prepared, done: &Outcome<()>) -> Outcome<bool> {
+        let Err(failure) = done else {
+            return Ok(false);
         };
-        if !is_stale {
+        if !self.may_run_again(failure, relayed) {
             return Ok(false);
         }
         self.server.settle()?;
         self.looks_different(relayed, done)
+    }
+
+    /// Whether a statement that failed like this may be planned and run once more, if its tables turn out to be others than was thought.
+    pub(crate) fn may_run_again(&self, failure: &Failure, prepared: &Prepared) -> bool {
+        let facts = &prepared.plan.facts;
+        failure.may_be_stale()
+            && match failure {
+                Failure::Server { .. } => !facts.calls,
+                // found in the answer: what it was the answer to has been done
+                Failure::Refused(_) => !self.statements.wrote && !facts.runs_once(),
+                _ => true,
+            }
     }
 
     /// Looks up the tables of a statement that failed: whether they are no longer what they were when it was planned. That ends the server's list of
@@ -172,6 +181,18 @@ impl Session {
             Some(_) => &errors::NOT_UNDERSTOOD,
             None => &errors::CHARACTER_SET,
         };
+        // look-ups would be what it asks about
+        let words = Words::of(sql);
+        if words.ask() {
+            if self.diagnostics.any() || self.server.found != Found::Servers || !words.only_ask() {
+                return Err(Failure::refused(
+                    entry,
+                    "a question about the last statement",
+                ));
+            }
+            let question = self.put_client_command()?;
+            return self.relay_answer(question, &[]);
+        }
         // in letters that no character set for results changes
         let (names, warnings) = self.server.rows_and_warnings(
             "SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
@@ -192,7 +213,6 @@ impl Session {
         }
         let temporary = self.account.temporary_names();
         protected.extend(temporary.into_iter().map(|(_, name)| name));
-        let words = Words::of(sql);
         protected.extend(self.names_to_guard(entry)?);
         let database = self.state.database.as_deref();
         if protected.iter().any(|name| words.may_name(name)) {
@@ -255,12 +275,13 @@ impl Session {
             let planned = self.plan(part)?;
             all_relay &=
                 matches!(planned.plan.action, Action::Relay) && !planned.plan.defines.any();
-            all_relay &= !planned.ignores || planned.plan.names.is_empty();
-            all_relay &= !changes_meaning(&self.template.key);
-            all_relay &= locks_tables(&self.template.key).is_none();
-            all_relay &= !(self.diagnostics.any() && diagnostics::asks(&self.template.key));
-            all_relay &= !self.asks_found(&self.template.key);
-            all_relay &= !self.has_next_transaction() && !says_next(&self.template.key);
+            let facts = &planned.plan.facts;
+            all_relay &= !facts.may_ignore() || planned.plan.names.is_empty();
+            all_relay &= !facts.changes_meaning;
+            all_relay &= facts.locks_tables.is_none();
+            all_relay &= !self.diagnostics.any() || facts.question == Question::None;
+            all_relay &= !self.asks_found(facts);
+            all_relay &= !self.has_next_transaction() && !facts.next_transaction;
             plans.push(planned);
         }
         // all of them go out at once: what was planned for the first is of now when the last one is
@@ -302,7 +323,8 @@ impl Session {
         self.statements.more_results = !last;
         let before = self.statements.errors_sent;
         self.keep_found();
-        let done = match self.ask(sql) {
+        let facts = Facts::read(sql, self.space.settings.lex);
+        let done = match self.ask(sql, &facts) {
             Ok(false) => self.statement(sql, false),
             answered => answered.map(|_| ()),
         };
@@ -316,10 +338,10 @@ impl Session {
         // of this statement and of no other
         let mut from_variables = std::mem::take(&mut self.statements.from_variables);
         let mut prepared = self.plan(sql)?;
-        self.statements.finds = diagnostics::finds(&self.template.key);
+        self.statements.note(&prepared.plan.facts);
         if let Action::ByName(statement) = &prepared.plan.action {
             let done = self.by_name(statement, sql, whole);
-            self.learn_next_transaction(&self.template.key.clone(), sql, false, &done);
+            self.learn_next_transaction(&prepared.plan.facts, sql, false, &done);
             done?;
             self.has_found();
             return Ok(());
@@ -347,19 +369,8 @@ impl Session {
             let done = self.run(&planned, whole);
             template = planned.template;
             from_variables = planned.from_variables;
-            let retry = match &done {
-                // a value may be wrong for what the table was, and right for what it is
-                Err(Failure::Stale | Failure::Value(_)) => true,
-                Err(Failure::Server { code, message, .. }) => {
-                    looks_stale(*code, message) && !is_call(&template.key)
-                }
-                Err(Failure::Refused(r)) => {
-                    (does_not_open(r) || is_not_known(r))
-                        && !self.statements.wrote
-                        && !runs_once(&template.key)
-                }
-                _ => false,
-            };
+            let failed = done.as_ref().err();
+            let retry = failed.is_some_and(|failure| self.may_run_again(failure, &prepared));
             if let Err(Failure::Refused(refusal)) = &done
                 && attempts < 2
                 && self.scratch_may_do(&prepared, refusal)
@@ -387,13 +398,26 @@ impl Session {
             template = std::mem::take(&mut self.template);
         };
         let names = !prepared.plan.names.is_empty();
-        self.learn_next_transaction(&template.key, sql, names, &done);
+        self.learn_next_transaction(&prepared.plan.facts, sql, names, &done);
         self.template = template;
         self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
         if done.is_ok() {
             self.has_found_by(&prepared.plan.action);
         }
-        done.map_err(|failure| in_logical_terms(failure, &prepared))
+        self.concluded(done, &prepared)
+    }
+
+    /// The end of a statement of this plan, as the client hears of it.
+    pub(crate) fn concluded(&mut self, done: Outcome<()>, prepared: &Prepared) -> Outcome<()> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                let failure = self.or_read_only(failure, prepared)?;
+                self.statements.unclear |= matches!(failure, Failure::Value(_))
+                    && prepared.plan.facts.computes_among_others;
+                Err(in_logical_terms(failure, prepared))
+            }
+        }
     }
 
     pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
@@ -402,20 +426,20 @@ impl Session {
         self.tell_time(prepared)?;
         match &prepared.plan.action {
             Action::Relay => {
-                let locks = locks_tables(&planned.template.key);
                 if whole {
-                    self.relay_query(prepared, locks)
+                    self.relay_query(prepared)
                 } else {
                     if prepared.plan.defines.any() && self.account.is_private() {
-                        self.check_temporary(&planned.sql, prepared)?;
+                        self.check_temporary(prepared)?;
                     }
-                    self.say_next_transaction()?;
+                    if !prepared.plan.facts.question.asks() {
+                        self.say_next_transaction()?;
+                    }
                     let found = self.server.found;
                     let question = self.server.put_query(&planned.sql)?;
                     self.server.found = found;
                     self.server.flush()?;
                     self.relay_planned(question, prepared, &[])?;
-                    self.locked_tables = locks.unwrap_or(self.locked_tables);
                     self.after_relay(prepared)
                 }
             }
@@ -424,17 +448,16 @@ impl Session {
             Action::Server { text, result } => {
                 if let Some(upsert) = &prepared.plan.upsert {
                     let rows = planned.template.rows.map_or(1, |r| r.count);
-                    let ignore = planned.is_ignore();
+                    let ignore = prepared.plan.facts.ignore;
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
                 let question = match self.send_text(planned, text, false) {
                     Err(Failure::Value(error)) => {
                         let rows = planned.template.rows.map_or(1, |r| r.count);
-                        let flags = (planned.is_ignore(), planned.is_lenient());
-                        let of_text =
-                            diagnostics::deprecated_calls(&planned.template.key, self.state.family);
-                        let values = planned.values();
-                        return self.not_looked_at(prepared, values, rows, flags, of_text, error);
+                        let facts = &prepared.plan.facts;
+                        let of_text = diagnostics::deprecated_calls(facts, self.state.family);
+                        let (values, mode) = (planned.values(), planned.store_mode());
+                        return self.not_looked_at(prepared, values, rows, mode, of_text, error);
                     }
                     sent => sent?,
                 };
@@ -459,7 +482,7 @@ impl Session {
             }
             Action::Delete(delete) => self.row_delete(prepared, delete, planned.values()),
             Action::Define(ddl) => {
-                self.check_temporary(&planned.sql, prepared)?;
+                self.check_temporary(prepared)?;
                 self.define(ddl, prepared)?;
                 self.after_relay(prepared)
             }
@@ -470,37 +493,6 @@ impl Session {
             Action::Show { what, text, table } => self.show(planned, what, text, table, false),
         }
     }
-}
-
-/// Whether a statement begins or ends `LOCK TABLES`.
-pub(crate) fn locks_tables(key: &[u8]) -> Option<bool> {
-    let begins = |word: &[u8]| {
-        key.get(..word.len())
-            .is_some_and(|k| k.eq_ignore_ascii_case(word))
-    };
-    if begins(b"lock t") {
-        Some(true)
-    } else if begins(b"unlock t") || begins(b"begin") || begins(b"start t") {
-        Some(false)
-    } else {
-        None
-    }
-}
-
-/// Errors that an outdated snapshot can cause.
-fn looks_stale(code: u16, message: &[u8]) -> bool {
-    match code {
-        // unknown column, column count, no default, no such key column
-        1054 | 1136 | 1364 | 1072 | 1091 | 1146 => true,
-        // a CHECK constraint, if it is ours
-        3819 | 4025 => memchr::memmem::find(message, b"onionskin_").is_some(),
-        _ => false,
-    }
-}
-
-/// Whether a cell did not open, which an outdated snapshot can cause.
-pub(crate) fn does_not_open(refusal: &onionskin_plan::Refusal) -> bool {
-    refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
 }
 
 /// The statement of a text that is one executable comment, as dumps have them: `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was
@@ -514,17 +506,6 @@ fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
     let version: u32 = std::str::from_utf8(version).ok()?.parse().ok()?;
     let nested = memchr::memmem::find(inner, b"/*").or(memchr::memmem::find(inner, b"*/"));
     (digits == 5 && version < 50_700 && nested.is_none()).then_some(inner)
-}
-
-/// Whether what follows in the same text may mean other tables, or be read otherwise: `USE`, `SET`, and comments that are run.
-fn changes_meaning(key: &[u8]) -> bool {
-    let key = key.trim_ascii_start();
-    let word = key
-        .iter()
-        .position(|b| !b.is_ascii_alphabetic())
-        .unwrap_or(key.len());
-    let first = &key[..word];
-    first.is_empty() || first.eq_ignore_ascii_case(b"use") || first.eq_ignore_ascii_case(b"set")
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
-use super::values::runs_once;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Held, Question};
 use crate::open;
+use crate::server_errors::is_own_check;
 use crate::upsert::UniqueKeys;
 
 impl Session {
@@ -21,15 +21,16 @@ impl Session {
         Ok(question)
     }
 
-    pub(super) fn relay_query(&mut self, prepared: &Prepared, locks: Option<bool>) -> Outcome<()> {
+    pub(super) fn relay_query(&mut self, prepared: &Prepared) -> Outcome<()> {
         if prepared.plan.defines.any() && self.account.is_private() {
-            let sql = self.client.last_payload().get(1..).unwrap_or_default();
-            self.check_temporary(sql, prepared)?;
+            self.check_temporary(prepared)?;
         }
-        self.say_next_transaction()?;
+        if !prepared.plan.facts.question.asks() {
+            self.say_next_transaction()?;
+        }
         let question = self.put_client_command()?;
         // without names nothing makes it run again
-        let names: &[(String, String)] = match runs_once(&self.template.key) {
+        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
             true => &[],
             false => &prepared.plan.names,
         };
@@ -39,11 +40,12 @@ impl Session {
             self.shared.accounts.forget(&prepared.plan.names);
         }
         relayed?;
-        self.locked_tables = locks.unwrap_or(self.locked_tables);
         self.after_relay(prepared)
     }
 
     pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
+        let locks = prepared.plan.facts.locks_tables;
+        self.locked_tables = locks.unwrap_or(self.locked_tables);
         if prepared.plan.defines == Defines::Names {
             self.shared.accounts.forget(&prepared.plan.names);
         }
@@ -71,7 +73,7 @@ impl Session {
         prepared: &Prepared,
         names: &[(String, String)],
     ) -> Outcome<()> {
-        if prepared.ignores {
+        if prepared.plan.facts.may_ignore() {
             self.statements.watched.clone_from(&prepared.plan.names);
         }
         self.statements.relayed_of = Some(prepared.generation);
@@ -93,8 +95,8 @@ impl Session {
         let shown = self.server.rows(b"SHOW WARNINGS")?;
         let is_ours = |row: &Vec<Option<Vec<u8>>>| {
             let cell = |n: usize| row.get(n).and_then(Option::as_deref).unwrap_or_default();
-            matches!(cell(1), b"3819" | b"4025")
-                && memchr::memmem::find(cell(2), b"onionskin_").is_some()
+            let code = std::str::from_utf8(cell(1)).unwrap_or_default().parse();
+            code.is_ok_and(|code| is_own_check(code, cell(2)))
         };
         let is_incomplete = shown.len() < warnings;
         let names = std::mem::take(&mut self.statements.watched);

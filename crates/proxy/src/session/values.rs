@@ -5,13 +5,15 @@ use std::sync::Arc;
 use onionskin_plan::errors;
 use onionskin_schema::identifier;
 use onionskin_value::{Family, Warning};
+use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
 
 use super::{Planned, Session};
-use crate::bind::{Binder, PlainParameters, Values, is_early};
+use crate::bind::{Binder, PlainParameters, StoreMode, Values, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
+use crate::server_errors::{DUPLICATE, LOCKED_FOR_READING, READ_ONLY};
 
 /// What was asked for a text with parameters.
 pub(crate) struct WithParameters {
@@ -36,8 +38,7 @@ impl Session {
             planned.values(),
             &mut self.scratch,
         );
-        binder.ignore = planned.is_ignore();
-        binder.lenient_nulls = planned.is_lenient();
+        binder.mode = planned.store_mode();
         binder.indexed = indexed;
         let mut text_with_parameters = Vec::new();
         let keeps_parameters = !planned.from_variables.is_empty();
@@ -59,9 +60,8 @@ impl Session {
         if self.state.family == Family::MySql {
             self.diagnostics.surplus = planned.prepared.plan.surplus_values;
         }
-        let flags = (planned.is_ignore(), planned.is_lenient());
-        let prepared = &planned.prepared;
-        if let Err(failure) = self.warnings_of_rows(prepared, planned.values(), rows, flags) {
+        let (prepared, mode) = (&planned.prepared, planned.store_mode());
+        if let Err(failure) = self.warnings_of_rows(prepared, planned.values(), rows, mode) {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
@@ -139,14 +139,14 @@ impl Session {
     }
 
     /// A value is wrong. That is no error where the server never looks at it: the new values of
-    /// an `UPDATE` that finds no row, and of an `INSERT` that meets none. `flags` are whether
-    /// errors are ignored, and whether NULLs are taken leniently; `of_text` is what the server says of the words of a text.
+    /// an `UPDATE` that finds no row, and of an `INSERT` that meets none. `of_text` is what the
+    /// server says of the words of a text.
     pub fn not_looked_at(
         &mut self,
         prepared: &Prepared,
         values: Values,
         rows: usize,
-        flags: (bool, bool),
+        mode: StoreMode,
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
@@ -162,7 +162,7 @@ impl Session {
         };
         let mut sql = Vec::new();
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.mode = mode;
         binder.text(text, rows, &mut sql)?;
         let warnings = binder.warnings;
         self.diagnostics.clear();
@@ -179,7 +179,7 @@ impl Session {
                 let about = "a condition with values that the server truncates, beside a value that does not fit";
                 return Err(Failure::refused(&errors::VALUE, about));
             }
-            if self.state.family == Family::MariaDb && contains(values.sql, b"default") {
+            if self.state.family == Family::MariaDb && plan.facts.defaults > 0 {
                 // of a column without one, which is an error also where no row is found
                 let about = "DEFAULT beside a value that does not fit";
                 return Err(Failure::refused(&errors::VALUE, about));
@@ -196,15 +196,56 @@ impl Session {
         self.diagnostics.warnings.extend(warnings);
         match self.relay_answer(question, &[]) {
             // a duplicate: the server would look at the value now
-            Err(Failure::Server { code: 1062, .. }) => Err(Failure::Value(error)),
+            Err(Failure::Server {
+                code: DUPLICATE, ..
+            }) => Err(Failure::Value(error)),
             done => done,
         }
+    }
+
+    /// What is said to a statement of which a value is wrong: in a transaction that only reads, the servers say that first.
+    pub fn or_read_only(&mut self, failure: Failure, prepared: &Prepared) -> Outcome<Failure> {
+        if !matches!(failure, Failure::Value(_)) || !prepared.plan.facts.writes() {
+            return Ok(failure);
+        }
+        Ok(self.read_only_error(&prepared.plan)?.unwrap_or(failure))
+    }
+
+    /// The server's error for writing to the plan's tables in a transaction that only reads, if there would be one. The server
+    /// says so where a statement is prepared, which neither begins a transaction nor is one.
+    pub fn read_only_error(&mut self, plan: &onionskin_plan::Plan) -> Outcome<Option<Failure>> {
+        let Some(used) = plan.columns.first() else {
+            return Ok(None);
+        };
+        let (database, name) = (
+            identifier(&used.table.database),
+            identifier(&used.table.name),
+        );
+        let mut command = vec![Command::StmtPrepare.to_byte()];
+        command.extend_from_slice(format!("DELETE FROM {database}.{name} WHERE FALSE").as_bytes());
+        self.server.settle()?;
+        self.say_next_transaction()?;
+        let question = self.server.put_command(&command)?;
+        self.server.flush()?;
+        self.server.begin(question)?;
+        let (mut statement, mut error) = (None, None);
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Err => error = Some(self.server.error()),
+                Step::PrepareOk(ok) => statement = Some(ok.statement_id),
+                _ => {}
+            }
+        }
+        if let Some(id) = statement {
+            self.close_at_server(id)?;
+        }
+        let is_it = |f: &Failure| matches!(f, Failure::Server { code, .. } if *code == READ_ONLY);
+        Ok(error.filter(is_it))
     }
 
     /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is looked at. The server is asked by a
     /// statement that changes nothing; what else it says to that is no answer to the client's statement.
     fn check_lock(&mut self, plan: &onionskin_plan::Plan) -> Outcome<()> {
-        const READ_LOCKED: u16 = 1099;
         let mut tables = plan.columns.iter().map(|used| &used.table);
         let Some(table) = tables.next() else {
             return Ok(());
@@ -218,7 +259,8 @@ impl Session {
             Ok(_) => Ok(()),
             Err(
                 failure @ Failure::Server {
-                    code: READ_LOCKED, ..
+                    code: LOCKED_FOR_READING,
+                    ..
                 },
             ) => Err(failure),
             Err(Failure::Server { .. }) => self.server.settle(),
@@ -232,128 +274,26 @@ impl Session {
         prepared: &Prepared,
         values: Values,
         rows: usize,
-        flags: (bool, bool),
+        mode: StoreMode,
     ) -> Outcome<()> {
         let Some(text) = &prepared.plan.insert_only else {
             return Ok(());
         };
         let all = self.diagnostics.warnings.len();
         let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-        (binder.ignore, binder.lenient_nulls) = flags;
+        binder.mode = mode;
         binder.text(text, rows, &mut Vec::new())?;
         let of_rows = binder.warnings.len();
         if of_rows == all {
             return Ok(());
         }
         let of_rows = of_rows.min(all);
-        let (_, several) = flags;
-        if several || self.state.found_rows {
+        if mode.lenient_nulls || self.state.found_rows {
             // how many rows are met is not told
             let about = "a value behind ON DUPLICATE KEY UPDATE that does not fit";
             return Err(Failure::refused(&errors::VALUE, about));
         }
         self.diagnostics.if_met = self.diagnostics.warnings.split_off(of_rows);
         Ok(())
-    }
-}
-
-/// See [`Planned::is_lenient`]; `text` is a statement or its shape.
-pub(crate) fn is_lenient(text: &[u8], rows: Option<usize>) -> bool {
-    let begins = |word: &[u8]| {
-        text.get(..word.len())
-            .is_some_and(|w| w.eq_ignore_ascii_case(word))
-    };
-    if !begins(b"insert") && !begins(b"replace") {
-        return true;
-    }
-    match rows {
-        Some(count) => count > 1,
-        // rows of different shape are not folded, nor are a prepared statement's
-        None => has_several_rows(text),
-    }
-}
-
-/// Whether a shape has a list of rows, `), (` outside of all parentheses.
-fn has_several_rows(key: &[u8]) -> bool {
-    let (mut depth, mut quoted, mut behind_row) = (0usize, false, false);
-    for (at, &byte) in key.iter().enumerate() {
-        match byte {
-            b'`' => quoted = !quoted,
-            _ if quoted => {}
-            b'(' => depth += 1,
-            b')' => {
-                depth = depth.saturating_sub(1);
-                let next = |from: usize| {
-                    let rest = key.get(from..).unwrap_or_default();
-                    let blanks = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
-                    (from + blanks, rest.get(blanks).copied())
-                };
-                let (comma, sign) = next(at + 1);
-                behind_row |= depth == 0 && sign == Some(b',') && next(comma + 1).1 == Some(b'(');
-            }
-            _ => {}
-        }
-    }
-    behind_row
-}
-
-/// Whether a statement loads a file. From the client's, rows that do not fit are left out with a warning.
-pub(super) fn loads_file(key: &[u8]) -> bool {
-    key.get(..5)
-        .is_some_and(|word| word.eq_ignore_ascii_case(b"load "))
-}
-
-/// See [`Planned::is_ignore`].
-pub(crate) fn is_ignore(text: &[u8]) -> bool {
-    text.split(|&b| b == b' ')
-        .take(4)
-        .any(|word| word.eq_ignore_ascii_case(b"ignore"))
-}
-
-/// Whether a statement that has sent rows has also changed some: it must not be run again when its rows turn out to be of another table
-/// than was thought.
-pub(crate) fn runs_once(text: &[u8]) -> bool {
-    !begins(text, b"select") && (is_call(text) || contains(text, b"returning"))
-}
-
-/// Whether a statement calls a program, or may do so where its first word does not show what it is. What a program has done stays done if it
-/// fails: such a statement must not be run again even if it has failed.
-pub(crate) fn is_call(text: &[u8]) -> bool {
-    let hides = |first: &u8| !first.is_ascii_alphabetic();
-    let is_hidden = text.trim_ascii_start().first().is_some_and(hides) || begins(text, b"set");
-    begins(text, b"call") || (is_hidden && contains(text, b"call"))
-}
-
-fn begins(text: &[u8], word: &[u8]) -> bool {
-    let text = text.trim_ascii_start();
-    text.get(..word.len())
-        .is_some_and(|w| w.eq_ignore_ascii_case(word))
-}
-
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    let mut places = text.windows(word.len());
-    places.any(|w| w.eq_ignore_ascii_case(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_counted_outside_of_parentheses() {
-        for (key, several) in [
-            ("INSERT INTO t VALUES ( ? )", false),
-            ("INSERT INTO t (a, b) VALUES (LOWER(?), ?)", false),
-            ("INSERT INTO t VALUES (?, (?), (?))", false),
-            ("INSERT INTO t VALUES (?), (LOWER(?))", true),
-            ("INSERT INTO t VALUES(?)\n,(?)", true),
-            ("INSERT INTO `a),(b` VALUES (?)", false),
-            (
-                "INSERT INTO t VALUES (?) ON DUPLICATE KEY UPDATE a = (?), b = (?)",
-                false,
-            ),
-        ] {
-            assert_eq!(has_several_rows(key.as_bytes()), several, "{key}");
-        }
     }
 }

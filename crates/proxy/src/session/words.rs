@@ -18,6 +18,46 @@ impl Words {
         }
     }
 
+    /// Whether it may ask about the statement before it.
+    pub(super) fn ask(&self) -> bool {
+        const WORDS: [&[u8]; 7] = [
+            b"row_count",
+            b"found_rows",
+            b"warning_count",
+            b"error_count",
+            b"warnings",
+            b"errors",
+            b"diagnostics",
+        ];
+        const VERBS: [&[u8]; 3] = [b"show", b"select", b"get"];
+        let mut words = self.list().filter(|word| !word.is_empty());
+        let asks = words.next().is_some_and(|first| VERBS.contains(&first));
+        asks && words.any(|word| WORDS.contains(&word))
+    }
+
+    /// Whether nothing stands in it but such a question: no word that could be a table's.
+    pub(super) fn only_ask(&self) -> bool {
+        const WORDS: [&[u8]; 12] = [
+            b"show",
+            b"select",
+            b"count",
+            b"limit",
+            b"session",
+            b"local",
+            b"row_count",
+            b"found_rows",
+            b"warning_count",
+            b"error_count",
+            b"warnings",
+            b"errors",
+        ];
+        let is_number = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+        self.text.is_ascii()
+            && self
+                .list()
+                .all(|word| word.is_empty() || is_number(word) || WORDS.contains(&word))
+    }
+
     /// What stands between blanks, punctuation and letters beyond ASCII: in some character sets the bytes of those are blanks.
     fn list(&self) -> impl Iterator<Item = &[u8]> {
         let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');

@@ -395,7 +395,7 @@ impl Session {
                 let mut bound = Vec::new();
                 let values = planned.values();
                 let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-                binder.lenient_nulls = planned.is_lenient();
+                binder.mode.lenient_nulls = planned.store_mode().lenient_nulls;
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;
                 bound.extend_from_slice(behind);
@@ -404,7 +404,7 @@ impl Session {
             Action::Server { text, result: None } => {
                 if let Some(upsert) = &prepared.plan.upsert {
                     let rows = planned.template.rows.map_or(1, |r| r.count);
-                    let ignore = planned.is_ignore();
+                    let ignore = prepared.plan.facts.ignore;
                     self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
                 }
                 self.send_text(&planned, text, false)?

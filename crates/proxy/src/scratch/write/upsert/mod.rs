@@ -33,6 +33,7 @@ use crate::scratch::engine::{Engine, ours};
 use crate::scratch::settings::Settings;
 use crate::scratch::tables::{UniqueKey, definition_of_met, full_name, quoted};
 use crate::scratch::{Bound, Brought, renamed_part};
+use crate::server_errors::NO_DEFAULT;
 use crate::session::{Session, logical_text};
 use onionskin_plan::{
     ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchWrite, WrittenColumn,
@@ -40,9 +41,6 @@ use onionskin_plan::{
 };
 use onionskin_value::{Family, SqlMode, Warning};
 use std::sync::Arc;
-
-/// A column without a value and without a default, of which the server warns as well.
-const NO_DEFAULT: u16 = 1364;
 
 /// The statement, and what is known of its table.
 struct Upsert<'s> {

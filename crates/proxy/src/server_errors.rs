@@ -1,0 +1,53 @@
+//! Numbers of the servers' errors that are told apart, by the servers' own names for them.
+//!
+//! MySQL and MariaDB give the older ones the same numbers.
+
+/// `ER_BAD_FIELD_ERROR`: no such column.
+pub(crate) const UNKNOWN_COLUMN: u16 = 1054;
+/// `ER_DUP_ENTRY`
+pub(crate) const DUPLICATE: u16 = 1062;
+/// `ER_KEY_COLUMN_DOES_NOT_EXIST`
+pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
+/// `ER_CANT_DROP_FIELD_OR_KEY`
+pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
+/// `ER_TABLE_NOT_LOCKED_FOR_WRITE`
+pub(crate) const LOCKED_FOR_READING: u16 = 1099;
+/// `ER_WRONG_VALUE_COUNT_ON_ROW`
+pub(crate) const COLUMN_COUNT: u16 = 1136;
+/// `ER_NO_SUCH_TABLE`
+pub(crate) const NO_SUCH_TABLE: u16 = 1146;
+/// `ER_NO_DEFAULT_FOR_FIELD`
+pub(crate) const NO_DEFAULT: u16 = 1364;
+/// `ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT`: a warning.
+pub(crate) const DEPRECATED_SYNTAX: u16 = 1681;
+/// `ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION`
+pub(crate) const READ_ONLY: u16 = 1792;
+/// `ER_DUP_INDEX`: a note about an index over the columns of another one.
+pub(crate) const DUPLICATE_INDEX: u16 = 1831;
+/// MySQL's `ER_CHECK_CONSTRAINT_VIOLATED`
+pub(crate) const CHECK_OF_MYSQL: u16 = 3819;
+/// MariaDB's `ER_CONSTRAINT_FAILED`
+pub(crate) const CHECK_OF_MARIADB: u16 = 4025;
+
+/// Whether this is the number of a CHECK that does not hold.
+pub(crate) fn is_check(code: u16) -> bool {
+    matches!(code, CHECK_OF_MYSQL | CHECK_OF_MARIADB)
+}
+
+/// Whether a CHECK of ours does not hold, by the error's or the warning's number and text.
+pub(crate) fn is_own_check(code: u16, message: &[u8]) -> bool {
+    is_check(code) && memchr::memmem::find(message, b"onionskin_").is_some()
+}
+
+/// Whether tables that are not what they were when a statement was planned can cause this error.
+pub(crate) fn may_be_stale(code: u16, message: &[u8]) -> bool {
+    match code {
+        UNKNOWN_COLUMN
+        | UNKNOWN_KEY_COLUMN
+        | UNKNOWN_COLUMN_OR_KEY
+        | COLUMN_COUNT
+        | NO_SUCH_TABLE
+        | NO_DEFAULT => true,
+        _ => is_own_check(code, message),
+    }
+}
