@@ -23,6 +23,7 @@ on_both_servers!(
     accounts_that_see_no_columns,
     roles_see_other_tables,
     questions_about_the_last_statement,
+    a_transaction_that_sees_the_past,
 );
 
 /// In every value that must not be found.
@@ -622,4 +623,76 @@ fn questions_about_the_last_statement(kind: Kind) {
     let counts = session.text("SELECT n FROM counts").unwrap();
     // the first time, the table had to be looked up
     assert!(counts.ends_with("3\n3\n3"), "{counts}");
+}
+
+/// MySQL reads information_schema in the transaction's snapshot. A session whose transaction began before a table became
+/// protected must not take it for plain, nor tell other sessions so; and one that was protected then is not for ever.
+fn a_transaction_that_sees_the_past(kind: Kind) {
+    let Some(mut two) = Two::start(kind) else {
+        return;
+    };
+    two.plain("other");
+    two.plain("remade");
+    let begin = |session: &mut Session| {
+        session.must("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+        session.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+        session.must("SELECT COUNT(*) FROM other");
+    };
+    let mut old = two.here.connect_to("app");
+    let mut fresh = two.here.connect_to("app");
+    for session in [&mut old, &mut fresh] {
+        session.must(&format!(
+            "INSERT INTO remade (name, open) VALUES ('before', '{CONTROL}')"
+        ));
+    }
+    begin(&mut old);
+    two.becomes_protected("remade");
+    two.protected("made");
+    sleep(A_SECOND);
+    // with what the old one sees, all sessions of the account were served
+    for round in 0..3 {
+        let insert = |table: &str, secret: &str| {
+            format!("INSERT INTO {table} (name, open) VALUES ('{secret}', '{CONTROL}')")
+        };
+        for table in ["remade", "made"] {
+            let secret = two.secret();
+            // the server itself refuses some of them; what counts is what it has seen
+            let _ = old.run(&insert(table, &secret));
+            let secret = two.secret();
+            fresh.must(&insert(table, &secret));
+            two.reads(table, &secret);
+            let secret = two.secret();
+            let sql = format!("SELECT COUNT(*) FROM {table} WHERE name = '{secret}'");
+            let _ = old.run(&sql);
+        }
+        if round == 1 {
+            sleep(A_SECOND);
+        }
+    }
+    let prepared = "INSERT INTO remade (name, open) VALUES (?, ?)";
+    if let Ok(prepared) = old.conn().prep(prepared) {
+        let secret = two.secret();
+        let _ = old.conn().exec_drop(&prepared, (&secret, CONTROL));
+    }
+    old.must("ROLLBACK");
+    let secret = two.secret();
+    old.must(&format!(
+        "INSERT INTO remade (name, open) VALUES ('{secret}', '{CONTROL}')"
+    ));
+    two.reads("remade", &secret);
+
+    // a long transaction over protected tables that nobody touches goes on
+    let mut long = two.here.connect_to("app");
+    begin(&mut long);
+    for _ in 0..3 {
+        sleep(A_SECOND);
+        let secret = two.secret();
+        long.must(&format!(
+            "INSERT INTO made (name, open) VALUES ('{secret}', '{CONTROL}')"
+        ));
+        let sql = format!("SELECT COUNT(*) FROM made WHERE name = '{secret}'");
+        assert_eq!(long.text(&sql).unwrap(), "1");
+    }
+    long.must("COMMIT");
+    two.conclude();
 }

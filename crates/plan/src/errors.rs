@@ -168,6 +168,9 @@ table! {
     PINNED = "OS1109", 1105, "HY000",
         "The table is not the one that was pinned.",
         "Find out who changed the table. If the change was wanted, run onionskin pin --accept; otherwise restore the table from a backup.";
+    SNAPSHOT = "OS1110", 1412, "HY000",
+        "The definition of a table has changed since the transaction began, and MySQL shows the transaction the old one.",
+        "End the transaction, and run it again.";
     MEMORY = "OS1201", 1038, "HY001",
         "The rows to be finished by the proxy exceed its memory bound.",
         "Narrow the statement with conditions or LIMIT.";

@@ -25,10 +25,10 @@ use onionskin_schema::{
 use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
-use crate::exchange::{ALL_ROWS, Server};
+use crate::exchange::{ALL_ROWS, Definition, Server};
 use crate::open::Shown;
 use crate::pins::{PinFile, settle_parts};
-use crate::renewal::{Age, Lists, Turns, now};
+use crate::renewal::{Age, Lists, Turns, is_shown, now};
 use crate::temporary::folded;
 
 /// As often, and after such a time each, a table is looked up again that a definition has locked.
@@ -329,7 +329,13 @@ impl Account {
     ) -> Outcome<bool> {
         let mut changed = self.make_room();
         changed |= self.refresh_pins(keys);
-        changed |= self.renew_lists(server, names, all)?;
+        let past = match server.sees_the_past() {
+            true => Some(self.tables_of_the_past(server, names)?),
+            false => {
+                changed |= self.renew_lists(server, names, all)?;
+                None
+            }
+        };
         let (epoch, began) = (self.epoch(), now());
         let mut real = Vec::new();
         let mut absent = Vec::new();
@@ -339,6 +345,7 @@ impl Account {
             for name in names {
                 let (database, table) = name;
                 let is_there = match table.strip_prefix(COLLATION) {
+                    _ if let Some(past) = &past => Some(past.contains(name)),
                     None => lists.has(database, table),
                     Some("") => lists.has_database(database),
                     Some(table) => lists.has(database, table),
@@ -358,17 +365,29 @@ impl Account {
                 if tables.get(&name).is_some_and(|e| e.table.is_none()) {
                     continue;
                 }
-                changed |= tables.insert(name, Entry::new(None, began)).is_some();
+                // whether there is one by now, a transaction that sees the past cannot tell
+                let checked = if past.is_some() { 0 } else { began };
+                changed |= tables.insert(name, Entry::new(None, checked)).is_some();
             }
         }
-        changed |= self.look_up_tables(server, keys, &real, began, epoch)?;
+        let current = match past {
+            Some(_) => {
+                let tables = real.iter().filter(|(_, name)| !name.starts_with(COLLATION));
+                let tables: Vec<_> = tables.cloned().collect();
+                let shown = server.definitions(&tables)?;
+                Some(tables.into_iter().zip(shown).collect())
+            }
+            None => None,
+        };
+        changed |= self.look_up_tables(server, keys, &real, began, epoch, current.as_ref())?;
         if changed {
             self.new_generation();
         }
         Ok(changed)
     }
 
-    /// Looks up tables by their names, for what began when the account was in this epoch.
+    /// Looks up tables by their names, for what began when the account was in this epoch. `current` are their definitions as they are
+    /// now, where look-ups show older ones: what differs is not taken over.
     ///
     /// Each name is asked for as it stands and in lower case, because `lower_case_table_names` decides which of them the server
     /// means: a table in exactly these letters comes first, any other that differs in case alone counts as well. So a table
@@ -380,6 +399,7 @@ impl Account {
         names: &[(String, String)],
         began: u64,
         epoch: u64,
+        current: Option<&HashMap<(String, String), Definition>>,
     ) -> Outcome<bool> {
         let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
         let mut changed = false;
@@ -409,10 +429,14 @@ impl Account {
             }
             for name in names {
                 // a view that shows nothing of ours any more is warned of
+                let key = (database.to_string(), name.to_string());
+                let shown = current.and_then(|current| current.get(&key));
                 let hidden = || {
-                    let is_listed = is_whole
-                        && !is_virtual(database)
-                        && lists.has(database, name) == Some(true);
+                    let is_there = match shown {
+                        Some(shown) => matches!(shown, Definition::Hidden),
+                        None => lists.has(database, name) == Some(true),
+                    };
+                    let is_listed = is_whole && !is_virtual(database) && is_there;
                     is_listed.then(|| hidden(database, name))
                 };
                 let exact = |t: &&Table| t.name == name && t.database == database;
@@ -427,7 +451,10 @@ impl Account {
                         .cloned()
                         .or_else(hidden),
                 };
-                let key = (database.to_string(), name.to_string());
+                if shown.is_some_and(|shown| !is_shown(table.as_ref(), shown)) {
+                    let about = format!("{database}.{name}");
+                    return Err(Failure::refused(&errors::SNAPSHOT, about));
+                }
                 if let Some(entry) = tables.get(&key)
                     && entry.table.as_deref() == table.as_ref()
                 {
@@ -759,7 +786,7 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
 }
 
 /// A database of the servers' own whose tables hold nothing that a client has stored. MySQL does not show all their columns.
-fn is_virtual(database: &str) -> bool {
+pub(crate) fn is_virtual(database: &str) -> bool {
     ["information_schema", "performance_schema"]
         .iter()
         .any(|name| name.eq_ignore_ascii_case(database))

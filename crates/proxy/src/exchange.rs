@@ -8,8 +8,9 @@
 //!
 //! Questions may be sent before the answers to earlier ones are read: two of them then cost one round trip.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
+use onionskin_schema::identifier;
 use onionskin_wire::messages::{
     ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
 };
@@ -18,6 +19,7 @@ use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Ste
 
 use crate::error::{Failure, Outcome};
 use crate::long_values::{Bound, too_long};
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 
 /// "Deadlock found": the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -64,6 +66,31 @@ pub(crate) struct Server {
     pub bound: Bound,
     /// What `FOUND_ROWS()` is to the client.
     pub found: Found,
+    /// The server reads information_schema in the transaction's snapshot: MySQL does, where definitions are rows of tables.
+    pub keeps_snapshots: bool,
+    /// Without autocommit, a statement that failed may have begun a transaction all the same. Errors do not tell.
+    may_be_in_transaction: bool,
+    /// Which definitions were confirmed last in a transaction, and when: see [`Self::sees_the_past`].
+    pub confirmed: Confirmed,
+}
+
+/// Definitions that a session has found to be as they are known, while its transaction sees older ones.
+#[derive(Default)]
+pub(crate) struct Confirmed {
+    /// In this generation of what is known.
+    pub generation: u64,
+    /// When each name was.
+    pub names: HashMap<(String, String), u64>,
+}
+
+/// What `SHOW CREATE TABLE` says of a name.
+pub(crate) enum Definition {
+    /// There is no such table.
+    Absent,
+    /// It does not show it: the account may not see it, or a view is broken.
+    Hidden,
+    /// The definition.
+    Text(Vec<u8>),
 }
 
 /// What `FOUND_ROWS()` is to the client. To the server it is of the last query, which may be one of the proxy's own, and it stays
@@ -101,6 +128,9 @@ impl Server {
             select_limit: None,
             bound: Bound::default(),
             found: Found::Lost,
+            keeps_snapshots: false,
+            may_be_in_transaction: false,
+            confirmed: Confirmed::default(),
         }
     }
 
@@ -260,6 +290,7 @@ impl Server {
         match step {
             Step::Ok { status } => {
                 self.status = status;
+                self.may_be_in_transaction = false;
                 // it tells what ends before it did not
                 self.silent_end = false;
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
@@ -289,6 +320,7 @@ impl Server {
                 if self.connection.said_farewell() {
                     return Err(Failure::Backend(WireError::Closed));
                 }
+                self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
                 if error.is_ok_and(|e| e.code == DEADLOCK) {
                     self.status.remove(StatusFlags::IN_TRANS);
@@ -462,6 +494,37 @@ impl Server {
         }
         let none = WireError::Malformed("a preparation without columns");
         collation.ok_or(Failure::Backend(none))
+    }
+
+    /// Whether look-ups show definitions as they were when the transaction began.
+    pub fn sees_the_past(&self) -> bool {
+        self.keeps_snapshots
+            && (self.status.contains(StatusFlags::IN_TRANS) || self.may_be_in_transaction)
+    }
+
+    /// Definitions as they are now, whatever the transaction sees, in the order of the names. They are asked for in one go.
+    pub fn definitions(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+        const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
+        let mut questions = Vec::with_capacity(names.len());
+        for (database, name) in names {
+            let (database, name) = (identifier(database), identifier(name));
+            let sql = format!("SHOW CREATE TABLE {database}.{name}");
+            questions.push(self.put_query(sql.as_bytes())?);
+        }
+        self.flush()?;
+        let mut shown = Vec::with_capacity(names.len());
+        for question in questions {
+            shown.push(match self.read_rows(question) {
+                Ok(rows) => {
+                    let mut cells = rows.into_iter().next().unwrap_or_default().into_iter();
+                    Definition::Text(cells.nth(1).flatten().unwrap_or_default())
+                }
+                Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
+                Err(Failure::Server { .. }) => Definition::Hidden,
+                Err(failure) => return Err(failure),
+            });
+        }
+        Ok(shown)
     }
 
     /// Whether a transaction is open, or would be by the next statement.

@@ -10,7 +10,7 @@
 //! both servers a tenth of a millisecond for each table of the database, and MariaDB waits there for every
 //! table that a definition has locked. Names alone cost a tenth of that, and wait for nobody.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,15 +18,15 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use onionskin_keys::KeySet;
-use onionskin_plan::COLLATION;
+use onionskin_plan::{COLLATION, Catalog, Known};
 use onionskin_schema::comment::MARK;
-use onionskin_schema::{COLUMNS_QUERY_FIELDS, Table};
+use onionskin_schema::{COLUMNS_QUERY_FIELDS, Protection, Table};
 use onionskin_value::Family;
 use parking_lot::{Condvar, Mutex};
 
-use super::catalog::{Account, Prepared, tables};
+use super::catalog::{Account, Prepared, is_virtual, tables};
 use super::error::{Failure, Outcome};
-use super::exchange::{Rows, Server};
+use super::exchange::{Confirmed, Definition, Rows, Server};
 use super::pins::settle_parts;
 use super::session::Session;
 
@@ -125,6 +125,27 @@ impl Lists {
     /// Whether there may be such a database; `None` if that is not known.
     pub fn has_database(&self, name: &str) -> Option<bool> {
         self.databases(name).map(|found| !found.is_empty())
+    }
+
+    /// Takes these databases for known, and what they hold for out of date: whoever uses a list reads it first. Plans rest on lists.
+    pub fn suppose(&mut self, databases: &[&str]) {
+        let names = || Names {
+            age: Age::of(0),
+            real: HashMap::new(),
+        };
+        let all = self.0.entry(DATABASES.into()).or_insert_with(names);
+        for database in databases {
+            let real = all.real.entry(fold(database)).or_default();
+            if real.is_empty() {
+                real.push((*database).to_owned());
+            }
+        }
+        for database in databases {
+            let is_missing = !self.0.contains_key(*database);
+            if is_missing {
+                self.0.insert((*database).to_owned(), names());
+            }
+        }
     }
 
     /// The ages of the lists that tell about these names.
@@ -283,6 +304,9 @@ impl Account {
         family: Family,
         prepared: &Prepared,
     ) -> Outcome<()> {
+        if server.sees_the_past() {
+            return self.confirm(server, keys, prepared);
+        }
         let came = now();
         for age in &prepared.basis {
             age.touch(came);
@@ -307,6 +331,75 @@ impl Account {
             }
         }
         Ok(())
+    }
+
+    /// Sees to it within a transaction that sees the past: the definitions of the tables that the statement names are as they
+    /// are known. Each is asked for once a second. Of a name that is no table's, that is asked where a table's name stands.
+    fn confirm(&self, server: &mut Server, keys: &KeySet, prepared: &Prepared) -> Outcome<()> {
+        let (began, generation) = (now(), self.generation());
+        if server.confirmed.generation != generation {
+            server.confirmed = Confirmed {
+                generation,
+                ..Confirmed::default()
+            };
+        }
+        let table_words = &prepared.plan.facts.table_words;
+        let mut asked = Vec::new();
+        let mut known = Vec::new();
+        for name in &prepared.plan.names {
+            let at = server.confirmed.names.get(name);
+            let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
+            if is_new || name.1.starts_with(COLLATION) || is_virtual(&name.0) {
+                continue;
+            }
+            let Known::Table(table) = Catalog::table(self, &name.0, &name.1) else {
+                if table_words.contains(&name.1.to_lowercase()) {
+                    asked.push(name.clone());
+                    known.push(None);
+                }
+                continue;
+            };
+            asked.push(name.clone());
+            known.push(Some(table));
+        }
+        let shown = server.definitions(&asked)?;
+        for ((name, known), shown) in asked.into_iter().zip(known).zip(&shown) {
+            if !is_shown(known.as_deref(), shown) {
+                // another session may have looked it up meanwhile; what this one is shown has to be confirmed, too
+                self.look_up(server, keys, &[name])?;
+                self.new_generation();
+                return Ok(());
+            }
+            server.confirmed.names.insert(name, began);
+        }
+        Ok(())
+    }
+
+    /// Which of these names are tables' in a transaction that sees the past, as far as it sees.
+    pub(super) fn tables_of_the_past(
+        &self,
+        server: &mut Server,
+        names: &[(String, String)],
+    ) -> Outcome<HashSet<(String, String)>> {
+        let databases: BTreeSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+        let wanted = Wanted {
+            lists: databases.iter().map(|d| (*d).to_owned()).collect(),
+            whole: BTreeMap::new(),
+            others: BTreeMap::new(),
+        };
+        let rows = server.rows(question(&wanted, Family::MySql).as_bytes())?;
+        let lists = names_of(rows, &wanted.lists)?;
+        let databases: Vec<&str> = databases.into_iter().collect();
+        self.lists.write().suppose(&databases);
+        let mut found = HashSet::new();
+        for (database, tables) in lists {
+            let tables: HashSet<String> = tables.iter().map(|name| fold(name)).collect();
+            let here = names.iter().filter(|(d, name)| {
+                *d == database && (tables.contains(&fold(name)) || name.starts_with(COLLATION))
+            });
+            found.extend(here.cloned());
+        }
+        Ok(found)
     }
 
     /// Looks up all that the account has used of late, with one statement.
@@ -388,7 +481,7 @@ impl Account {
             }
         }
         if !views.is_empty() {
-            self.look_up_tables(server, keys, &views, began, epoch)?;
+            self.look_up_tables(server, keys, &views, began, epoch, None)?;
         }
         Ok(())
     }
@@ -533,6 +626,48 @@ impl Session {
         }
         Ok(prepared.generation == self.account.generation())
     }
+}
+
+/// Whether a table is what is known of it, by its definition as it is now. `None`: no table, or one of which nothing is shown. Of a
+/// view over protected columns the definition does not tell what is behind it.
+pub(super) fn is_shown(known: Option<&Table>, shown: &Definition) -> bool {
+    let text = match shown {
+        Definition::Absent => return known.is_none(),
+        // the account can do nothing with it
+        Definition::Hidden => return true,
+        Definition::Text(text) => String::from_utf8_lossy(text),
+    };
+    let is_sealed = |line: &str| {
+        let word = line.trim_start().split(' ').next().unwrap_or_default();
+        word.trim_matches(['`', '"']).ends_with("$enc")
+    };
+    let mark = format!("COMMENT '{MARK}");
+    let marks = text.lines().filter(|line| line.contains(&mark)).count();
+    let sealed = text.lines().filter(|line| is_sealed(line)).count();
+    // one of the session's own stands before others
+    if text.starts_with("CREATE TEMPORARY TABLE") {
+        return marks == 0 && sealed == 0;
+    }
+    let Some(table) = known else {
+        return false;
+    };
+    if !text.starts_with("CREATE TABLE") {
+        return table.view && !table.is_protected() && !text.contains("$enc");
+    }
+    let ids = |protection: &Protection| {
+        let (column, table) = (&protection.column_id, table.table_id.unwrap_or_default());
+        format!("|{}|{}|", hex(column), hex(&table))
+    };
+    let mut columns = table.protected_columns();
+    let count = table.protected_columns().count();
+    !table.view
+        && table.damaged.is_none()
+        && (marks, sealed) == (count, count)
+        && columns.all(|(_, protection)| text.contains(&ids(protection)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn is_named(table: &Table, (database, name): &(String, String)) -> bool {

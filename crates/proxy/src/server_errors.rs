@@ -2,6 +2,8 @@
 //!
 //! MySQL and MariaDB give the older ones the same numbers.
 
+/// `ER_BAD_DB_ERROR`
+pub(crate) const NO_SUCH_DATABASE: u16 = 1049;
 /// `ER_BAD_FIELD_ERROR`: no such column.
 pub(crate) const UNKNOWN_COLUMN: u16 = 1054;
 /// `ER_DUP_ENTRY`

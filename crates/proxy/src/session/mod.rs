@@ -130,6 +130,7 @@ impl Session {
         // What the server would never take is not gathered either. Hexadecimal digits may become half as long.
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
+        server.keeps_snapshots = state.family == Family::MySql;
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));
