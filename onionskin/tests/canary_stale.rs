@@ -683,7 +683,15 @@ fn a_transaction_that_sees_the_past(kind: Kind) {
 
     // a long transaction over protected tables that nobody touches goes on
     let mut long = two.here.connect_to("app");
+    two.elsewhere
+        .connect_to("app")
+        .must("CREATE VIEW shown AS SELECT id, name FROM made");
+    two.elsewhere
+        .connect_to("app")
+        .must("CREATE VIEW plain AS SELECT id FROM other");
+    sleep(A_SECOND);
     begin(&mut long);
+    long.must("SELECT COUNT(*) FROM plain");
     for _ in 0..3 {
         sleep(A_SECOND);
         let secret = two.secret();
@@ -692,6 +700,8 @@ fn a_transaction_that_sees_the_past(kind: Kind) {
         ));
         let sql = format!("SELECT COUNT(*) FROM made WHERE name = '{secret}'");
         assert_eq!(long.text(&sql).unwrap(), "1");
+        assert_eq!(long.text(&sql.replace("made", "shown")).unwrap(), "1");
+        long.must("SELECT COUNT(*) FROM plain");
     }
     long.must("COMMIT");
     two.conclude();

@@ -89,8 +89,10 @@ pub(crate) enum Definition {
     Absent,
     /// It does not show it: the account may not see it, or a view is broken.
     Hidden,
-    /// The definition.
-    Text(Vec<u8>),
+    /// The table's definition.
+    Table(String),
+    /// The view's, and that of the one table behind it.
+    View(String, Option<String>),
 }
 
 /// What `FOUND_ROWS()` is to the client. To the server it is of the last query, which may be one of the proxy's own, and it stays
@@ -504,6 +506,31 @@ impl Server {
 
     /// Definitions as they are now, whatever the transaction sees, in the order of the names. They are asked for in one go.
     pub fn definitions(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+        let mut shown = self.shown(names)?;
+        // of a view, what is behind it counts
+        let behind = |(name, shown): (&(String, String), &Definition)| match shown {
+            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.0)),
+            _ => None,
+        };
+        let bases: Vec<Option<_>> = names.iter().zip(&shown).map(behind).collect();
+        let asked: Vec<_> = bases.iter().flatten().flatten().cloned().collect();
+        let mut found = self.shown(&asked)?.into_iter();
+        for (shown, base) in shown.iter_mut().zip(bases) {
+            let Some(base) = base else {
+                continue;
+            };
+            let base = match base.and_then(|_| found.next()) {
+                Some(Definition::Table(text)) if is_table(&text) => Some(text),
+                _ => None,
+            };
+            if let Definition::Table(text) = shown {
+                *shown = Definition::View(std::mem::take(text), base);
+            }
+        }
+        Ok(shown)
+    }
+
+    fn shown(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
         const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
         let mut questions = Vec::with_capacity(names.len());
         for (database, name) in names {
@@ -517,7 +544,8 @@ impl Server {
             shown.push(match self.read_rows(question) {
                 Ok(rows) => {
                     let mut cells = rows.into_iter().next().unwrap_or_default().into_iter();
-                    Definition::Text(cells.nth(1).flatten().unwrap_or_default())
+                    let text = cells.nth(1).flatten().unwrap_or_default();
+                    Definition::Table(String::from_utf8_lossy(&text).into_owned())
                 }
                 Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
                 Err(Failure::Server { .. }) => Definition::Hidden,
@@ -531,6 +559,21 @@ impl Server {
     pub fn in_transaction(&self) -> bool {
         self.status.contains(StatusFlags::IN_TRANS)
             || !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+}
+
+fn is_table(text: &str) -> bool {
+    text.starts_with("CREATE TABLE") || text.starts_with("CREATE TEMPORARY TABLE")
+}
+
+/// The table behind FROM in what `SHOW CREATE TABLE` says of a view, if that is one: the current database's stands without it.
+fn read_by_view(text: &str, database: &str) -> Option<(String, String)> {
+    let quote = if text.contains(" from `") { '`' } else { '"' };
+    let (_, behind) = text.split_once(&format!(" from {quote}"))?;
+    let (first, rest) = behind.split_once(quote)?;
+    match rest.strip_prefix(&format!(".{quote}")) {
+        Some(second) => Some((first.to_owned(), second.split(quote).next()?.to_owned())),
+        None => Some((database.to_owned(), first.to_owned())),
     }
 }
 

@@ -628,14 +628,21 @@ impl Session {
     }
 }
 
-/// Whether a table is what is known of it, by its definition as it is now. `None`: no table, or one of which nothing is shown. Of a
-/// view over protected columns the definition does not tell what is behind it.
+/// Whether a table is what is known of it, by its definition as it is now. `None`: no table, or one of which nothing is shown.
 pub(super) fn is_shown(known: Option<&Table>, shown: &Definition) -> bool {
     let text = match shown {
         Definition::Absent => return known.is_none(),
         // the account can do nothing with it
         Definition::Hidden => return true,
-        Definition::Text(text) => String::from_utf8_lossy(text),
+        Definition::Table(text) => text,
+        Definition::View(text, base) => {
+            let shows = |table: &Table| match (table.is_protected(), base) {
+                (false, _) => !text.contains("$enc"),
+                (true, Some(base)) => table.damaged.is_none() && has_ids(base, table),
+                (true, None) => false,
+            };
+            return known.is_some_and(shows);
+        }
     };
     let is_sealed = |line: &str| {
         let word = line.trim_start().split(' ').next().unwrap_or_default();
@@ -651,19 +658,18 @@ pub(super) fn is_shown(known: Option<&Table>, shown: &Definition) -> bool {
     let Some(table) = known else {
         return false;
     };
-    if !text.starts_with("CREATE TABLE") {
-        return table.view && !table.is_protected() && !text.contains("$enc");
-    }
+    let count = table.protected_columns().count();
+    table.damaged.is_none() && (marks, sealed) == (count, count) && has_ids(text, table)
+}
+
+/// Whether the ids of a table and of its protected columns stand in a definition, in the comments of sealed columns.
+fn has_ids(text: &str, table: &Table) -> bool {
     let ids = |protection: &Protection| {
         let (column, table) = (&protection.column_id, table.table_id.unwrap_or_default());
         format!("|{}|{}|", hex(column), hex(&table))
     };
     let mut columns = table.protected_columns();
-    let count = table.protected_columns().count();
-    !table.view
-        && table.damaged.is_none()
-        && (marks, sealed) == (count, count)
-        && columns.all(|(_, protection)| text.contains(&ids(protection)))
+    columns.all(|(_, protection)| text.contains(&ids(protection)))
 }
 
 fn hex(bytes: &[u8]) -> String {
