@@ -372,7 +372,7 @@ impl Account {
         }
         let current = match past {
             Some(_) => {
-                let tables = real.iter().filter(|(_, name)| !name.starts_with(COLLATION));
+                let tables = real.iter().filter(|name| self.can_be_confirmed(name));
                 let tables: Vec<_> = tables.cloned().collect();
                 let shown = server.definitions(&tables)?;
                 Some(tables.into_iter().zip(shown).collect())
@@ -384,6 +384,15 @@ impl Account {
             self.new_generation();
         }
         Ok(changed)
+    }
+
+    /// Whether `SHOW CREATE TABLE` tells whether a name is what is known of it: temporary tables hide others, and are known by
+    /// themselves.
+    pub fn can_be_confirmed(&self, name: &(String, String)) -> bool {
+        let hides = |temporary: &RwLock<Temporaries>| temporary.read().contains_key(&folded(name));
+        !name.1.starts_with(COLLATION)
+            && !is_virtual(&name.0)
+            && !self.temporary.as_ref().is_some_and(hides)
     }
 
     /// Looks up tables by their names, for what began when the account was in this epoch. `current` are their definitions as they are
@@ -786,7 +795,7 @@ fn broken_views(server: &mut Server, database: &str, names: &[&str]) -> Outcome<
 }
 
 /// A database of the servers' own whose tables hold nothing that a client has stored. MySQL does not show all their columns.
-pub(crate) fn is_virtual(database: &str) -> bool {
+fn is_virtual(database: &str) -> bool {
     ["information_schema", "performance_schema"]
         .iter()
         .any(|name| name.eq_ignore_ascii_case(database))

@@ -24,7 +24,7 @@ use onionskin_schema::{COLUMNS_QUERY_FIELDS, Protection, Table};
 use onionskin_value::Family;
 use parking_lot::{Condvar, Mutex};
 
-use super::catalog::{Account, Prepared, is_virtual, tables};
+use super::catalog::{Account, Prepared, tables};
 use super::error::{Failure, Outcome};
 use super::exchange::{Confirmed, Definition, Rows, Server};
 use super::pins::settle_parts;
@@ -349,7 +349,7 @@ impl Account {
         for name in &prepared.plan.names {
             let at = server.confirmed.names.get(name);
             let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
-            if is_new || name.1.starts_with(COLLATION) || is_virtual(&name.0) {
+            if is_new || !self.can_be_confirmed(name) {
                 continue;
             }
             let Known::Table(table) = Catalog::table(self, &name.0, &name.1) else {

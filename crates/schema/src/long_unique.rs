@@ -8,10 +8,16 @@ use crate::{show_create::tokens, table::Table};
 /// InnoDB's bound for the bytes of a key.
 const KEY_BYTES: u64 = 3072;
 
-/// What a unique key with logical names ends with: `element` is its line in SHOW CREATE TABLE.
-pub(crate) fn shown_hash(element: &str, table: &Table, family: Family) -> &'static str {
+/// A key that is a hash, as MariaDB shows it: without an order. `element` is its line in SHOW CREATE TABLE.
+pub(crate) fn shown_hash(element: &str) -> String {
+    let unordered = element.replace(" DESC,", ",").replace(" DESC)", ")");
+    format!("{unordered} USING HASH")
+}
+
+/// Whether a unique key with logical names is a hash: `element` is its line in SHOW CREATE TABLE.
+pub(crate) fn is_hash(element: &str, table: &Table, family: Family) -> bool {
     if family != Family::MariaDb || !element.starts_with("UNIQUE KEY") || !element.ends_with(')') {
-        return "";
+        return false;
     }
     // behind the key's own name
     let list = element.find('(').map_or("", |at| &element[at..]);
@@ -19,10 +25,7 @@ pub(crate) fn shown_hash(element: &str, table: &Table, family: Family) -> &'stat
     let columns = names.filter_map(|t| table.column(&t.name()));
     let types: Vec<SqlType> = columns.filter_map(|c| c.sql_type).collect();
     let bytes = types.iter().map(key_bytes);
-    match bytes.sum::<u64>() > KEY_BYTES {
-        true => " USING HASH",
-        false => "",
-    }
+    bytes.sum::<u64>() > KEY_BYTES
 }
 
 /// Bytes that a value takes in a key. What is not a string takes few.
@@ -42,6 +45,12 @@ fn key_bytes(ty: &SqlType) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_has_no_order() {
+        let shown = shown_hash("UNIQUE KEY `s` (`s` DESC,`n`,`DESC` DESC)");
+        assert_eq!(shown, "UNIQUE KEY `s` (`s`,`n`,`DESC`) USING HASH");
+    }
 
     #[test]
     fn bytes_of_a_key_decide() {

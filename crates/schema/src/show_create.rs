@@ -13,7 +13,7 @@ use crate::{
     computed::{present_time, time_fraction},
     display::{Dialect, push_default_clause},
     errors::SchemaError,
-    long_unique::shown_hash,
+    long_unique::{is_hash, shown_hash},
     prefix::with_prefixes,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
@@ -173,7 +173,9 @@ pub(crate) fn logical(
             }
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
-            line.push_str(shown_hash(&line, table, family));
+            if is_hash(&line, table, family) {
+                line = shown_hash(&line);
+            }
             elements.push(format!("{indent}{line}"));
         }
     }

@@ -25,7 +25,7 @@ pub fn random_case(random: &mut Random, kind: Kind, length: usize) -> Case {
     generator.begin();
     while generator.steps.len() < length {
         // from choices of its own, so that the others stay what they were
-        match super::meets_all() && aside.chance(UNUSUAL) {
+        match aside.chance(UNUSUAL) {
             true => generator.unusual(&mut aside),
             false => generator.next(),
         }

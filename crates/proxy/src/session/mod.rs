@@ -32,7 +32,7 @@ use crate::bind::{FromVariable, Scratch, StoreMode, Values};
 use crate::catalog::{Account, PlanSpace, Prepared};
 use crate::diagnostics::{self, Diagnostics};
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
+use crate::exchange::{Rows, Server};
 use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
@@ -417,7 +417,8 @@ impl Session {
             // another statement since
             let interfered = std::mem::take(&mut self.statements.interfered);
             let list = std::mem::take(&mut self.statements.list);
-            let mut list = list.filter(|list| interfered && diagnostics::tells_of(list, failure));
+            let is_its = |list: &Rows| list.is_empty() || diagnostics::tells_of(list, failure);
+            let mut list = list.filter(|list| interfered && is_its(list));
             if let Some(list) = &mut list {
                 diagnostics::tell_as(list, packet.code, &packet.message);
             }

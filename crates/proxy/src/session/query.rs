@@ -124,7 +124,9 @@ impl Session {
         let list = match done {
             Err(failure @ Failure::Server { .. }) => {
                 let list = self.server.rows(b"SHOW WARNINGS")?;
-                Some(list).filter(|list| tells_of(list, failure))
+                // with max_error_count = 0 the server keeps none
+                let keeps_none = !self.state.is_usual() && list.is_empty();
+                Some(list).filter(|list| keeps_none || tells_of(list, failure))
             }
             _ => None,
         };
