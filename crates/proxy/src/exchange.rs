@@ -19,6 +19,7 @@ use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Ste
 
 use crate::error::{Failure, Outcome};
 use crate::long_values::{Bound, too_long};
+use crate::renewal::{RECHECK, now};
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 
 /// "Deadlock found": the server has rolled the whole transaction back.
@@ -70,6 +71,10 @@ pub(crate) struct Server {
     pub keeps_snapshots: bool,
     /// Without autocommit, a statement that failed may have begun a transaction all the same. Errors do not tell.
     may_be_in_transaction: bool,
+    /// When a command was given last outside of a transaction, in milliseconds of [`now`].
+    asked_at: u64,
+    /// When the transaction began, likewise; 0 if that is not known.
+    began: u64,
     /// Which definitions were confirmed last in a transaction, and when: see [`Self::sees_the_past`].
     pub confirmed: Confirmed,
 }
@@ -132,6 +137,8 @@ impl Server {
             found: Found::Lost,
             keeps_snapshots: false,
             may_be_in_transaction: false,
+            asked_at: 0,
+            began: 0,
             confirmed: Confirmed::default(),
         }
     }
@@ -195,6 +202,9 @@ impl Server {
     fn ask(&mut self, command: Command) -> Outcome<Question> {
         let number = self.asked;
         self.asked += 1;
+        if self.keeps_snapshots && !self.is_in_transaction() {
+            self.asked_at = now();
+        }
         self.outstanding.push_back(Outstanding {
             number,
             place: self.place,
@@ -291,7 +301,7 @@ impl Server {
         let step = self.tracker.step(payload).map_err(Failure::Backend)?;
         match step {
             Step::Ok { status } => {
-                self.status = status;
+                self.note(status);
                 self.may_be_in_transaction = false;
                 // it tells what ends before it did not
                 self.silent_end = false;
@@ -304,7 +314,7 @@ impl Server {
                 }
             }
             Step::EndOfRows { status } => {
-                self.status = status;
+                self.note(status);
                 if !self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
                     self.silent_end = true;
                     self.untold |= status.contains(StatusFlags::SESSION_STATE_CHANGED);
@@ -331,6 +341,23 @@ impl Server {
             _ => {}
         }
         Ok(step)
+    }
+
+    /// Takes over the status in an answer.
+    #[inline]
+    fn note(&mut self, status: StatusFlags) {
+        let begins = status.contains(StatusFlags::IN_TRANS) && !self.is_in_transaction();
+        if self.keeps_snapshots && begins {
+            self.began = match self.may_be_in_transaction {
+                true => 0,
+                false => self.asked_at,
+            };
+        }
+        self.status = status;
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.status.contains(StatusFlags::IN_TRANS)
     }
 
     /// The packet that the last step read.
@@ -500,8 +527,13 @@ impl Server {
 
     /// Whether look-ups show definitions as they were when the transaction began.
     pub fn sees_the_past(&self) -> bool {
-        self.keeps_snapshots
-            && (self.status.contains(StatusFlags::IN_TRANS) || self.may_be_in_transaction)
+        self.keeps_snapshots && (self.is_in_transaction() || self.may_be_in_transaction)
+    }
+
+    /// Whether what look-ups show may be older than a second.
+    pub fn sees_an_old_past(&self) -> bool {
+        let is_new = !self.may_be_in_transaction && now().saturating_sub(self.began) <= RECHECK;
+        self.sees_the_past() && !is_new
     }
 
     /// Definitions as they are now, whatever the transaction sees, in the order of the names. They are asked for in one go.

@@ -31,7 +31,7 @@ use super::pins::settle_parts;
 use super::session::Session;
 
 /// How old what is known may be, in milliseconds.
-const RECHECK: u64 = 1000;
+pub(crate) const RECHECK: u64 = 1000;
 /// For how long after its last use a thing is renewed along with others, in milliseconds.
 const IN_USE: u64 = 10_000;
 /// As many tables of a database are asked for one by one. More are asked for in one list, for which MariaDB reads all names.

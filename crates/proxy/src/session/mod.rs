@@ -425,6 +425,10 @@ impl Session {
             let unclear = std::mem::take(&mut self.statements.unclear);
             let is_servers = matches!(failure, Failure::Server { .. });
             let ours = !is_servers || interfered && list.is_none();
+            if self.diagnostics.of_earlier {
+                // they end with a statement that fails
+                self.diagnostics.clear();
+            }
             let (surplus, of_several) = (self.diagnostics.surplus, self.diagnostics.of_several);
             let warnings = std::mem::take(&mut self.diagnostics.warnings);
             self.diagnostics.clear();
@@ -435,6 +439,7 @@ impl Session {
                 self.diagnostics.warnings = warnings;
                 self.diagnostics
                     .failed_at_server(packet.code, self.state.family);
+                self.diagnostics.unclear |= unclear;
                 self.diagnostics.told = diagnostics::hides_token(&packet.message)
                     .then(|| (packet.code, packet.message.to_vec()));
                 self.diagnostics.row_count = list.is_some().then_some(-1);

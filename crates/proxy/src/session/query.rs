@@ -195,6 +195,10 @@ impl Session {
             let question = self.put_client_command()?;
             return self.relay_answer(question, &[]);
         }
+        if self.server.sees_an_old_past() {
+            let about = "a text that cannot be read";
+            return Err(Failure::refused(&errors::SNAPSHOT, about));
+        }
         // in letters that no character set for results changes
         let (names, warnings) = self.server.rows_and_warnings(
             "SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
@@ -415,8 +419,13 @@ impl Session {
             Ok(()) => Ok(()),
             Err(failure) => {
                 let failure = self.or_read_only(failure, prepared)?;
-                self.statements.unclear |= matches!(failure, Failure::Value(_))
-                    && prepared.plan.facts.computes_among_others;
+                // the server says more of computed assignments, before and behind
+                let is_beside = match failure {
+                    Failure::Value(_) => true,
+                    Failure::Server { .. } => !self.diagnostics.warnings.is_empty(),
+                    _ => false,
+                };
+                self.statements.unclear |= is_beside && prepared.plan.facts.computes_among_others;
                 Err(in_logical_terms(failure, prepared))
             }
         }

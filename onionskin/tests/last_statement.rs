@@ -1,0 +1,258 @@
+//! What a session can ask about the statement before, and what another statement leaves of that: warnings, errors, `FOUND_ROWS()`; and
+//! what the words around a statement must not change. All of it is a plain server's, or refused.
+
+mod support;
+
+#[path = "scratch/pair.rs"]
+mod pair;
+
+use pair::{Pair, pair};
+use support::*;
+
+on_both_servers!(
+    warnings_outlive_statements_without_tables,
+    found_rows_count_what_offset_skips,
+    copies_have_no_notes,
+    transactions_that_only_read,
+    a_look_up_begins_no_transaction,
+    comments_in_front_change_nothing,
+    an_unknown_statement_is_an_error_that_is_kept,
+    computed_assignments_beside_a_wrong_value,
+    without_room_for_errors_none_is_shown,
+);
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VARCHAR(5) {eq}, free VARCHAR(20) {}, \
+                     plain INT UNSIGNED NOT NULL DEFAULT 1)";
+const ROWS: &str = "INSERT INTO t VALUES (1, 5, 'a', 'x', 1), (2, 6, 'b', 'y', 2), (3, 7, 'c', 'z', 3), (4, 8, 'd', 'q', 4)";
+
+fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
+    pair(kind, with_engine, &[TABLE, ROWS])
+}
+
+/// MariaDB keeps its list over them, MySQL does not; a statement that fails has a list of its own.
+fn warnings_outlive_statements_without_tables(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for between in [
+        "SET @a = 1",
+        "/* app */ SET autocommit = 1",
+        "SET NAMES utf8mb4",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "START TRANSACTION",
+        "USE app",
+        "DO 1",
+        "SELECT 1",
+        "UNLOCK TABLES",
+        "SET nothing = 1",
+        "ROLLBACK TO SAVEPOINT nothing",
+        "SELECT COUNT(*) FROM t",
+    ] {
+        for before in [
+            "INSERT IGNORE INTO t (id, s) VALUES (9, 'longer than five')",
+            "INSERT INTO t (id, s) VALUES (8, 'longer than five')",
+        ] {
+            pair.same("DELETE FROM t WHERE id > 7");
+            pair.same(before);
+            pair.same(between);
+            for question in ["SELECT @@warning_count, @@error_count", "SHOW WARNINGS"] {
+                let said = pair.say(question);
+                assert!(
+                    said.is_refused() || said.plain == said.protected,
+                    "{before}; {between}; {question}: {said:?}"
+                );
+            }
+        }
+    }
+    pair.same("ROLLBACK");
+}
+
+fn found_rows_count_what_offset_skips(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        for query in [
+            "SELECT id FROM t ORDER BY free LIMIT 1 OFFSET 1",
+            "SELECT id FROM t ORDER BY free LIMIT 2, 7",
+            "SELECT id FROM t ORDER BY free LIMIT 2 OFFSET 9",
+            "SELECT id FROM t ORDER BY free LIMIT 0",
+            "SELECT id FROM t ORDER BY free LIMIT 2, 0",
+            "SELECT DISTINCT free FROM t ORDER BY free LIMIT 1, 2",
+            "SELECT free, COUNT(*) FROM t GROUP BY free ORDER BY free LIMIT 1, 2",
+            "SELECT id FROM t WHERE free LIKE '%' ORDER BY id LIMIT 1, 2",
+            "SELECT UPPER(s) FROM t ORDER BY id LIMIT 1, 2",
+        ] {
+            if pair.same_or_refused(query) {
+                pair.same("SELECT FOUND_ROWS()");
+            }
+        }
+    }
+}
+
+fn copies_have_no_notes(kind: Kind) {
+    let Some(mut pair) = pair(
+        kind,
+        false,
+        &[
+            "CREATE TABLE twice (id INT PRIMARY KEY, a DECIMAL(9,2) {eq}, b INT, KEY one (b), KEY two (b))",
+        ],
+    ) else {
+        return;
+    };
+    for sql in [
+        "CREATE TABLE copy LIKE twice",
+        "SHOW WARNINGS",
+        "CREATE TEMPORARY TABLE other LIKE twice",
+        "SHOW WARNINGS",
+        "DROP TEMPORARY TABLE other",
+        "SHOW WARNINGS",
+        "SHOW ERRORS",
+        "SHOW COUNT(*) ERRORS",
+    ] {
+        pair.same(sql);
+    }
+}
+
+/// What a plain server says first, it says first here.
+fn transactions_that_only_read(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for begin in ["START TRANSACTION READ ONLY", "SET TRANSACTION READ ONLY"] {
+        for sql in [
+            "INSERT INTO t (id, k) VALUES (7, 'no number')",
+            "UPDATE t SET s = 'longer than five' WHERE id = 1",
+            "REPLACE INTO t (id, s) VALUES (1, 'longer than five')",
+            "PREPARE p FROM 'UPDATE t SET k = ? WHERE id = ?'",
+            "PREPARE p FROM 'UPDATE t SET k = k + ? WHERE id = ?'",
+            "PREPARE p FROM 'DELETE FROM t WHERE id = ?'",
+        ] {
+            pair.same(begin);
+            if pair.same_or_refused(sql) {
+                let said = pair.same(sql);
+                assert!(said.starts_with("1792 "), "{begin}; {sql}: {said}");
+                pair.same("SHOW WARNINGS");
+            }
+            pair.same("ROLLBACK");
+        }
+    }
+    for sql in [
+        "SET TRANSACTION READ ONLY",
+        "DEALLOCATE PREPARE nobody",
+        "DELETE FROM t WHERE id = 7",
+        "ROLLBACK",
+    ] {
+        pair.same(sql);
+    }
+}
+
+/// Without autocommit, a question of the proxy's own would begin one, in which less may be done.
+fn a_look_up_begins_no_transaction(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("SET autocommit = 0");
+    // what is refused is looked up before
+    let _ = pair.protected.run("SELECT k * 2 FROM t WHERE nothing(k)");
+    let _ = pair.protected.run("UPDATE t SET s = nothing(s)");
+    pair.same("PREPARE p FROM 'SELECT k FROM t WHERE id = ?'");
+    pair.same("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    if kind == Kind::MySql {
+        pair.same("SET SESSION explicit_defaults_for_timestamp = 1");
+    }
+    pair.same("ROLLBACK");
+    pair.same("SET autocommit = 1");
+}
+
+/// What is done with a statement does not depend on a comment before it, nor on words in its texts.
+fn comments_in_front_change_nothing(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for comment in ["", "/* app */ ", "-- app\n", "/* insert ignore */ # call\n"] {
+        for sql in [
+            "INSERT INTO t (id, s) VALUES (9, 'longer than five')",
+            "INSERT IGNORE INTO t (id, s) VALUES (9, 'longer than five')",
+            "UPDATE t SET s = 'longer than five' WHERE id = 99",
+            "UPDATE t SET free = 'default', s = 'longer than five' WHERE id = 99",
+            "UPDATE t SET free = 'returning', k = 1 WHERE id = 99",
+            "SELECT k FROM t WHERE id = 1",
+            "LOCK TABLES t READ",
+            "UPDATE t SET s = 'longer than five' WHERE id = 1",
+            "UNLOCK TABLES",
+            "SET TRANSACTION READ ONLY",
+            "DELETE FROM t WHERE id = 9",
+            "ROLLBACK",
+            "DELETE FROM t WHERE id = 9",
+        ] {
+            pair.same(&format!("{comment}{sql}"));
+            pair.same_or_refused("SHOW WARNINGS");
+        }
+        // under another name a temporary table would not be known as a protected one
+        let session = &mut pair.protected;
+        session.must("CREATE TEMPORARY TABLE own (id INT, name VARCHAR(9) ENCRYPTED FOR (eq))");
+        for rename in [
+            "ALTER TABLE own RENAME TO moved",
+            "ALTER TABLE own RENAME COLUMN id TO number",
+        ] {
+            let failure = session.run(&format!("{comment}{rename}"));
+            let failure = failure.expect_err(rename);
+            assert!(
+                failure.message.contains("OS1"),
+                "{comment}{rename}: {failure}"
+            );
+        }
+        session.must("DROP TEMPORARY TABLE own");
+    }
+}
+
+fn an_unknown_statement_is_an_error_that_is_kept(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    // the preparation is refused here, and is an error there
+    let _ = pair.say("PREPARE p FROM 'SELECT nothing(k) FROM t'");
+    for sql in [
+        "EXECUTE p",
+        "SHOW WARNINGS",
+        "DEALLOCATE PREPARE p",
+        "SHOW ERRORS",
+    ] {
+        pair.same(sql);
+    }
+}
+
+fn computed_assignments_beside_a_wrong_value(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for mode in ["''", "'STRICT_ALL_TABLES'"] {
+        pair.same(&format!("SET sql_mode = {mode}"));
+        for sql in [
+            "UPDATE t SET k = 'no number', plain = plain * -3 WHERE id = 1",
+            "UPDATE t SET plain = plain * -3, k = k + 99999999999 WHERE id = 1",
+            "UPDATE t SET plain = DEFAULT, k = k + 99999999999 WHERE id = 1",
+        ] {
+            // of several errors, another one may be the first: then nothing about it is the same
+            let said = pair.say(sql);
+            if said.plain == said.protected {
+                pair.same_or_refused("SHOW WARNINGS");
+            }
+        }
+    }
+}
+
+fn without_room_for_errors_none_is_shown(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("SET max_error_count = 0");
+    for sql in ["SELECT * FROM nowhere", "INSERT INTO nowhere VALUES (1)"] {
+        pair.same(sql);
+        pair.same("SHOW WARNINGS");
+        pair.same("SHOW ERRORS");
+    }
+}
