@@ -3,7 +3,11 @@
 
 use onionskin_value::{Family, Kind, SqlType};
 
-use crate::{show_create::tokens, table::Table};
+use crate::{
+    quote::identifier,
+    show_create::tokens,
+    table::{Column, Table},
+};
 
 /// InnoDB's bound for the bytes of a key.
 const KEY_BYTES: u64 = 3072;
@@ -22,10 +26,21 @@ pub(crate) fn is_hash(element: &str, table: &Table, family: Family) -> bool {
     // behind the key's own name
     let list = element.find('(').map_or("", |at| &element[at..]);
     let names = tokens(list).filter(|t| t.is_identifier());
-    let columns = names.filter_map(|t| table.column(&t.name()));
-    let types: Vec<SqlType> = columns.filter_map(|c| c.sql_type).collect();
-    let bytes = types.iter().map(key_bytes);
-    bytes.sum::<u64>() > KEY_BYTES
+    let columns: Vec<&Column> = names.filter_map(|t| table.column(&t.name())).collect();
+    // of a key over plain columns, the server's word stands there already
+    let is_ours = columns.iter().any(|column| column.protection.is_some());
+    let bytes = columns.iter().map(|column| {
+        let whole = column.sql_type.as_ref().map_or(0, key_bytes);
+        prefix_of(list, &column.name).map_or(whole, |prefix| whole.min(prefix))
+    });
+    is_ours && bytes.sum::<u64>() > KEY_BYTES
+}
+
+/// Bytes of the part of a column that is in a key, `name`(10), at four a character.
+fn prefix_of(list: &str, name: &str) -> Option<u64> {
+    let (_, behind) = list.split_once(&format!("{}(", identifier(name)))?;
+    let digits = behind.split(')').next()?;
+    Some(4 * digits.parse::<u64>().ok()?)
 }
 
 /// Bytes that a value takes in a key. What is not a string takes few.
@@ -45,6 +60,13 @@ fn key_bytes(ty: &SqlType) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_column_counts_for_itself() {
+        let list = "(`a`,`b`(10),`c` DESC)";
+        let prefixes = ["a", "b", "c"].map(|name| prefix_of(list, name));
+        assert_eq!(prefixes, [None, Some(40), None]);
+    }
 
     #[test]
     fn a_hash_has_no_order() {
