@@ -164,6 +164,11 @@ fn a_look_up_begins_no_transaction(kind: Kind) {
         pair.same("SET SESSION explicit_defaults_for_timestamp = 1");
     }
     pair.same("ROLLBACK");
+    // nor does the end of one take a savepoint away
+    pair.same("SAVEPOINT s");
+    let _ = pair.protected.run("UPDATE t SET s = nothing(s)");
+    pair.same("UPDATE nowhere SET a = 1");
+    pair.same("ROLLBACK TO SAVEPOINT s");
     pair.same("SET autocommit = 1");
 }
 

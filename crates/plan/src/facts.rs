@@ -41,6 +41,8 @@ pub struct Facts {
     pub next_transaction: bool,
     /// It begins or ends a transaction, or runs statements that may.
     pub bounds_transaction: bool,
+    /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
+    pub savepoints: Option<bool>,
     /// What it does to `FOUND_ROWS()`.
     pub finds: Finds,
     /// What it asks about the statement before it.
@@ -201,6 +203,14 @@ impl Facts {
                 || one_of(&[
                     "begin", "start", "commit", "rollback", "xa", "call", "execute", "lock",
                 ]),
+            savepoints: match () {
+                () if is_hidden || words.has_executable || one_of(&["savepoint", "call"]) => {
+                    Some(true)
+                }
+                () if one_of(&["begin", "start", "commit"]) => Some(false),
+                () if is("rollback") && !words.says("to") => Some(false),
+                () => None,
+            },
             finds: words.finds(has_parenthesis),
             question: words.question(),
             says_found_rows: words.says("found_rows"),

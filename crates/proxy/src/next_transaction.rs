@@ -71,6 +71,9 @@ impl Session {
         names: bool,
         done: &Outcome<()>,
     ) {
+        if let Some(savepoints) = facts.savepoints {
+            self.has_savepoints = savepoints;
+        }
         let says = facts.next_transaction;
         if !says && !self.has_next_transaction() {
             return;

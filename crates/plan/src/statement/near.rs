@@ -275,16 +275,31 @@ fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
         })
 }
 
-/// `SET a = 1`, `SELECT @a`, `DO 1`: where nothing stands in parentheses or comments that are run, a table is named behind FROM or TABLE only.
+/// `SET a = b`, and `SELECT 1, @a` of literals and variables alone: nothing in them is the name of a table.
 fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
-    const VERBS: [&str; 3] = ["set", "select", "do"];
-    const BEFORE_TABLES: [&str; 5] = ["from", "table", "statement", "for", "into"];
+    // what another statement begins with, or a table stands behind
+    const OTHERS: [&str; 12] = [
+        "select",
+        "insert",
+        "update",
+        "delete",
+        "replace",
+        "values",
+        "table",
+        "from",
+        "statement",
+        "for",
+        "into",
+        "call",
+    ];
+    let sets = word_is(words, 0, "set");
     let may_name = |t: &Token| match t.kind {
         TokenKind::Executable | TokenKind::Hint => true,
-        TokenKind::Word => BEFORE_TABLES.iter().any(|word| t.is_word(sql, word)),
+        TokenKind::Word if sets => OTHERS.iter().any(|word| t.is_word(sql, word)),
+        TokenKind::Word | TokenKind::Quoted => !sets,
         _ => t.is(b'('),
     };
-    VERBS.iter().any(|verb| word_is(words, 0, verb)) && !tokens.iter().any(may_name)
+    (sets || word_is(words, 0, "select")) && !tokens.iter().skip(1).any(may_name)
 }
 
 /// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version, not part of a name.

@@ -64,6 +64,8 @@ pub(crate) struct Session {
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
     pub lifted_limit: Option<u64>,
+    /// There may be savepoints: the end of a transaction would end them.
+    pub has_savepoints: bool,
     /// What the client has said of its next transaction.
     pub next_transaction: NextTransaction,
     /// The session at the scratch engine, once there is one.
@@ -150,6 +152,7 @@ impl Session {
             locked_tables: false,
             indexes_tokens: None,
             lifted_limit: None,
+            has_savepoints: false,
             next_transaction: NextTransaction::default(),
             engine: None,
             activity,
@@ -360,6 +363,7 @@ impl Session {
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;
         self.next_transaction = NextTransaction::default();
+        self.has_savepoints = false;
         self.engine = None;
         self.refresh_state()
     }

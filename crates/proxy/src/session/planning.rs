@@ -95,7 +95,8 @@ impl Session {
     pub fn aside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let had_one = self.server.status.contains(StatusFlags::IN_TRANS);
         let done = ask(self)?;
-        if !had_one && self.server.status.contains(StatusFlags::IN_TRANS) {
+        let has_one = self.server.status.contains(StatusFlags::IN_TRANS);
+        if has_one && !had_one && !self.has_savepoints {
             self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
         }
         Ok(done)

@@ -65,6 +65,9 @@ impl Session {
             self.statements.note(facts);
             let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
+            if let Some(savepoints) = facts.savepoints {
+                self.has_savepoints = savepoints;
+            }
             if self.has_next_transaction() || facts.next_transaction {
                 let sql = self.client.last_payload().get(1..).unwrap_or_default();
                 let sql = sql.to_vec();
