@@ -595,6 +595,15 @@ fn roles_see_other_tables(kind: Kind) {
         without.must("SELECT COUNT(*) FROM places");
         without.must_fail("SELECT COUNT(*) FROM people");
     }
+    // the role is taken by a prepared statement, where the server prepares such
+    let mut later = open();
+    later.must_fail("SELECT COUNT(*) FROM people");
+    if let Ok(set) = later.conn().prep("SET ROLE reader") {
+        later.conn().exec_drop(&set, ()).expect("the role");
+        later.must(&format!(
+            "INSERT INTO people (name) VALUES ('{SECRET}-prepared')"
+        ));
+    }
     two.conclude();
 }
 

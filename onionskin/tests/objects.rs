@@ -10,6 +10,7 @@ on_both_servers!(
     copies_of_tables,
     temporary_tables,
     a_temporary_table_hides_another_in_its_session_only,
+    prepared_definitions_do_what_texts_do,
     views,
     views_that_are_made_at_the_server,
     foreign_keys,
@@ -188,6 +189,51 @@ fn temporary_tables(kind: Kind) {
     stage.protected.conn().reset().unwrap();
     stage.protected.must("USE app");
     assert_eq!(stage.protected.must_fail("SELECT * FROM t"), 1146);
+    stage.nothing_leaked();
+}
+
+/// A definition that is prepared is the same statement: what the session knows of its temporary
+/// tables and of unique keys follows it.
+fn prepared_definitions_do_what_texts_do(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let session = &mut stage.protected;
+    let prepared = |session: &mut Session, sql: &str| session.execute(sql, ()).map(|_| ());
+    prepared(
+        session,
+        "CREATE TEMPORARY TABLE own (id INT, name VARCHAR(40) ENCRYPTED FOR (eq))",
+    )
+    .expect("it is made");
+    for sql in [
+        "ALTER TABLE own RENAME TO moved",
+        "ALTER TABLE own RENAME COLUMN name TO title",
+    ] {
+        let refused = prepared(session, sql).expect_err(sql);
+        assert!(refused.to_string().contains("OS1008"), "{sql}: {refused}");
+    }
+    prepared(
+        session,
+        "ALTER TABLE own ADD COLUMN note VARCHAR(40) ENCRYPTED FOR (eq)",
+    )
+    .expect("a column more");
+    session.must(&format!(
+        "INSERT INTO own (id, note) VALUES (1, '{SECRET}')"
+    ));
+    let found = session.text(&format!("SELECT id FROM own WHERE note = '{SECRET}'"));
+    assert_eq!(found.unwrap(), "1");
+    // unique keys
+    let upsert =
+        "INSERT INTO met (id, name, n) VALUES (2, 'a', 9) ON DUPLICATE KEY UPDATE n = n + 1";
+    session
+        .must("CREATE TABLE met (id INT PRIMARY KEY, name VARCHAR(40) ENCRYPTED FOR (eq), n INT)");
+    session.must("INSERT INTO met VALUES (1, 'a', 1)");
+    session.must(upsert);
+    session.must("DELETE FROM met WHERE id = 2");
+    prepared(session, "ALTER TABLE met ADD UNIQUE KEY (name)").expect("a key more");
+    session.must(upsert);
+    assert_eq!(
+        session.text("SELECT GROUP_CONCAT(n) FROM met").unwrap(),
+        "2"
+    );
     stage.nothing_leaked();
 }
 

@@ -53,7 +53,6 @@ mod pins;
 mod prepared;
 mod present;
 mod rarest;
-mod relayed;
 mod renewal;
 mod row_delete;
 mod row_update;

@@ -13,26 +13,28 @@ use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{BinaryRowWriter, TextRow, put_text_cell};
 use onionskin_wire::{BinaryValue, ColumnFlags, ParamType, Step, WireError};
 
+use crate::bind::Values;
 use crate::error::{Failure, Outcome};
 use crate::open::{logical_definition, names_physical};
-use crate::session::{Planned, Session};
+use crate::session::{Execution, Session};
 
 type Row<'a> = Vec<Option<Cow<'a, str>>>;
 
 impl Session {
-    /// Runs a `SHOW` and writes its rows with logical names; `binary`: as rows of a prepared statement.
+    /// Runs a `SHOW` and writes its rows with logical names. The server gets a text, of a prepared one, too.
     pub fn show(
         &mut self,
-        planned: &Planned,
+        execution: &Execution,
         what: &Show,
         text: &[Piece],
         table: &Arc<Table>,
-        binary: bool,
     ) -> Outcome<()> {
+        let binary = execution.is_binary();
+        let values = execution.values;
         let mut types = Vec::new();
         let (like, only) = match what {
             Show::Columns { like, column, .. } => {
-                let pattern = like.map(|i| self.pattern(planned, i)).transpose()?;
+                let pattern = like.map(|i| self.pattern(values, i)).transpose()?;
                 (pattern, column.clone())
             }
             _ => (None, None),
@@ -45,9 +47,9 @@ impl Session {
         };
         let mut names = Vec::new();
         for &literal in named {
-            names.push(self.pattern(planned, literal)?.to_lowercase());
+            names.push(self.pattern(values, literal)?.to_lowercase());
         }
-        let question = self.send_text(planned, text, false)?;
+        let question = self.send_text(execution, text, false)?;
         self.server.begin(question)?;
         let dialect = self.state.dialect();
         while !self.server.tracker.is_complete() {
@@ -111,11 +113,9 @@ impl Session {
         Ok(())
     }
 
-    fn pattern(&self, planned: &Planned, literal: usize) -> Outcome<String> {
+    fn pattern(&self, values: Values, literal: usize) -> Outcome<String> {
         let mut scratch = Vec::new();
-        let input = planned
-            .values()
-            .input(literal, false, &self.state, &mut scratch, "LIKE")?;
+        let input = values.input(literal, false, &self.state, &mut scratch, "LIKE")?;
         match input {
             onionskin_value::Input::Text { bytes, charset } => {
                 let text = charset

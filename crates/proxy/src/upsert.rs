@@ -16,12 +16,12 @@ use onionskin_schema::Default as ColumnDefault;
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
-use crate::bind::{Binder, Filled, StoreMode, Values};
+use crate::bind::{Binder, Filled, StoreMode};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
 use crate::open;
-use crate::session::Session;
+use crate::session::{Execution, Session};
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
@@ -154,16 +154,9 @@ fn new_row(upsert: &Upsert, n: usize) -> NewRow<'_> {
 impl Session {
     /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What is wrong with a
     /// value, a table or a privilege is left for the statement itself to find.
-    pub fn keep_cells(
-        &mut self,
-        prepared: &Prepared,
-        upsert: &Upsert,
-        values: Values,
-        rows: usize,
-        ignore: bool,
-    ) -> Outcome<()> {
+    pub fn keep_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<()> {
         self.scratch.kept = Kept::default();
-        match self.kept_cells(prepared, upsert, values, rows, ignore) {
+        match self.kept_cells(execution, upsert) {
             Ok(kept) => self.scratch.kept = kept,
             // the statement itself will find these
             Err(
@@ -179,17 +172,12 @@ impl Session {
         Ok(())
     }
 
-    fn kept_cells(
-        &mut self,
-        prepared: &Prepared,
-        upsert: &Upsert,
-        values: Values,
-        rows: usize,
-        ignore: bool,
-    ) -> Outcome<Kept> {
+    fn kept_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<Kept> {
+        let (prepared, values) = (execution.prepared, execution.values);
+        let ignore = execution.mode.ignore;
         let keys = self.unique_keys(&upsert.target)?;
         let count = match upsert.folded {
-            Some(_) => rows,
+            Some(_) => execution.rows,
             None => upsert.rows.len(),
         };
         let mut searches = Vec::new();

@@ -114,8 +114,7 @@ impl Named {
 impl Session {
     /// Does one of these statements; `whole` says that it is the client's packet.
     pub(crate) fn by_name(&mut self, statement: &ByName, sql: &[u8], whole: bool) -> Outcome<()> {
-        self.statements.wrote = false;
-        self.statements.begin();
+        self.current.begin();
         match statement {
             ByName::Prepare { name, text } => self.prepare_by_name(name, text, sql, whole),
             ByName::Execute { name, using } => {
@@ -131,7 +130,7 @@ impl Session {
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
                     // the server may still have the one before it
                     self.forget_at_server(name)?;
-                    self.statements.interfered = true;
+                    self.current.interfered = true;
                     Err(unknown(name, "DEALLOCATE PREPARE"))
                 }
                 _ => self.relay_by_name(sql, whole, &[]),
@@ -345,7 +344,7 @@ impl Session {
         let prepared = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
             Place::Nowhere => {
-                self.statements.interfered = true;
+                self.current.interfered = true;
                 return Err(unknown(name, "EXECUTE"));
             }
             Place::Server(prepared) => self.current(&entry, prepared)?,
@@ -534,7 +533,7 @@ impl Session {
     fn keep_diagnostics(&mut self, failed: bool) -> Outcome<()> {
         use onionskin_wire::messages::OkPacket;
         if failed {
-            self.statements.interfered = true;
+            self.current.interfered = true;
             return Ok(());
         }
         if self.diagnostics.row_count.is_none()

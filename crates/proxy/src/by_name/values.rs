@@ -95,7 +95,7 @@ impl Session {
                     self.put_variable(variable, place.around, &collation, &mut out)?;
                     if self.state.family == Family::MySql {
                         let sign = usize::from(out.get(start) == Some(&b'-'));
-                        self.statements.from_variables.push(FromVariable {
+                        self.current.from_variables.push(FromVariable {
                             start: start + sign,
                             name: name.clone(),
                         });

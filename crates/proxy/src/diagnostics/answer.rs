@@ -94,7 +94,7 @@ impl Session {
 
     /// The server has run the client's statement and answered it.
     pub(crate) fn has_found(&mut self) {
-        self.server.found = match (self.server.found, self.statements.finds) {
+        self.server.found = match (self.server.found, self.current.finds) {
             (Found::Servers, _) | (_, Finds::Anew) => Found::Servers,
             (found, Finds::Keeps) => found,
             (_, Finds::Unknown) => Found::Lost,

@@ -7,6 +7,7 @@
 //! there is something to tell.
 
 mod answer;
+mod failed;
 mod words;
 
 use onionskin_value::{Family, Level, Warning};

@@ -28,7 +28,7 @@ use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open::{self, Opener};
-use crate::session::{Planned, Session};
+use crate::session::{Execution, Session};
 
 pub(crate) use self::arena::{Arena, BOUND};
 pub(crate) use self::decide::{Asked, Binding, Decision};
@@ -59,11 +59,6 @@ enum Next {
 }
 
 impl Session {
-    /// Runs and finishes a text statement.
-    pub fn finish_query(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
-        self.with_all_rows(|session| session.finish_text(planned, finish))
-    }
-
     /// Does work for which the server returns all rows, whatever `sql_select_limit` says: the proxy cuts what it has finished.
     pub fn with_all_rows(&mut self, work: impl FnOnce(&mut Self) -> Outcome<()>) -> Outcome<()> {
         let Some(limit) = self.server.select_limit.clone() else {
@@ -90,7 +85,7 @@ impl Session {
                 }
                 self.diagnostics.row_count = Some(-1);
             }
-            Err(_) => self.statements.interfered = true,
+            Err(_) => self.current.interfered = true,
         }
         self.server.set_select_limit(&limit).map_err(lost)?;
         self.after_command();
@@ -98,21 +93,22 @@ impl Session {
         done
     }
 
-    fn finish_text(&mut self, planned: &Planned, finish: &Finish) -> Outcome<()> {
-        let (prepared, values) = (&planned.prepared, planned.values());
-        if self.ready(prepared, values)? {
-            let question = self.send_text(planned, &finish.text, true)?;
-            match self.finish_rows(question, prepared, finish, values, false) {
-                Err(Failure::Server { code, .. })
-                    if lacks_index(code) && !self.statements.wrote =>
-                {
+    /// Runs and finishes a query, by full-text indexes where they can narrow its rows.
+    pub fn finish_query(&mut self, execution: &Execution, finish: &Finish) -> Outcome<()> {
+        let (prepared, values) = (execution.prepared, execution.values);
+        let binary = execution.is_binary();
+        if self.ready(prepared, values)? && self.prepare_indexed(execution, &finish.text)? {
+            let question = self.send(execution, &finish.text, true)?;
+            match self.finish_rows(question, prepared, finish, values, binary) {
+                Err(Failure::Server { code, .. }) if lacks_index(code) && !self.current.wrote => {
                     self.server.settle()?;
+                    self.forget_indexed(execution)?;
                 }
                 done => return done,
             }
         }
-        let question = self.send_text(planned, &finish.text, false)?;
-        self.finish_rows(question, prepared, finish, values, false)
+        let question = self.send(execution, &finish.text, false)?;
+        self.finish_rows(question, prepared, finish, values, binary)
     }
 
     /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether indexes over
@@ -247,7 +243,7 @@ impl Session {
     }
 
     fn write_heads(&mut self, heads: &[Vec<u8>], eof: Option<&Vec<u8>>) -> Outcome<()> {
-        self.statements.wrote = true;
+        self.current.wrote = true;
         let mut count = Vec::new();
         count.put_lenenc_int(heads.len() as u64);
         self.write(&count)?;

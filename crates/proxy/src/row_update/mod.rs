@@ -254,7 +254,7 @@ impl Session {
                     Err(failure) => {
                         if chunk.len() > 1 && !self.diagnostics.warnings.is_empty() {
                             // of which rows is not known
-                            self.statements.unclear = true;
+                            self.current.unclear = true;
                         } else if !commit {
                             self.keep_list_of(&failure, prepared)?;
                         }
@@ -323,7 +323,7 @@ impl Session {
         if let Some(begun) = begun
             && let Err(failure) = self.server.read_ok(begun)
         {
-            self.statements.interfered = true;
+            self.current.interfered = true;
             return Err(failure);
         }
         match self.executed(asked) {
@@ -338,7 +338,7 @@ impl Session {
             self.server.settle()?;
             self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
         }
-        self.statements.interfered = true;
+        self.current.interfered = true;
         Ok(failure)
     }
 

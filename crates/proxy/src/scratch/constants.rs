@@ -35,9 +35,9 @@ impl Session {
             return Err(Failure::refused(&errors::INTERNAL, "a computed literal"));
         }
         // what a literal is to the engine need not be what the expression was
-        let outer = std::mem::replace(&mut self.statements.computing, true);
+        let outer = std::mem::replace(&mut self.current.computing, true);
         let done = self.statement(&sql, false);
-        self.statements.computing = outer;
+        self.current.computing = outer;
         done
     }
 

@@ -57,7 +57,7 @@ pub(crate) use self::engine::{Engine, EngineEnd};
 
 /// The parameters of a prepared statement's execution.
 #[derive(Clone, Copy)]
-pub(crate) struct Bound<'a> {
+pub(crate) struct Parameters<'a> {
     pub params: &'a [Param<'a>],
     /// Those that came as long data.
     pub long: &'a [Option<Vec<u8>>],
@@ -93,20 +93,20 @@ fn must_mean_the_same(prepared: &Prepared, values: Values) -> Outcome<()> {
 }
 
 impl Session {
-    /// Runs a statement on the scratch engine and writes its result; `bound` where it is a prepared one.
+    /// Runs a statement on the scratch engine and writes its result; `parameters` where it is a prepared one.
     pub fn scratch_query(
         &mut self,
         prepared: &Prepared,
         scratch: &Scratch,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
     ) -> Outcome<()> {
         must_mean_the_same(prepared, values)?;
         self.with_engine(scratch, |session, engine| {
             let settings = session.read_tables(engine, prepared, scratch, values, None)?;
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
-            let done = session.scratch_result(engine, scratch, &sql, bound);
+            let done = session.scratch_result(engine, scratch, &sql, parameters);
             done.map_err(|failure| session.as_the_server_fails(failure))
         })
     }
@@ -172,7 +172,7 @@ impl Session {
             &errors::TIME_ZONE,
             &errors::MEMORY,
         ];
-        let by_value = refusal.entry == &errors::VALUE && !self.statements.computing;
+        let by_value = refusal.entry == &errors::VALUE && !self.current.computing;
         let may = match prepared.plan.action {
             Action::Server { ref result, .. } => result.is_some() || by_value,
             Action::Finish(_) => true,
@@ -180,7 +180,7 @@ impl Session {
             _ => false,
         };
         may && self.shared.config.scratch.is_some()
-            && !self.statements.wrote
+            && !self.current.wrote
             && reasons.contains(&refusal.entry)
     }
 
@@ -215,25 +215,6 @@ impl Session {
         Ok(Some(prepared))
     }
 
-    /// Executes a prepared statement by a plan of [`Self::scratch_plan`].
-    pub fn scratch_execution(
-        &mut self,
-        prepared: &Prepared,
-        values: Values,
-        params: &[Param],
-        long: &[Option<Vec<u8>>],
-    ) -> Outcome<()> {
-        match &prepared.plan.action {
-            Action::Scratch(scratch) => {
-                self.scratch_query(prepared, scratch, values, Some(Bound { params, long }))
-            }
-            Action::ScratchWrite(write) => {
-                self.scratch_write(prepared, write, values, Some(Bound { params, long }))
-            }
-            _ => Err(Failure::refused(&errors::INTERNAL, "a plan of tier 3")),
-        }
-    }
-
     /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.
     fn with_engine<T>(
         &mut self,
@@ -250,7 +231,7 @@ impl Session {
             engine.forget_variables()?;
         }
         // the server has run other statements, or none, since the client's
-        self.statements.interfered = true;
+        self.current.interfered = true;
         let done = work(self, &mut engine);
         // an error of the statement leaves the engine as it was; of any other, nobody knows
         let usable = matches!(done, Ok(_) | Err(Failure::Server { .. }));
@@ -268,7 +249,7 @@ impl Session {
     /// engine knows, each with the client's.
     fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>, names: &[(String, String)]) {
         let Err(failure) = done else { return };
-        if self.statements.list.is_some() || self.statements.unclear {
+        if self.current.list.is_some() || self.current.unclear {
             return;
         }
         let list = engine.give_up();
@@ -281,7 +262,7 @@ impl Session {
                 |text: String, (there, here): &(String, String)| text.replace(there, here);
             *message = names.iter().fold(text, replaced).into_bytes();
         }
-        self.statements.list = list;
+        self.current.list = list;
     }
 
     fn new_engine(&mut self) -> Outcome<Engine> {

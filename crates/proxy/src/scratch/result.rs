@@ -10,7 +10,7 @@ use onionskin_wire::{
     BinaryValue, Capabilities, ColumnType, ParamType, StatusFlags, Step, WireError,
 };
 
-use super::Bound;
+use super::Parameters;
 use super::engine::{Engine, ours};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
@@ -50,17 +50,17 @@ impl Engine {
     }
 
     /// Runs a statement without rows.
-    pub(super) fn run(&mut self, sql: &[u8], bound: Option<Bound>) -> Outcome<Done> {
+    pub(super) fn run(&mut self, sql: &[u8], parameters: Option<Parameters>) -> Outcome<Done> {
         let mut prepared = None;
-        let question = match bound {
+        let question = match parameters {
             None => {
                 let question = self.server.put_query(sql).map_err(ours)?;
                 self.settle()?;
                 question
             }
-            Some(bound) => {
+            Some(parameters) => {
                 let (ok, _) = self.prepare(sql)?;
-                let packet = execution(&ok, bound)?;
+                let packet = execution(&ok, parameters)?;
                 let question = self.server.put_command(&packet).map_err(ours)?;
                 self.server.flush().map_err(ours)?;
                 prepared = Some(ok.statement_id);
@@ -149,18 +149,18 @@ impl Session {
         engine: &mut Engine,
         scratch: &Scratch,
         sql: &[u8],
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
     ) -> Outcome<()> {
         let mut prepared = None;
-        let question = match bound {
+        let question = match parameters {
             None => {
                 let question = engine.server.put_query(sql).map_err(ours)?;
                 engine.settle()?;
                 question
             }
-            Some(bound) => {
+            Some(parameters) => {
                 let (ok, _) = engine.prepare(sql)?;
-                let packet = execution(&ok, bound)?;
+                let packet = execution(&ok, parameters)?;
                 let question = engine.server.put_command(&packet).map_err(ours)?;
                 engine.server.flush().map_err(ours)?;
                 prepared = Some(ok.statement_id);
@@ -205,7 +205,7 @@ impl Session {
                 }
                 Step::Row => {
                     rows += 1;
-                    self.statements.wrote = true;
+                    self.current.wrote = true;
                     self.write(engine.server.payload())?;
                 }
                 Step::EofAfterColumns { .. } => self.write_scratch_end(0, false)?,
@@ -226,7 +226,7 @@ impl Session {
     /// The end of the definitions, or of the rows.
     fn write_scratch_end(&mut self, warnings: u16, of_rows: bool) -> Outcome<()> {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
-        let more = of_rows && self.statements.more_results;
+        let more = of_rows && self.current.more_results;
         status.set(StatusFlags::MORE_RESULTS, more);
         let mut out = Vec::new();
         let deprecated = Capabilities::DEPRECATE_EOF;
@@ -246,16 +246,16 @@ impl Session {
 }
 
 /// The execution of a statement with the client's parameters.
-fn execution(ok: &ComStmtPrepareOk, bound: Bound) -> Outcome<Vec<u8>> {
+fn execution(ok: &ComStmtPrepareOk, parameters: Parameters) -> Outcome<Vec<u8>> {
     let misfit = |_| Failure::refused(&errors::MALFORMED, "a parameter");
-    if usize::from(ok.num_params) != bound.params.len() {
+    if usize::from(ok.num_params) != parameters.params.len() {
         return Err(Failure::refused(&errors::INTERNAL, "parameters"));
     }
     let mut out = Vec::new();
-    let count = bound.params.len();
+    let count = parameters.params.len();
     let mut writer = ExecuteWriter::begin(&mut out, ok.statement_id, CursorType::NO_CURSOR, count);
-    for (n, param) in bound.params.iter().enumerate() {
-        match bound.long.get(n).and_then(Option::as_deref) {
+    for (n, param) in parameters.params.iter().enumerate() {
+        match parameters.long.get(n).and_then(Option::as_deref) {
             Some(bytes) => {
                 let ty = match param.ty.kind.is_length_encoded() {
                     true => param.ty,

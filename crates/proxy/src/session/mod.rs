@@ -10,10 +10,12 @@
 //! | `results` | results opened, and the packets that end an answer |
 //! | `texts` | the server's error texts in logical terms |
 
+mod execution;
 mod planning;
 mod query;
 mod relay;
 mod results;
+mod statement_run;
 mod texts;
 mod values;
 mod words;
@@ -28,11 +30,11 @@ use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
-use crate::bind::{FromVariable, Scratch, StoreMode, Values};
-use crate::catalog::{Account, PlanSpace, Prepared};
-use crate::diagnostics::{self, Diagnostics};
+use crate::bind::Scratch;
+use crate::catalog::{Account, PlanSpace};
+use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Rows, Server};
+use crate::exchange::Server;
 use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
@@ -41,7 +43,9 @@ use crate::state::State;
 use crate::upsert::UniqueKeys;
 use crate::watch::Activity;
 
+pub(crate) use execution::{Execution, Protocol, Way};
 pub(crate) use relay::shows_physical_name;
+pub(crate) use statement_run::StatementRun;
 pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};
 
 /// One client and its server connection.
@@ -56,6 +60,8 @@ pub(crate) struct Session {
     pub template: Template,
     pub scratch: Scratch,
     pub statements: Statements,
+    /// The statement that runs.
+    pub current: StatementRun,
     pub diagnostics: Diagnostics,
     pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
@@ -77,15 +83,6 @@ pub(crate) struct Session {
 
 /// How long what the server said last is waited for. It has arrived with the end of the connection, unless that was broken.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-
-/// A statement's text and shape, and its plan.
-pub(crate) struct Planned {
-    pub sql: Vec<u8>,
-    pub template: Template,
-    pub prepared: Arc<Prepared>,
-    /// Its literals that stand for user variables.
-    pub from_variables: Vec<FromVariable>,
-}
 
 /// Runs a session until its client leaves.
 pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
@@ -147,6 +144,7 @@ impl Session {
             template: Template::default(),
             scratch: Scratch::default(),
             statements: Statements::default(),
+            current: StatementRun::default(),
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
@@ -213,6 +211,7 @@ impl Session {
             Ok(command) => command,
             Err(error) => return Err(Failure::Client(error)),
         };
+        self.current = StatementRun::default();
         match command {
             Command::Quit => {
                 self.server.connection.reset_sequence();
@@ -319,7 +318,7 @@ impl Session {
             return Ok(());
         }
         // MySQL announces the set's default, unless SET NAMES says another
-        if self.state.family == Family::MySql && !self.statements.says_collate {
+        if self.state.family == Family::MySql && !self.current.says_collate {
             self.state.asks_collation = false;
             return Ok(());
         }
@@ -417,52 +416,7 @@ impl Session {
             let mut out = Vec::new();
             packet.encode(&mut out);
             self.client.write_payload(&out)?;
-            // of an error of its own the server keeps what SHOW WARNINGS shows, unless it has run
-            // another statement since
-            let interfered = std::mem::take(&mut self.statements.interfered);
-            let list = std::mem::take(&mut self.statements.list);
-            let is_its = |list: &Rows| list.is_empty() || diagnostics::tells_of(list, failure);
-            let mut list = list.filter(|list| interfered && is_its(list));
-            if let Some(list) = &mut list {
-                diagnostics::tell_as(list, packet.code, &packet.message);
-            }
-            let unclear = std::mem::take(&mut self.statements.unclear);
-            let is_servers = matches!(failure, Failure::Server { .. });
-            let ours = !is_servers || interfered && list.is_none();
-            if self.diagnostics.of_earlier {
-                // they end with a statement that fails
-                self.diagnostics.clear();
-            }
-            let (surplus, of_several) = (self.diagnostics.surplus, self.diagnostics.of_several);
-            let warnings = std::mem::take(&mut self.diagnostics.warnings);
-            self.diagnostics.clear();
-            if !ours {
-                // what the server shows stands among them
-                self.diagnostics.surplus = surplus;
-                self.diagnostics.of_several = of_several;
-                self.diagnostics.warnings = warnings;
-                self.diagnostics
-                    .failed_at_server(packet.code, self.state.family);
-                self.diagnostics.unclear |= unclear;
-                self.diagnostics.told = diagnostics::hides_token(&packet.message)
-                    .then(|| (packet.code, packet.message.to_vec()));
-                self.diagnostics.row_count = list.is_some().then_some(-1);
-                self.diagnostics.list = list;
-            } else {
-                let others = std::mem::take(&mut self.scratch.refused_among_others);
-                let among_others = others && matches!(failure, Failure::Value(_));
-                self.diagnostics.unclear = among_others
-                    || unclear
-                    || self.state.family == Family::MySql && self.statements.calls_values;
-                let before = std::mem::take(&mut self.scratch.before_refused);
-                self.diagnostics.error_times = 1;
-                if matches!(failure, Failure::Value(_)) {
-                    self.diagnostics.warnings = before;
-                    self.diagnostics.error_times = self.scratch.refused_times.max(1);
-                }
-                self.diagnostics.error = Some((packet.code, packet.message.to_vec()));
-                self.diagnostics.row_count = Some(-1);
-            }
+            self.keep_failure(failure, &packet);
         }
         self.client.flush()?;
         self.after_command();
@@ -532,24 +486,5 @@ impl Session {
             let _ = self.client.write_payload(&out);
         }
         let _ = self.client.flush();
-    }
-}
-
-impl Planned {
-    /// The values of a text statement.
-    pub fn values(&self) -> Values<'_> {
-        Values {
-            sql: &self.sql,
-            literals: &self.template.literals,
-            params: &[],
-            long_data: &[],
-            from_variables: &self.from_variables,
-        }
-    }
-
-    /// How values that do not fit are taken.
-    pub fn store_mode(&self) -> StoreMode {
-        let folded = self.template.rows.map(|rows| rows.count);
-        StoreMode::of(&self.prepared.plan.facts, folded)
     }
 }

@@ -1,26 +1,18 @@
 //! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was stale.
 
-use std::sync::Arc;
-
 use onionskin_plan::{Action, Facts, Finds, Question, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
+use super::execution::{Execution, Way};
 use super::texts::{in_logical_terms, logical_list};
 use super::words::Words;
-use super::{Planned, Session};
+use super::{Session, StatementRun};
 use crate::bind::unhex;
 use crate::catalog::{Prepared, is_locked};
-use crate::diagnostics::{self, Diagnostics, tells_of};
+use crate::diagnostics::{Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
-
-/// How often a definition is planned anew because another one has changed its table.
-const TURNS: u32 = 16;
-
-fn is_definition(prepared: &Prepared) -> bool {
-    matches!(prepared.plan.action, Action::Define(_))
-}
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
@@ -62,7 +54,7 @@ impl Session {
             && !self.account.is_due(&found)
         {
             let facts = &found.plan.facts;
-            self.statements.note(facts);
+            self.current.note(facts);
             let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
             if let Some(savepoints) = facts.savepoints {
@@ -112,7 +104,7 @@ impl Session {
             && match failure {
                 Failure::Server { .. } => !facts.calls,
                 // found in the answer: what it was the answer to has been done
-                Failure::Refused(_) => !self.statements.wrote && !facts.runs_once(),
+                Failure::Refused(_) => !self.current.wrote && !facts.runs_once(),
                 _ => true,
             }
     }
@@ -137,9 +129,9 @@ impl Session {
         let changed =
             self.look_up(&prepared.plan.names)? || self.account.generation() != prepared.generation;
         if !changed && !matches!(done, Err(Failure::Stale)) {
-            self.statements.interfered = true;
+            self.current.interfered = true;
             if let Some(list) = list {
-                self.statements.list = Some(logical_list(list, prepared));
+                self.current.list = Some(logical_list(list, prepared));
             }
         }
         Ok(changed)
@@ -149,7 +141,7 @@ impl Session {
     pub(crate) fn keep_list_of(&mut self, failure: &Failure, prepared: &Prepared) -> Outcome<()> {
         if let Failure::Server { .. } = failure {
             let list = self.server.rows(b"SHOW WARNINGS")?;
-            self.statements.list = Some(logical_list(list, prepared));
+            self.current.list = Some(logical_list(list, prepared));
         }
         Ok(())
     }
@@ -159,8 +151,8 @@ impl Session {
         if let Failure::Server { code, message, .. } = failure
             && !said.warnings.is_empty()
         {
-            self.statements.list = said.list_with(*code, message, self.state.family);
-            self.statements.unclear = self.statements.list.is_none();
+            self.current.list = said.list_with(*code, message, self.state.family);
+            self.current.unclear = self.current.list.is_none();
         }
     }
 
@@ -241,7 +233,7 @@ impl Session {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         self.diagnostics.clear();
-        self.statements.finds = Finds::Unknown;
+        self.current.finds = Finds::Unknown;
         let scoped = match self.state.family {
             Family::MariaDb => onionskin_plan::scoped(sql, self.space.settings.lex)?,
             Family::MySql => None,
@@ -287,7 +279,7 @@ impl Session {
             let facts = &planned.plan.facts;
             all_relay &= !facts.may_ignore() || planned.plan.names.is_empty();
             all_relay &= !facts.changes_meaning;
-            all_relay &= facts.locks_tables.is_none();
+            all_relay &= facts.locks_tables.is_none() && facts.savepoints.is_none();
             all_relay &= !self.diagnostics.any() || facts.question == Question::None;
             all_relay &= !self.asks_found(facts);
             all_relay &= !self.has_next_transaction() && !facts.next_transaction;
@@ -302,7 +294,7 @@ impl Session {
         }
         if all_relay {
             self.diagnostics.clear();
-            self.statements.finds = Finds::Unknown;
+            self.current.finds = Finds::Unknown;
             let question = self.put_client_command()?;
             return self.relay_answer(question, &[]);
         }
@@ -329,25 +321,27 @@ impl Session {
 
     /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
     pub(super) fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
-        self.statements.more_results = !last;
-        let before = self.statements.errors_sent;
+        self.current = StatementRun {
+            more_results: !last,
+            ..StatementRun::default()
+        };
         self.keep_found();
         let facts = Facts::read(sql, self.space.settings.lex);
         let done = match self.ask(sql, &facts) {
             Ok(false) => self.statement(sql, false),
             answered => answered.map(|_| ()),
         };
-        self.statements.more_results = false;
+        self.current.more_results = false;
         done?;
-        Ok(self.statements.errors_sent == before)
+        Ok(!self.current.sent_error)
     }
 
     /// Plans and runs one statement; `whole` says that it is the client's packet.
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         // of this statement and of no other
-        let mut from_variables = std::mem::take(&mut self.statements.from_variables);
+        let from_variables = std::mem::take(&mut self.current.from_variables);
         let mut prepared = self.plan(sql)?;
-        self.statements.note(&prepared.plan.facts);
+        self.current.note(&prepared.plan.facts);
         if let Action::ByName(statement) = &prepared.plan.action {
             let done = self.by_name(statement, sql, whole);
             self.learn_next_transaction(&prepared.plan.facts, sql, false, &done);
@@ -366,45 +360,19 @@ impl Session {
         }
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
-        self.statements.wrote = false;
-        self.statements.begin();
+        self.current.begin();
         let done = loop {
-            let planned = Planned {
-                sql: sql.to_vec(),
-                template,
-                prepared: Arc::clone(&prepared),
-                from_variables,
-            };
-            let done = self.run(&planned, whole);
-            template = planned.template;
-            from_variables = planned.from_variables;
-            let failed = done.as_ref().err();
-            let retry = failed.is_some_and(|failure| self.may_run_again(failure, &prepared));
-            if let Err(Failure::Refused(refusal)) = &done
-                && attempts < 2
-                && self.scratch_may_do(&prepared, refusal)
-            {
-                attempts = 2;
-                self.server.settle()?;
-                if let Some(other) = self.scratch_plan(sql, &template)? {
-                    prepared = other;
-                    continue;
+            let execution = Execution::of_text(sql, &template, &prepared, &from_variables, whole);
+            let done = self.run(&execution).map(|_| ());
+            match self.another_way(sql, &template, &prepared, &done, &mut attempts)? {
+                None => break done,
+                Some(Way::Other(other)) => prepared = other,
+                Some(Way::Afresh) => {
+                    self.template = template;
+                    prepared = self.make_plan(sql, true)?;
+                    template = std::mem::take(&mut self.template);
                 }
             }
-            // of definitions that change one table, the others may have been faster more than once
-            let turns = matches!(done, Err(Failure::Stale)) && is_definition(&prepared);
-            let most = if turns { TURNS } else { 1 };
-            if !retry || attempts >= most {
-                break done;
-            }
-            attempts += 1;
-            self.server.settle()?;
-            if !self.looks_different(&prepared, &done)? && !matches!(done, Err(Failure::Stale)) {
-                break done;
-            }
-            self.template = template;
-            prepared = self.make_plan(sql, true)?;
-            template = std::mem::take(&mut self.template);
         };
         let names = !prepared.plan.names.is_empty();
         self.learn_next_transaction(&prepared.plan.facts, sql, names, &done);
@@ -428,83 +396,9 @@ impl Session {
                     Failure::Server { .. } => !self.diagnostics.warnings.is_empty(),
                     _ => false,
                 };
-                self.statements.unclear |= is_beside && prepared.plan.facts.computes_among_others;
+                self.current.unclear |= is_beside && prepared.plan.facts.computes_among_others;
                 Err(in_logical_terms(failure, prepared))
             }
-        }
-    }
-
-    pub(super) fn run(&mut self, planned: &Planned, whole: bool) -> Outcome<()> {
-        let prepared = &planned.prepared;
-        self.must_begin_at_once(&prepared.plan)?;
-        self.tell_time(prepared)?;
-        match &prepared.plan.action {
-            Action::Relay => {
-                if whole {
-                    self.relay_query(prepared)
-                } else {
-                    if prepared.plan.defines.any() && self.account.is_private() {
-                        self.check_temporary(prepared)?;
-                    }
-                    if !prepared.plan.facts.question.asks() {
-                        self.say_next_transaction()?;
-                    }
-                    let found = self.server.found;
-                    let question = self.server.put_query(&planned.sql)?;
-                    self.server.found = found;
-                    self.server.flush()?;
-                    self.relay_planned(question, prepared, &[])?;
-                    self.after_relay(prepared)
-                }
-            }
-            Action::Refuse(refusal) => Err(self.refused(&planned.sql, refusal)),
-            Action::ByName(statement) => self.by_name(statement, &planned.sql, whole),
-            Action::Server { text, result } => {
-                if let Some(upsert) = &prepared.plan.upsert {
-                    let rows = planned.template.rows.map_or(1, |r| r.count);
-                    let ignore = prepared.plan.facts.ignore;
-                    self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
-                }
-                let question = match self.send_text(planned, text, false) {
-                    Err(Failure::Value(error)) => {
-                        let rows = planned.template.rows.map_or(1, |r| r.count);
-                        let facts = &prepared.plan.facts;
-                        let of_text = diagnostics::deprecated_calls(facts, self.state.family);
-                        let (values, mode) = (planned.values(), planned.store_mode());
-                        return self.not_looked_at(prepared, values, rows, mode, of_text, error);
-                    }
-                    sent => sent?,
-                };
-                match result {
-                    None => self.relay_answer(question, &[]),
-                    Some(items) => self
-                        .open_result(question, prepared, items, false)
-                        .map(|_| ()),
-                }
-            }
-            Action::Finish(finish) => self.finish_query(planned, finish),
-            Action::Compute { .. } => self.compute_and_run(prepared, planned.values()),
-            Action::Scratch(scratch) => {
-                self.scratch_query(prepared, scratch, planned.values(), None)
-            }
-            Action::ScratchWrite(write) => {
-                self.scratch_write(prepared, write, planned.values(), None)
-            }
-            Action::Update(update) => {
-                let values = planned.values();
-                self.row_update(prepared, update, values)
-            }
-            Action::Delete(delete) => self.row_delete(prepared, delete, planned.values()),
-            Action::Define(ddl) => {
-                self.check_temporary(prepared)?;
-                self.define(ddl, prepared)?;
-                self.after_relay(prepared)
-            }
-            Action::Copy(copied) => {
-                self.copy_table(copied, prepared)?;
-                self.after_relay(prepared)
-            }
-            Action::Show { what, text, table } => self.show(planned, what, text, table, false),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
-use onionskin_plan::{Catalog, Defines, Known, errors};
+use onionskin_plan::{Catalog, Defines, Finds, Known, errors};
 use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
@@ -62,6 +62,7 @@ impl Session {
 
     /// Relays a command that touches no rows.
     pub(super) fn relay_command(&mut self) -> Outcome<()> {
+        self.current.finds = Finds::Keeps;
         let question = self.put_client_command()?;
         self.relay_answer(question, &[])
     }
@@ -74,12 +75,12 @@ impl Session {
         names: &[(String, String)],
     ) -> Outcome<()> {
         if prepared.plan.facts.may_ignore() {
-            self.statements.watched.clone_from(&prepared.plan.names);
+            self.current.watched.clone_from(&prepared.plan.names);
         }
-        self.statements.relayed_of = Some(prepared.generation);
+        self.current.relayed_of = Some(prepared.generation);
         let done = self.relay_answer(question, names);
-        self.statements.relayed_of = None;
-        self.statements.watched.clear();
+        self.current.relayed_of = None;
+        self.current.watched.clear();
         done
     }
 
@@ -99,7 +100,7 @@ impl Session {
             code.is_ok_and(|code| is_own_check(code, cell(2)))
         };
         let is_incomplete = shown.len() < warnings;
-        let names = std::mem::take(&mut self.statements.watched);
+        let names = std::mem::take(&mut self.current.watched);
         // servers keep the first of them only, and count the others
         if shown.iter().any(is_ours) || (is_incomplete && self.is_one_protected(&names)?) {
             if affected == 0 && !sent_file {
@@ -108,7 +109,7 @@ impl Session {
             let about = "rows were left out";
             return Err(Failure::refused(&errors::STALE, about));
         }
-        self.statements.kept = Some(payload);
+        self.current.kept = Some(payload);
         Ok(())
     }
 
@@ -176,14 +177,14 @@ impl Session {
                     if !wrote {
                         return Err(self.server.error());
                     }
-                    self.statements.errors_sent += 1;
+                    self.current.sent_error = true;
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
                         .map_err(Failure::Client)?;
                 }
                 Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
-                    if !self.statements.watched.is_empty() && matches!(step, Step::Ok { .. }) {
+                    if !self.current.watched.is_empty() && matches!(step, Step::Ok { .. }) {
                         self.look_at_warnings(sent_file)?;
                     }
                     for packet in held.drain(..) {
@@ -263,7 +264,7 @@ impl Session {
             // somebody else may have noticed first
             Ok(false)
                 if self
-                    .statements
+                    .current
                     .relayed_of
                     .is_some_and(|of| of != self.account.generation()) =>
             {

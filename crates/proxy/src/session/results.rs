@@ -63,7 +63,7 @@ impl Session {
         if step == Step::Err {
             return Err(self.server.error());
         }
-        self.statements.wrote = true;
+        self.current.wrote = true;
         for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
             self.write(packet)?;
         }
@@ -118,12 +118,12 @@ impl Session {
     /// Writes the end of a result: the client may not track the session, and more results of
     /// ours may follow.
     pub fn write_end(&mut self, step: Step) -> Outcome<()> {
-        let kept = self.statements.kept.take();
+        let kept = self.current.kept.take();
         let payload = match &kept {
             Some(kept) => kept.as_slice(),
             None => self.server.connection.last_payload(),
         };
-        let more = self.statements.more_results && self.server.tracker.is_complete();
+        let more = self.current.more_results && self.server.tracker.is_complete();
         let untouched = self.diagnostics.adds_nothing();
         let same = self
             .client_capabilities
@@ -183,7 +183,7 @@ impl Session {
     /// Answers the client with an OK packet of our own.
     pub fn write_done(&mut self, done: &Done) -> Outcome<()> {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
-        status.set(StatusFlags::MORE_RESULTS, self.statements.more_results);
+        status.set(StatusFlags::MORE_RESULTS, self.current.more_results);
         let warnings = self.diagnostics.sum(done.warnings);
         let info = self.diagnostics.info(&done.info);
         self.diagnostics.row_count = i64::try_from(done.affected_rows).ok();

@@ -8,8 +8,9 @@ use onionskin_value::{Family, Warning};
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
 
-use super::{Planned, Session};
-use crate::bind::{Binder, PlainParameters, StoreMode, Values, is_early};
+use super::Session;
+use super::execution::Execution;
+use crate::bind::{Binder, PlainParameters, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
@@ -26,22 +27,23 @@ impl Session {
     /// Binds and sends a text; `indexed` says that full-text indexes are used.
     pub fn send_text(
         &mut self,
-        planned: &Planned,
+        execution: &Execution,
         text: &[onionskin_plan::Piece],
         indexed: bool,
     ) -> Outcome<Question> {
+        let Execution {
+            prepared,
+            values,
+            rows,
+            mode,
+            ..
+        } = *execution;
         self.say_next_transaction()?;
-        let rows = planned.template.rows.map_or(1, |r| r.count);
-        let mut binder = Binder::new(
-            &planned.prepared,
-            &self.state,
-            planned.values(),
-            &mut self.scratch,
-        );
-        binder.mode = planned.store_mode();
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        binder.mode = mode;
         binder.indexed = indexed;
         let mut text_with_parameters = Vec::new();
-        let keeps_parameters = !planned.from_variables.is_empty();
+        let keeps_parameters = !values.from_variables.is_empty();
         let out = if keeps_parameters {
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
             &mut text_with_parameters
@@ -56,12 +58,11 @@ impl Session {
         }
         let parameters = binder.take_parameters();
         self.diagnostics.warnings = binder.warnings;
-        self.diagnostics.each_row = planned.prepared.plan.probe.is_some();
+        self.diagnostics.each_row = prepared.plan.probe.is_some();
         if self.state.family == Family::MySql {
-            self.diagnostics.surplus = planned.prepared.plan.surplus_values;
+            self.diagnostics.surplus = prepared.plan.surplus_values;
         }
-        let (prepared, mode) = (&planned.prepared, planned.store_mode());
-        if let Err(failure) = self.warnings_of_rows(prepared, planned.values(), rows, mode) {
+        if let Err(failure) = self.warnings_of_rows(execution) {
             self.server.connection.cancel_payload();
             return Err(failure);
         }
@@ -143,13 +144,17 @@ impl Session {
     /// server says of the words of a text.
     pub fn not_looked_at(
         &mut self,
-        prepared: &Prepared,
-        values: Values,
-        rows: usize,
-        mode: StoreMode,
+        execution: &Execution,
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
+        let Execution {
+            prepared,
+            values,
+            rows,
+            mode,
+            ..
+        } = *execution;
         let plan = &prepared.plan;
         if self.locked_tables && plan.probe.is_none() {
             self.check_lock(plan)?;
@@ -269,13 +274,14 @@ impl Session {
     }
 
     /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
-    pub fn warnings_of_rows(
-        &mut self,
-        prepared: &Prepared,
-        values: Values,
-        rows: usize,
-        mode: StoreMode,
-    ) -> Outcome<()> {
+    pub fn warnings_of_rows(&mut self, execution: &Execution) -> Outcome<()> {
+        let Execution {
+            prepared,
+            values,
+            rows,
+            mode,
+            ..
+        } = *execution;
         let Some(text) = &prepared.plan.insert_only else {
             return Ok(());
         };

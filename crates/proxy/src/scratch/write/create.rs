@@ -13,7 +13,7 @@ use onionskin_value::{Charset, Family, Level, Warning};
 
 use super::super::engine::{Engine, ours};
 use super::super::tables::quoted;
-use super::super::{Bound, renamed_part};
+use super::super::{Parameters, renamed_part};
 use super::rows::{Inserted, NEW};
 use super::{Change, Finished, Frame, names_of, run_there};
 use crate::bind::Values;
@@ -57,13 +57,13 @@ impl Session {
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
     ) -> Outcome<()> {
         if self.locked_tables {
             let about = "CREATE TABLE … SELECT under LOCK TABLES";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
-        self.statements.interfered = true;
+        self.current.interfered = true;
         if !new.temporary && self.is_hidden(new)? {
             // the rows would go into that one
             let about = "CREATE TABLE … SELECT behind a temporary table of the same name";
@@ -86,7 +86,7 @@ impl Session {
                 write,
                 new,
                 values,
-                bound,
+                parameters,
                 &mut change,
                 &mut made,
             );
@@ -125,7 +125,7 @@ impl Session {
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
         change: &mut Change,
         made: &mut Option<Made>,
     ) -> Outcome<Finished> {
@@ -135,7 +135,7 @@ impl Session {
             columns,
             counter,
             defined,
-        } = self.run_for_definition(engine, prepared, write, new, values, bound, change)?;
+        } = self.run_for_definition(engine, prepared, write, new, values, parameters, change)?;
         let names = &prepared.plan.names;
         let table = self.make_table(new, &defined, names, &mut diagnostics, made)?;
         if !new.temporary {
@@ -153,7 +153,7 @@ impl Session {
         let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let mut inserted = Inserted {
-            prepared: bound.is_some(),
+            prepared: parameters.is_some(),
             ..Inserted::default()
         };
         let ignore = if new.ignore { "IGNORE " } else { "" };
@@ -198,7 +198,7 @@ impl Session {
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Run> {
         let family = self.state.family;
@@ -207,7 +207,7 @@ impl Session {
         engine.need_database(&new.database)?;
         engine.put(drop_there(new).as_bytes())?;
         engine.share(&settings)?;
-        let ran = run_there(engine, &text, bound, &names_of(write));
+        let ran = run_there(engine, &text, parameters, &names_of(write));
         let (done, diagnostics) = ran.map_err(|failure| self.as_the_server_fails(failure))?;
         if diagnostics.warnings.iter().any(|w| w.code == KEY_TOO_LONG) {
             let about = format!("{}.{}, a long key", new.database, new.name);

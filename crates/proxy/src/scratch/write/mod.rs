@@ -25,7 +25,7 @@ use onionskin_schema::Table;
 
 use super::engine::{Engine, ours};
 use super::tables::quoted;
-use super::{Bound, renamed_text};
+use super::{Parameters, renamed_text};
 use onionskin_wire::StatusFlags;
 
 use crate::bind::Values;
@@ -98,11 +98,11 @@ impl Session {
         prepared: &Prepared,
         write: &ScratchWrite,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
     ) -> Outcome<()> {
         crate::scratch::must_mean_the_same(prepared, values)?;
         if let Effect::Create(new) = &write.effect {
-            return self.create_select(prepared, write, new, values, bound);
+            return self.create_select(prepared, write, new, values, parameters);
         }
         if self.locked_tables && !self.server.in_transaction() {
             // a transaction of ours would end the locks, and without one a failure leaves a part of the rows changed
@@ -112,10 +112,11 @@ impl Session {
         let mut tries = 0;
         let finished = loop {
             // what was said of a try before is not of this one
-            self.statements.begin();
+            self.current.begin();
             let mut change = Change::new(self);
             let done = self.with_engine(&write.scratch, |session, engine| {
-                let done = session.by_engine(engine, prepared, write, values, bound, &mut change);
+                let done =
+                    session.by_engine(engine, prepared, write, values, parameters, &mut change);
                 match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
                     Ok(finished) => Ok(finished),
                     Err(failure) => Err(session.take_back(failure, &change)?),
@@ -149,7 +150,7 @@ impl Session {
         prepared: &Prepared,
         write: &ScratchWrite,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
         let targets = match &write.effect {
@@ -157,7 +158,7 @@ impl Session {
                 if let Some(load) = &new.load {
                     return self.load_file(engine, prepared, write, new, load, values, change);
                 }
-                return self.insert_query(engine, prepared, write, new, values, bound, change);
+                return self.insert_query(engine, prepared, write, new, values, parameters, change);
             }
             Effect::Update(targets) | Effect::Delete(targets) => targets,
             Effect::Create(_) => return Err(Failure::refused(&errors::INTERNAL, "a definition")),
@@ -171,7 +172,7 @@ impl Session {
             self.look_for_rows_first(scratch, targets, &mut sql)?;
         }
         let names = names_of(write);
-        let (mut done, mut diagnostics) = run_there(engine, &sql, bound, &names)?;
+        let (mut done, mut diagnostics) = run_there(engine, &sql, parameters, &names)?;
         engine.load_again()?;
         let updates = matches!(write.effect, Effect::Update(_));
         let mut written = 0;
@@ -215,7 +216,7 @@ impl Session {
 
     /// Takes back what a statement has written before it failed. Returns the failure, for the client.
     fn take_back(&mut self, failure: Failure, change: &Change) -> Outcome<Failure> {
-        self.statements.interfered = true;
+        self.current.interfered = true;
         if failure.is_fatal() || !change.begun {
             return Ok(failure);
         }
@@ -266,10 +267,10 @@ fn names_of(write: &ScratchWrite) -> Vec<(String, String)> {
 fn run_there(
     engine: &mut Engine,
     sql: &[u8],
-    bound: Option<Bound>,
+    parameters: Option<Parameters>,
     names: &[(String, String)],
 ) -> Outcome<(Done, Diagnostics)> {
-    let done = engine.run(sql, bound);
+    let done = engine.run(sql, parameters);
     told(engine, done, names)
 }
 

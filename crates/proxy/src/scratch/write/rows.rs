@@ -16,7 +16,7 @@ use onionskin_wire::rows::TextRow;
 
 use super::super::engine::{Engine, ours};
 use super::super::tables::{column_type, default, quoted};
-use super::super::{Bound, renamed_part};
+use super::super::{Parameters, renamed_part};
 use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values};
@@ -24,7 +24,7 @@ use crate::catalog::Prepared;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
-use crate::session::{Planned, Session, logical_text};
+use crate::session::{Execution, Session, logical_text};
 
 /// The temporary table of new rows.
 pub(super) const NEW: &str = "onionskin$new";
@@ -56,11 +56,19 @@ impl Session {
         write: &ScratchWrite,
         new: &NewRows,
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
         if let Some(met) = &new.met {
-            return self.upsert(engine, prepared, write, (new, met), values, bound, change);
+            return self.upsert(
+                engine,
+                prepared,
+                write,
+                (new, met),
+                values,
+                parameters,
+                change,
+            );
         }
         let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
         let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
@@ -103,15 +111,15 @@ impl Session {
             .filter(|l| l.kind == LiteralKind::Parameter)
             .filter(|l| new.values.is_some() || l.start < place.end)
             .count();
-        let bound = bound.map(|bound| Bound {
-            params: bound.params.get(..count).unwrap_or(bound.params),
-            long: bound.long.get(..count).unwrap_or(bound.long),
+        let parameters = parameters.map(|parameters| Parameters {
+            params: parameters.params.get(..count).unwrap_or(parameters.params),
+            long: parameters.long.get(..count).unwrap_or(parameters.long),
         });
-        let is_prepared = bound.is_some();
+        let is_prepared = parameters.is_some();
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
         let names = names_of(write);
-        let ran = run_there(engine, &text, bound, &names);
+        let ran = run_there(engine, &text, parameters, &names);
         // before the table is dropped, which ends the list
         self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(done, mut diagnostics)| {
@@ -373,13 +381,8 @@ impl Session {
             Err(_) => Err(Failure::refused(&errors::INTERNAL, "a row's literals")),
         };
         let template = std::mem::replace(&mut self.template, outer);
-        let planned = Planned {
-            sql: sql.to_vec(),
-            template,
-            prepared: prepared?,
-            from_variables: Vec::new(),
-        };
-        let prepared = &planned.prepared;
+        let prepared = prepared?;
+        let execution = Execution::of_text(sql, &template, &prepared, &[], false);
         // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
         let columns = &prepared.plan.columns;
         let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
@@ -393,9 +396,9 @@ impl Session {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
                 let mut bound = Vec::new();
-                let values = planned.values();
-                let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
-                binder.mode.lenient_nulls = planned.store_mode().lenient_nulls;
+                let values = execution.values;
+                let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
+                binder.mode.lenient_nulls = execution.mode.lenient_nulls;
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;
                 bound.extend_from_slice(behind);
@@ -403,11 +406,9 @@ impl Session {
             }
             Action::Server { text, result: None } => {
                 if let Some(upsert) = &prepared.plan.upsert {
-                    let rows = planned.template.rows.map_or(1, |r| r.count);
-                    let ignore = prepared.plan.facts.ignore;
-                    self.keep_cells(prepared, upsert, planned.values(), rows, ignore)?;
+                    self.keep_cells(&execution, upsert)?;
                 }
-                self.send_text(&planned, text, false)?
+                self.send_text(&execution, text, false)?
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             _ => {
@@ -417,7 +418,7 @@ impl Session {
         };
         self.server.flush()?;
         let done = self.server.read_ok(question)?;
-        Ok((done, planned.prepared))
+        Ok((done, prepared))
     }
 }
 

@@ -32,7 +32,7 @@ use crate::exchange::{Done, Rows};
 use crate::scratch::engine::{Engine, ours};
 use crate::scratch::settings::Settings;
 use crate::scratch::tables::{UniqueKey, definition_of_met, full_name, quoted};
-use crate::scratch::{Bound, Brought, renamed_part};
+use crate::scratch::{Brought, Parameters, renamed_part};
 use crate::server_errors::NO_DEFAULT;
 use crate::session::{Session, logical_text};
 use onionskin_plan::{
@@ -83,7 +83,7 @@ impl Session {
         write: &ScratchWrite,
         (new, met): (&NewRows, &MetRows),
         values: Values,
-        bound: Option<Bound>,
+        parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
         let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
@@ -91,15 +91,15 @@ impl Session {
         let mut text =
             format!("INSERT INTO {} ({}) ", table_of_new(new), given_names(new)).into_bytes();
         text.extend_from_slice(&source);
-        let is_prepared = bound.is_some();
-        let bound = bound.map(|bound| Bound {
-            params: bound.params.get(..count).unwrap_or(bound.params),
-            long: bound.long.get(..count).unwrap_or(bound.long),
+        let is_prepared = parameters.is_some();
+        let parameters = parameters.map(|parameters| Parameters {
+            params: parameters.params.get(..count).unwrap_or(parameters.params),
+            long: parameters.long.get(..count).unwrap_or(parameters.long),
         });
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
         let names = names_of(write);
-        let ran = run_there(engine, &text, bound, &names);
+        let ran = run_there(engine, &text, parameters, &names);
         // before the table is dropped, which ends the list
         self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(_, diagnostics)| {
@@ -231,7 +231,7 @@ impl Session {
                 Ok(done) => done,
                 Err(failure) => {
                     // what was said of earlier rows stands beside it
-                    self.statements.unclear = !diagnostics.warnings.is_empty();
+                    self.current.unclear = !diagnostics.warnings.is_empty();
                     return Err(at_row(failure, number));
                 }
             };

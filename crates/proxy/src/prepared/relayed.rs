@@ -6,23 +6,23 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Catalog, Known, LexMode, Template};
+use onionskin_plan::{Catalog, Facts, Finds, Known, LexMode, Template};
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
 };
 use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
+use super::{Setting, Statement};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Held;
 use crate::open;
-use crate::prepared::{Setting, Statement};
 use crate::session::{Session, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;
 
-/// A relayed statement, which names at least one table.
+/// A relayed statement.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
     prepared: Arc<Prepared>,
@@ -50,6 +50,10 @@ impl Relayed {
 
     pub fn text(&self) -> &[u8] {
         &self.sql
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.prepared.plan.facts
     }
 
     /// The same as a statement that is more than relayed. `None`: its text is read otherwise by now.
@@ -107,15 +111,16 @@ impl Session {
         Ok(id)
     }
 
-    /// Relays an execution. If its table has become a protected one, the statement is more than relayed from now on.
-    pub fn execute_relayed(&mut self, id: u32, payload: &[u8]) -> Outcome<()> {
-        if !self.statements.is_relayed(id) {
-            return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
-        }
+    /// Relays an execution. Returns the statement if it is more than relayed from now on, because its table has become a
+    /// protected one: it is still to be executed.
+    pub(super) fn execute_relayed(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+    ) -> Outcome<Option<Statement>> {
+        self.current.finds = Finds::Unknown;
         let Some(relayed) = self.statements.relayed.get_mut(&id) else {
-            let question = self.server.put_command(payload)?;
-            self.server.flush()?;
-            return self.relay_answer(question, &[]);
+            return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
         };
         // What cannot be read is the server's to refuse.
         let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
@@ -142,20 +147,23 @@ impl Session {
             prepared.plan.names.as_slice()
         };
         let done = if goes_on {
-            self.say_next_transaction()?;
-            let question = self.server.put_command(payload)?;
-            self.server.flush()?;
-            self.relay_planned(question, &prepared, names)
+            self.relay_prepared(&prepared, payload, names)
         } else {
             // the server must not see its values
             Err(Failure::Stale)
         };
         if done.is_ok() {
-            self.learn_next_transaction(&prepared.plan.facts, b"", true, &done);
-            return done;
+            let facts = &prepared.plan.facts;
+            let said = match facts.next_transaction {
+                true => self.statements.relayed.get(&id).map(|r| r.sql.clone()),
+                false => None,
+            };
+            let names = !prepared.plan.names.is_empty();
+            self.learn_next_transaction(facts, &said.unwrap_or_default(), names, &done);
+            return done.map(|()| None);
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {
-            return done;
+            return done.map(|()| None);
         };
         let again = self.failed_stale(&prepared, &done);
         if !matches!(again, Ok(true)) {
@@ -163,18 +171,33 @@ impl Session {
             if !goes_on {
                 self.reset_at_server(id)?;
             }
-            return again.and(done);
+            return again.and(done).map(|()| None);
         }
-        let Some(mut statement) = relayed.into_statement(id, self.space.settings.lex) else {
-            return done;
+        let Some(statement) = relayed.into_statement(id, self.space.settings.lex) else {
+            return done.map(|()| None);
         };
-        let again = match long || lacks {
+        if long || lacks {
             // They are gone with the execution that failed.
-            true => done,
-            false => self.execute_statement(&mut statement, payload),
-        };
-        self.statements.open.insert(id, statement);
-        again
+            self.statements.open.insert(id, statement);
+            return done.map(|()| None);
+        }
+        Ok(Some(statement))
+    }
+
+    fn relay_prepared(
+        &mut self,
+        prepared: &Prepared,
+        payload: &[u8],
+        names: &[(String, String)],
+    ) -> Outcome<()> {
+        self.check_temporary(prepared)?;
+        if !prepared.plan.facts.question.asks() {
+            self.say_next_transaction()?;
+        }
+        let question = self.server.put_command(payload)?;
+        self.server.flush()?;
+        self.relay_planned(question, prepared, names)?;
+        self.after_relay(prepared)
     }
 
     /// Whether a relayed statement may still be: nothing that it names is protected, as of now.
@@ -184,6 +207,10 @@ impl Session {
                 return Ok(false);
             };
             let prepared = Arc::clone(&relayed.prepared);
+            if prepared.plan.names.is_empty() {
+                // nothing to look up; for a question, a look-up would be what it asks about
+                return Ok(true);
+            }
             // a temporary table hides the one that it was prepared for
             if self.names_temporary(&prepared.plan.names) {
                 return Ok(false);

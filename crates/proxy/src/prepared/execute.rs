@@ -1,0 +1,322 @@
+//! Executions: planned anew where the schema has changed, bound into the server's statement, sent.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, Piece, Template, errors};
+use onionskin_wire::ColumnType;
+use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
+
+use super::{Indexed, Statement};
+use crate::bind::{Binder, Values};
+use crate::by_name::cannot_be_prepared;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
+use crate::finish::lacks_index;
+use crate::long_values::too_long;
+use crate::session::{Execution, Protocol, Session, Way};
+
+impl Session {
+    pub fn execute(&mut self) -> Outcome<()> {
+        self.current.begin();
+        let mut payload = self.client.last_payload().to_vec();
+        let id = self.statements.id_in(&mut payload, self.state.family)?;
+        self.keep_found();
+        if self
+            .statements
+            .asks(id, self.server.found, self.diagnostics.any())
+        {
+            let about = "a prepared question about the last statement";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        self.diagnostics.clear();
+        let mut statement = match self.statements.open.remove(&id) {
+            Some(statement) => statement,
+            None => match self.execute_relayed(id, &payload)? {
+                Some(statement) => statement,
+                None => return Ok(()),
+            },
+        };
+        self.current.note(&statement.prepared.plan.facts);
+        if std::mem::take(&mut statement.too_long) {
+            statement.long.iter_mut().for_each(|l| *l = None);
+            self.statements.open.insert(id, statement);
+            return Err(too_long());
+        }
+        let done = self.carry_out(&mut statement, &payload);
+        for long in &mut statement.long {
+            *long = None;
+        }
+        let prepared = Arc::clone(&statement.prepared);
+        self.statements.open.insert(id, statement);
+        self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
+        if done.is_ok() {
+            self.has_found_by(&prepared.plan.action);
+        }
+        self.concluded(done, &prepared)
+    }
+
+    /// Makes a statement's plan again when the schema has changed since, or where it is wanted afresh.
+    fn replan(&mut self, statement: &mut Statement, afresh: bool) -> Outcome<()> {
+        // A preparation at the server may have failed the last time, for want of room for one.
+        let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.prepared);
+        let prepared = Arc::clone(&statement.prepared);
+        if !afresh && self.is_of_now(&prepared)? && is_whole {
+            return Ok(());
+        }
+        self.must_be_of_now(statement)?;
+        let mode = self.space.settings.lex;
+        let mut template = Template::default();
+        if template.read_unfolded(&statement.sql, mode).is_err() {
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "its words"));
+        }
+        std::mem::swap(&mut self.template, &mut template);
+        let planned = self.make_plan(&statement.sql, afresh);
+        std::mem::swap(&mut self.template, &mut template);
+        statement.prepared = planned?;
+        let indexed = statement.indexed.take().id();
+        for id in statement.server_id.take().into_iter().chain(indexed) {
+            self.close_at_server(id)?;
+        }
+        let prepared = Arc::clone(&statement.prepared);
+        let text = match &prepared.plan.action {
+            Action::Server { text, .. } => text,
+            Action::Finish(finish) => &finish.text,
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ByName(_) => return Err(cannot_be_prepared()),
+            Action::Update(_)
+            | Action::Delete(_)
+            | Action::Define(_)
+            | Action::Copy(_)
+            | Action::Scratch(_)
+            | Action::ScratchWrite(_)
+            | Action::Compute { .. } => {
+                return Ok(());
+            }
+            Action::Relay => {
+                let text = vec![Piece::Sql(statement.sql.clone())];
+                let (id, count, _) = self.prepare_at_server(statement, &text, false)?;
+                statement.server_id = Some(id);
+                statement.server_params = count;
+                return Ok(());
+            }
+            Action::Show { .. } => return Ok(()),
+        };
+        let (id, count, _) = self.prepare_at_server(statement, text, false)?;
+        statement.server_id = Some(id);
+        statement.server_params = count;
+        Ok(())
+    }
+
+    /// Carries a prepared statement out, in another way if the first one fails.
+    pub(super) fn carry_out(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
+        self.replan(statement, false)?;
+        let mut prepared = Arc::clone(&statement.prepared);
+        let mut attempts = 0;
+        let done = loop {
+            let done = self.execute_by(statement, &prepared, payload);
+            let (sql, template) = (&statement.sql, &statement.template);
+            match self.another_way(sql, template, &prepared, &done, &mut attempts)? {
+                None => break done,
+                Some(Way::Other(other)) => prepared = other,
+                Some(Way::Afresh) => {
+                    self.replan(statement, true)?;
+                    prepared = Arc::clone(&statement.prepared);
+                }
+            }
+        };
+        let names = !prepared.plan.names.is_empty();
+        self.learn_next_transaction(&prepared.plan.facts, &statement.sql, names, &done);
+        done
+    }
+
+    /// Executes a statement by a plan, which is its own or the engine's.
+    fn execute_by(
+        &mut self,
+        statement: &mut Statement,
+        prepared: &Arc<Prepared>,
+        payload: &[u8],
+    ) -> Outcome<()> {
+        if !self.state.is_usual() {
+            self.check_variables(&prepared.plan, &statement.sql)?;
+        }
+        let is_relayed = matches!(prepared.plan.action, Action::Relay);
+        match statement.server_id {
+            None => self.must_be_of_now(statement)?,
+            // all of it is the server's
+            Some(_) if is_relayed => {}
+            Some(_) => self.must_read_alike(statement)?,
+        }
+        statement.cursor = None;
+        let mut types = std::mem::take(&mut statement.types);
+        let head = ComStmtExecute::decode(payload, statement.params, &mut types);
+        statement.types = types;
+        let head = head.map_err(Failure::Client)?;
+        let long = &statement.long;
+        let is_long = |param: usize| long.get(param).is_some_and(Option::is_some);
+        let params: Vec<Param> = head
+            .params(&statement.types, is_long)
+            .collect::<Result<_, _>>()
+            .map_err(Failure::Client)?;
+        let values = Values {
+            sql: &statement.sql,
+            literals: &statement.template.literals,
+            params: &params,
+            long_data: &statement.long,
+            from_variables: &[],
+        };
+        if !is_relayed {
+            must_be_bindable(&params)?;
+            self.must_bind_alike(&statement.setting, &values)?;
+        }
+        let opener = self.run(&Execution {
+            prepared,
+            values,
+            rows: 1,
+            mode: statement.mode,
+            protocol: Protocol::Binary {
+                statement,
+                cursor: head.cursor,
+                payload,
+            },
+        })?;
+        statement.cursor = opener;
+        Ok(())
+    }
+
+    /// Binds and sends an execution of the server's statement.
+    pub(crate) fn send_execution(
+        &mut self,
+        execution: &Execution,
+        statement: &Statement,
+        cursor: CursorType,
+        text: &[Piece],
+        indexed: bool,
+    ) -> Outcome<Question> {
+        let prepared = execution.prepared;
+        let at_server = match indexed {
+            true => statement.indexed.get().prepared(),
+            false => statement.server_id.map(|id| (id, statement.server_params)),
+        };
+        let Some((id, params)) = at_server else {
+            return Err(Failure::refused(&errors::INTERNAL, "a prepared statement"));
+        };
+        // tier 2 answers at once, whatever cursor was asked for
+        let cursor = match prepared.plan.action {
+            Action::Finish(_) => CursorType::NO_CURSOR,
+            _ => cursor,
+        };
+        self.say_next_transaction()?;
+        let mut binder = Binder::new(prepared, &self.state, execution.values, &mut self.scratch);
+        binder.mode = execution.mode;
+        binder.indexed = indexed;
+        let out = self.server.begin_command();
+        let mut body = Vec::new();
+        let mut writer = ExecuteWriter::begin(&mut body, id, cursor, params);
+        let bound = binder.params(text, 1, &mut writer, &mut body);
+        let bound = bound.and_then(|()| {
+            writer
+                .finish()
+                .map_err(|_| Failure::refused(&errors::INTERNAL, "parameters"))
+        });
+        if let Err(failure) = bound {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        out.extend_from_slice(&body);
+        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.each_row = prepared.plan.probe.is_some();
+        self.diagnostics.of_several = execution.mode.lenient_nulls;
+        if let Err(failure) = self.warnings_of_rows(execution) {
+            self.server.connection.cancel_payload();
+            return Err(failure);
+        }
+        let question = self.server.end_execution(params)?;
+        self.server.flush()?;
+        Ok(question)
+    }
+
+    /// Whether full-text indexes can be used: of a prepared statement, whether the server has one that does.
+    pub(crate) fn prepare_indexed(
+        &mut self,
+        execution: &Execution,
+        text: &[Piece],
+    ) -> Outcome<bool> {
+        let Protocol::Binary { statement, .. } = execution.protocol else {
+            return Ok(true);
+        };
+        match statement.indexed.get() {
+            Indexed::Unknown => {}
+            Indexed::Prepared(..) => return Ok(true),
+            Indexed::Unusable => return Ok(false),
+        }
+        match self.prepare_at_server(statement, text, true) {
+            Ok((id, count, _)) => {
+                statement.indexed.set(Indexed::Prepared(id, count));
+                Ok(true)
+            }
+            Err(Failure::Server { code, .. }) if lacks_index(code) => {
+                self.server.settle()?;
+                statement.indexed.set(Indexed::Unusable);
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The server has refused to use full-text indexes.
+    pub(crate) fn forget_indexed(&mut self, execution: &Execution) -> Outcome<()> {
+        let Protocol::Binary { statement, .. } = execution.protocol else {
+            return Ok(());
+        };
+        match statement.indexed.replace(Indexed::Unusable) {
+            Indexed::Prepared(id, _) => self.close_at_server(id),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether the server has a statement of its own for it.
+fn runs_at_server(prepared: &Prepared) -> bool {
+    matches!(
+        prepared.plan.action,
+        Action::Server { .. } | Action::Finish(_) | Action::Relay
+    )
+}
+
+/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong. MariaDB takes NULL for one without
+/// reading its bytes, and then takes these for the next parameter.
+fn must_be_bindable(params: &[Param]) -> Outcome<()> {
+    let is_bindable = |param: &Param| {
+        matches!(
+            param.ty.kind,
+            ColumnType::TINY
+                | ColumnType::SHORT
+                | ColumnType::LONG
+                | ColumnType::LONGLONG
+                | ColumnType::FLOAT
+                | ColumnType::DOUBLE
+                | ColumnType::DECIMAL
+                | ColumnType::NEWDECIMAL
+                | ColumnType::DATE
+                | ColumnType::TIME
+                | ColumnType::DATETIME
+                | ColumnType::TIMESTAMP
+                | ColumnType::VARCHAR
+                | ColumnType::VAR_STRING
+                | ColumnType::STRING
+                | ColumnType::TINY_BLOB
+                | ColumnType::BLOB
+                | ColumnType::MEDIUM_BLOB
+                | ColumnType::LONG_BLOB
+                | ColumnType::NULL
+        )
+    };
+    match params.iter().all(is_bindable) {
+        true => Ok(()),
+        false => Err(Failure::refused(
+            &errors::VALUE,
+            "a parameter of a type that servers do not take",
+        )),
+    }
+}

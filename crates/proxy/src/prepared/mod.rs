@@ -1,0 +1,240 @@
+//! Prepared statements.
+//!
+//! A statement that touches nothing protected is prepared at the server and its commands are
+//! relayed. One with slots is prepared with a `?` for each slot; an execution's parameters are
+//! bound into cells and tokens like literals. What cannot be prepared at the server (tier 2
+//! updates, definitions) gets an id of ours and runs as text.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onionskin_plan::{Template, errors};
+use onionskin_value::Family;
+use onionskin_wire::ParamType;
+use onionskin_wire::messages::{Command, encode_statement_command, statement_id};
+
+use self::relayed::Relayed;
+use self::setting::Setting;
+use crate::bind::StoreMode;
+use crate::by_name::Named;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Found;
+use crate::open::Opener;
+use crate::session::Session;
+
+mod commands;
+mod execute;
+mod prepare;
+mod relayed;
+mod setting;
+
+/// Ids that no server gives out.
+const OWN_IDS: u32 = 0x8000_0000;
+/// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
+const LAST_ID: u32 = u32::MAX;
+/// Bytes of long data that the statements of a session may hold.
+const LONG_DATA: usize = 256 << 20;
+/// As many statements as the server has none for, and bytes of their texts, may a session hold: what the servers' `max_prepared_stmt_count` is by
+/// default, for all of their sessions.
+const MOST: usize = 16_382;
+const TEXTS: usize = 256 << 20;
+
+/// The session's prepared statements.
+#[derive(Default)]
+pub(crate) struct Statements {
+    pub open: HashMap<u32, Statement>,
+    /// Those that are relayed, by the server's id. An id that stands in neither was never the
+    /// client's: the server may know a statement of ours by it, whose parameters are cells.
+    relayed: HashMap<u32, Relayed>,
+    /// The one that was prepared last, unless that failed.
+    last: Option<u32>,
+    /// Those that are prepared in SQL.
+    pub named: Named,
+    next_own: u32,
+    /// Bytes of long data that have arrived, as counted by [`Self::take_long_data`].
+    long_data: usize,
+}
+
+/// A prepared statement that is more than relayed.
+pub(crate) struct Statement {
+    sql: Vec<u8>,
+    template: Template,
+    pub prepared: Arc<Prepared>,
+    setting: Setting,
+    mode: StoreMode,
+    /// The server's statement; `None` for those that run as text.
+    pub server_id: Option<u32>,
+    server_params: usize,
+    indexed: Cell<Indexed>,
+    params: usize,
+    pub types: Vec<ParamType>,
+    pub long: Vec<Option<Vec<u8>>>,
+    /// More of that has come than the server takes, or the session may hold.
+    too_long: bool,
+    cursor: Option<Opener>,
+}
+
+/// What a text means depends on: the database that was current at its preparation, and how it was read.
+/// The server's statement that uses full-text indexes.
+#[derive(Clone, Copy, Default)]
+enum Indexed {
+    /// It was not wanted yet.
+    #[default]
+    Unknown,
+    /// Its id and its parameters.
+    Prepared(u32, usize),
+    /// The server has refused it.
+    Unusable,
+}
+
+impl Indexed {
+    /// Its id and its parameters.
+    fn prepared(self) -> Option<(u32, usize)> {
+        match self {
+            Indexed::Prepared(id, params) => Some((id, params)),
+            _ => None,
+        }
+    }
+
+    fn id(self) -> Option<u32> {
+        self.prepared().map(|(id, _)| id)
+    }
+}
+
+impl Statement {
+    /// Of a text that was read without folding; nothing is prepared at the server.
+    pub fn new(
+        sql: Vec<u8>,
+        template: &Template,
+        prepared: &Arc<Prepared>,
+        params: usize,
+        setting: Setting,
+    ) -> Self {
+        Statement {
+            setting,
+            mode: StoreMode::of(&prepared.plan.facts, None),
+            sql,
+            template: Template {
+                key: template.key.clone(),
+                literals: template.literals.clone(),
+                rows: None,
+                multiple: false,
+            },
+            prepared: Arc::clone(prepared),
+            server_id: None,
+            server_params: 0,
+            indexed: Cell::default(),
+            params,
+            types: Vec::new(),
+            long: vec![None; params],
+            too_long: false,
+            cursor: None,
+        }
+    }
+}
+
+impl Statements {
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.relayed.clear();
+        self.last = None;
+        self.named.clear();
+    }
+
+    /// Whether the server knows this statement by the client's id.
+    fn is_relayed(&self, id: u32) -> bool {
+        self.relayed.contains_key(&id)
+    }
+
+    /// Whether a statement asks the server what only the proxy knows: about the statement before
+    /// it, of which it has kept something (`is_kept`), or how many rows that has `found`.
+    fn asks(&self, id: u32, found: Found, is_kept: bool) -> bool {
+        let Some(relayed) = self.relayed.get(&id) else {
+            return false;
+        };
+        let facts = relayed.facts();
+        let asks = facts.question.asks();
+        asks && (is_kept || facts.says_found_rows && found != Found::Servers)
+    }
+
+    /// Counts long data that arrives: whether there is room for it. What executions have used up is only looked for when there seems
+    /// to be too much.
+    fn take_long_data(&mut self, length: usize) -> bool {
+        if self.long_data + length > LONG_DATA {
+            let all = self.open.values().flat_map(|s| &s.long);
+            self.long_data = all.flatten().map(Vec::len).sum();
+        }
+        let fits = self.long_data + length <= LONG_DATA;
+        self.long_data += if fits { length } else { 0 };
+        fits
+    }
+
+    /// Whether another statement of ours with a text of this length may be kept.
+    fn has_room(&self, length: usize) -> Outcome<()> {
+        let ours = self.open.values().filter(|s| s.server_id.is_none());
+        let (count, bytes) = ours.fold((0, length), |(n, b), s| (n + 1, b + s.sql.len()));
+        if count >= MOST {
+            return Err(too_many(MOST));
+        }
+        if bytes > TEXTS {
+            let about = "texts of prepared statements";
+            return Err(Failure::refused(&errors::MEMORY, about));
+        }
+        Ok(())
+    }
+
+    /// The statement that a command is about. The highest id becomes that of the last one where the server means it so.
+    fn id_in(&self, payload: &mut [u8], family: Family) -> Outcome<u32> {
+        let id = statement_id(payload).map_err(Failure::Client)?;
+        let (LAST_ID, Family::MariaDb, Some(last)) = (id, family, self.last) else {
+            return Ok(id);
+        };
+        payload[1..5].copy_from_slice(&last.to_le_bytes());
+        Ok(last)
+    }
+
+    /// The text of the statement that a command is about, if it is kept.
+    pub fn text_of(&self, command: &[u8]) -> Option<&[u8]> {
+        let id = statement_id(command).ok()?;
+        let open = self.open.get(&id).map(|s| s.sql.as_slice());
+        open.or_else(|| self.relayed.get(&id).map(Relayed::text))
+    }
+}
+
+impl Session {
+    /// The servers' error for an id that is no statement's.
+    pub fn unknown_statement(&mut self, id: u32, by: &str) -> Failure {
+        // the server does not know of this error
+        self.current.interfered = true;
+        let by = match self.state.family {
+            Family::MariaDb => by,
+            Family::MySql => "mysql_stmt_precheck",
+        };
+        let message = format!("Unknown prepared statement handler ({id}) given to {by}");
+        Failure::Server {
+            code: 1243,
+            state: *b"HY000",
+            message: message.into_bytes(),
+        }
+    }
+
+    pub fn close_at_server(&mut self, id: u32) -> Outcome<()> {
+        let mut packet = Vec::new();
+        encode_statement_command(&mut packet, Command::StmtClose, id);
+        self.server.put_silent(&packet)
+    }
+}
+
+/// The servers' error for more prepared statements than may be.
+pub(crate) fn too_many(most: usize) -> Failure {
+    let message = format!(
+        "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+    );
+    Failure::Server {
+        code: 1461,
+        state: *b"42000",
+        message: message.into_bytes(),
+    }
+}

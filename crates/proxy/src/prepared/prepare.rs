@@ -1,0 +1,269 @@
+//! Preparations: at the server, of the physical text, or here, of what runs as text.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, errors};
+use onionskin_wire::messages::{
+    ColumnDefault, ColumnDefinition, ComStmtPrepareOk, Command, EofPacket,
+};
+use onionskin_wire::{Capabilities, ColumnFlags, ColumnType, StatusFlags, Step, WireError};
+
+use super::relayed::Relayed;
+use super::{OWN_IDS, Statement};
+use crate::bind::{Values, check_pieces, prepared_text};
+use crate::by_name::cannot_be_prepared;
+use crate::catalog::Prepared;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::session::{Session, in_logical_terms};
+
+impl Session {
+    pub fn prepare(&mut self) -> Outcome<()> {
+        let sql = self
+            .client
+            .last_payload()
+            .get(1..)
+            .unwrap_or_default()
+            .to_vec();
+        self.statements.last = None;
+        self.current.begin();
+        let mode = self.space.settings.lex;
+        if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
+            return Err(Failure::refused(
+                &errors::CHARACTER_SET,
+                "a prepared statement",
+            ));
+        }
+        if self.template.multiple {
+            return Err(Failure::Server {
+                code: 1064,
+                state: *b"42000",
+                message: b"You have an error in your SQL syntax near ';'".to_vec(),
+            });
+        }
+        let mut prepared = self.plan(&sql)?;
+        let mut attempts = 0;
+        loop {
+            let done = self.prepare_planned(&sql, &prepared);
+            match done {
+                Err(ref failure) if attempts == 0 && self.may_run_again(failure, &prepared) => {
+                    attempts += 1;
+                    self.server.settle()?;
+                    if !self.looks_different(&prepared, &done)? {
+                        // what is left is of the statement before
+                        self.diagnostics.clear();
+                        return done;
+                    }
+                    prepared = self.make_plan(&sql, true)?;
+                }
+                done => return done.map_err(|failure| in_logical_terms(failure, &prepared)),
+            }
+        }
+    }
+
+    fn prepare_planned(&mut self, sql: &[u8], prepared: &Arc<Prepared>) -> Outcome<()> {
+        let params = self
+            .template
+            .literals
+            .iter()
+            .filter(|l| l.kind == LiteralKind::Parameter)
+            .count();
+        let text = match &prepared.plan.action {
+            Action::Relay => {
+                self.check_temporary(prepared)?;
+                let id = self.relay_preparation(prepared)?;
+                let relayed = Relayed::new(sql, prepared, params, self.setting());
+                self.statements.relayed.insert(id, relayed);
+                self.statements.last = Some(id);
+                return Ok(());
+            }
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::ByName(_) => return Err(cannot_be_prepared()),
+            Action::ScratchWrite(write) if write.loads() => return Err(cannot_be_prepared()),
+            Action::Server { text, .. } => Some(text),
+            Action::Finish(finish) => Some(&finish.text),
+            Action::Update(_)
+            | Action::Delete(_)
+            | Action::Define(_)
+            | Action::Copy(_)
+            | Action::Scratch(_)
+            | Action::ScratchWrite(_)
+            | Action::Compute { .. } => None,
+            Action::Show { .. } if params > 0 => {
+                return Err(Failure::refused(
+                    &errors::STATEMENT,
+                    "a prepared SHOW with parameters",
+                ));
+            }
+            Action::Show { .. } => None,
+        };
+        let setting = self.setting();
+        let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
+        let Some(text) = text else {
+            self.statements.has_room(sql.len())?;
+            let shown = match &prepared.plan.action {
+                Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
+                Action::Show { text, .. } => {
+                    let (id, _, definitions) = self.prepare_at_server(&statement, text, false)?;
+                    self.close_at_server(id)?;
+                    definitions
+                }
+                _ => Vec::new(),
+            };
+            self.statements.next_own = self.statements.next_own.wrapping_add(1) & !OWN_IDS;
+            let id = OWN_IDS | self.statements.next_own;
+            self.write_prepared(id, params, &shown)?;
+            self.statements.open.insert(id, statement);
+            self.statements.last = Some(id);
+            return Ok(());
+        };
+        let (id, count, definitions) = self.prepare_at_server(&statement, text, false)?;
+        statement.server_id = Some(id);
+        statement.server_params = count;
+        let shown = match &prepared.plan.action {
+            // of RETURNING, servers tell with the rows
+            Action::Server { .. } if definitions.is_empty() => definitions,
+            Action::Server {
+                result: Some(items),
+                ..
+            } => {
+                // servers prepare without a temporary table
+                let natural = |item: &ResultItem| {
+                    let mut item = item.clone();
+                    match &mut item.described {
+                        described if item.computed => *described = Described::AsSent,
+                        Described::Column { sorted, .. } => *sorted = false,
+                        _ => {}
+                    }
+                    item
+                };
+                let items: Vec<ResultItem> = items.iter().map(natural).collect();
+                self.checked_definitions(id, prepared, &items, &definitions)?
+            }
+            Action::Finish(finish) => {
+                let fetched =
+                    self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
+                self.output_definitions(prepared, finish, &fetched, false)?
+            }
+            _ => definitions,
+        };
+        self.write_prepared(id, params, &shown)?;
+        self.statements.open.insert(id, statement);
+        self.statements.last = Some(id);
+        Ok(())
+    }
+
+    fn checked_definitions(
+        &mut self,
+        id: u32,
+        prepared: &Prepared,
+        items: &[ResultItem],
+        definitions: &[Vec<u8>],
+    ) -> Outcome<Vec<Vec<u8>>> {
+        match open::definitions(prepared, items, definitions, &self.state, true) {
+            Ok((shown, _)) => Ok(shown),
+            Err(failure) => {
+                self.close_at_server(id)?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Prepares the physical text. Returns the server's id, its parameters and its columns.
+    pub fn prepare_at_server(
+        &mut self,
+        statement: &Statement,
+        text: &[Piece],
+        indexed: bool,
+    ) -> Outcome<(u32, usize, Vec<Vec<u8>>)> {
+        let values = Values {
+            sql: &statement.sql,
+            literals: &statement.template.literals,
+            params: &[],
+            long_data: &[],
+            from_variables: &[],
+        };
+        check_pieces(text, &self.state)?;
+        // in a transaction that only reads, a statement that writes cannot be prepared
+        self.say_next_transaction()?;
+        let out = self.server.begin_command();
+        out.push(Command::StmtPrepare.to_byte());
+        let columns = &statement.prepared.plan.columns;
+        prepared_text(text, columns, 1, &values, indexed, out);
+        let question = self.server.end_command(Command::StmtPrepare)?;
+        self.server.flush()?;
+        self.server.begin(question)?;
+        let mut ok = None;
+        let mut definitions = Vec::new();
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Err => return Err(self.server.error()),
+                Step::PrepareOk(found) => ok = Some(found),
+                Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
+                _ => {}
+            }
+        }
+        let ok = ok.ok_or(Failure::Backend(WireError::Malformed(
+            "no answer to a preparation",
+        )))?;
+        Ok((ok.statement_id, usize::from(ok.num_params), definitions))
+    }
+
+    fn write_prepared(&mut self, id: u32, params: usize, columns: &[Vec<u8>]) -> Outcome<()> {
+        let number = |n: usize| {
+            u16::try_from(n).map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "parameters"))
+        };
+        let ok = ComStmtPrepareOk {
+            statement_id: id,
+            num_columns: number(columns.len())?,
+            num_params: number(params)?,
+            warnings: 0,
+        };
+        let mut out = Vec::new();
+        ok.encode(&mut out);
+        self.write(&out)?;
+        let with_eof = !self
+            .client_capabilities
+            .contains(Capabilities::DEPRECATE_EOF);
+        let mut eof = Vec::new();
+        let status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
+        EofPacket {
+            status,
+            warnings: 0,
+        }
+        .encode(&mut eof);
+        if params > 0 {
+            let mut definition = Vec::new();
+            ColumnDefinition {
+                catalog: b"def".as_slice().into(),
+                schema: b"".as_slice().into(),
+                table: b"".as_slice().into(),
+                org_table: b"".as_slice().into(),
+                name: b"?".as_slice().into(),
+                org_name: b"".as_slice().into(),
+                charset: 63,
+                length: 0,
+                column_type: ColumnType::VAR_STRING,
+                flags: ColumnFlags::BINARY,
+                decimals: 0,
+                default: ColumnDefault::Absent,
+            }
+            .encode(&mut definition);
+            for _ in 0..params {
+                self.write(&definition)?;
+            }
+            if with_eof {
+                self.write(&eof)?;
+            }
+        }
+        if !columns.is_empty() {
+            for column in columns {
+                self.write(column)?;
+            }
+            if with_eof {
+                self.write(&eof)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! What a prepared text means depends on the session in which it was prepared. Where it is read
+//! or planned once more, that has to be as it was.
+
+use onionskin_plan::{LexMode, Literal, LiteralKind, errors};
+use onionskin_value::{Charset, Family};
+use onionskin_wire::BinaryValue;
+use onionskin_wire::messages::Param;
+
+use super::Statement;
+use crate::bind::Values;
+use crate::error::{Failure, Outcome};
+use crate::session::Session;
+
+/// What a text means depends on: the database that was current at its preparation, and how it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    database: Option<String>,
+    lex: LexMode,
+    client: Option<Charset>,
+    connection: Option<Charset>,
+}
+
+impl Session {
+    /// What a text prepared now depends on.
+    pub fn setting(&self) -> Setting {
+        Setting {
+            database: self.state.database.clone(),
+            lex: self.space.settings.lex,
+            client: self.state.client_charset,
+            connection: self.state.connection_charset,
+        }
+    }
+
+    /// A text that is planned or sent again would mean other tables in another database.
+    pub(super) fn must_be_of_now(&self, statement: &Statement) -> Outcome<()> {
+        let setting = &statement.setting;
+        let is_alike = self.reads_alike(setting, false)
+            || (self.reads_alike(setting, true) && statement.sql.is_ascii());
+        match is_alike && setting.database == self.state.database {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// Texts in a statement that is at the server were read there when it was prepared. Here they are read when they are sealed,
+    /// which has to come to the same.
+    pub(super) fn must_read_alike(&self, statement: &Statement) -> Outcome<()> {
+        if self.reads_alike(&statement.setting, false) {
+            return Ok(());
+        }
+        let is_text =
+            |l: &&Literal| matches!(l.kind, LiteralKind::String | LiteralKind::Introduced);
+        let mut texts = statement.template.literals.iter().filter(is_text);
+        let none = texts.clone().next().is_none();
+        let is_ascii = texts.all(|l| l.text(&statement.sql).is_ascii());
+        match none || (is_ascii && self.reads_alike(&statement.setting, true)) {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// MySQL reads a parameter in the character sets of the preparation, MariaDB in those of the execution, as it is done here.
+    pub(super) fn must_bind_alike(&self, setting: &Setting, values: &Values) -> Outcome<()> {
+        if self.state.family == Family::MariaDb || self.reads_alike(setting, false) {
+            return Ok(());
+        }
+        let ascii = |param: &Param| match param.value {
+            BinaryValue::Bytes(bytes) => bytes.is_ascii(),
+            _ => true,
+        };
+        let mut long = values.long_data.iter().flatten();
+        match values.params.iter().all(ascii) && long.all(|bytes| bytes.is_ascii()) {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
+        }
+    }
+
+    /// Whether texts mean now what they meant in another setting. Those of ASCII alone mean the same in every character set that is
+    /// read here.
+    fn reads_alike(&self, then: &Setting, is_ascii: bool) -> bool {
+        let now = self.space.settings.lex;
+        let modes = LexMode {
+            charset: now.charset,
+            ignore_space: now.ignore_space,
+            ..then.lex
+        };
+        let known = self.state.client_charset.is_some();
+        modes == now
+            && ((is_ascii && known)
+                || (then.client, then.connection)
+                    == (self.state.client_charset, self.state.connection_charset))
+    }
+}
+
+fn prepared_otherwise() -> Failure {
+    let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
+    Failure::refused(&errors::NOT_UNDERSTOOD, about)
+}

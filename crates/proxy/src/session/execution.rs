@@ -1,0 +1,244 @@
+//! Carrying a statement out: the one place where a plan's action meets what does it.
+//!
+//! A text and a prepared statement are the same statement in two protocols. They differ in how
+//! values are bound and sent ([`Session::send`]), in how rows are written ([`Execution::is_binary`])
+//! and in what a relay sends. Everything else is one.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, Piece, Template};
+use onionskin_wire::messages::CursorType;
+
+use super::Session;
+use crate::bind::{FromVariable, StoreMode, Values};
+use crate::catalog::Prepared;
+use crate::diagnostics::deprecated_calls;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
+use crate::open::Opener;
+use crate::prepared::Statement;
+use crate::scratch::Parameters;
+
+/// How often a definition is planned anew because another one has changed its table.
+const MAX_TURNS: u32 = 16;
+
+/// One statement that is to be carried out: its plan, its values, and how the client sent it.
+#[derive(Clone, Copy)]
+pub(crate) struct Execution<'a> {
+    pub prepared: &'a Arc<Prepared>,
+    pub values: Values<'a>,
+    /// How many rows the shape has folded into one; 1 if none.
+    pub rows: usize,
+    /// How values that do not fit are taken.
+    pub mode: StoreMode,
+    pub protocol: Protocol<'a>,
+}
+
+/// How the client sent a statement.
+#[derive(Clone, Copy)]
+pub(crate) enum Protocol<'a> {
+    /// As a text. `whole`: it is all of the client's packet.
+    Text { whole: bool },
+    /// As an execution of a prepared statement.
+    Binary {
+        statement: &'a Statement,
+        cursor: CursorType,
+        /// The client's packet.
+        payload: &'a [u8],
+    },
+}
+
+/// Another way to do a statement that failed.
+pub(crate) enum Way {
+    /// By the engine.
+    Other(Arc<Prepared>),
+    /// By a plan that is made of fresh tables.
+    Afresh,
+}
+
+impl<'a> Execution<'a> {
+    /// A text that was read into this template.
+    pub fn of_text(
+        sql: &'a [u8],
+        template: &'a Template,
+        prepared: &'a Arc<Prepared>,
+        from_variables: &'a [FromVariable],
+        whole: bool,
+    ) -> Self {
+        let folded = template.rows.map(|rows| rows.count);
+        Execution {
+            prepared,
+            values: Values {
+                sql,
+                literals: &template.literals,
+                params: &[],
+                long_data: &[],
+                from_variables,
+            },
+            rows: folded.unwrap_or(1),
+            mode: StoreMode::of(&prepared.plan.facts, folded),
+            protocol: Protocol::Text { whole },
+        }
+    }
+
+    pub fn is_binary(&self) -> bool {
+        matches!(self.protocol, Protocol::Binary { .. })
+    }
+
+    /// The parameters of a prepared statement; `None` for a text, which has none.
+    pub fn parameters(&self) -> Option<Parameters<'a>> {
+        self.is_binary().then_some(Parameters {
+            params: self.values.params,
+            long: self.values.long_data,
+        })
+    }
+}
+
+impl Session {
+    /// Does what the plan says, and answers the client. Returns what opens the rows of a cursor.
+    pub(crate) fn run(&mut self, execution: &Execution) -> Outcome<Option<Opener>> {
+        let Execution {
+            prepared, values, ..
+        } = *execution;
+        self.must_begin_at_once(&prepared.plan)?;
+        self.tell_time(prepared)?;
+        match &prepared.plan.action {
+            Action::Server { text, result } => {
+                if let Some(upsert) = &prepared.plan.upsert {
+                    self.keep_cells(execution, upsert)?;
+                }
+                let question = match self.send(execution, text, false) {
+                    Err(Failure::Value(error)) => {
+                        let of_text = self.said_of_text(execution);
+                        self.not_looked_at(execution, of_text, error)?;
+                        return Ok(None);
+                    }
+                    sent => sent?,
+                };
+                if let Some(items) = result {
+                    return self.open_result(question, prepared, items, execution.is_binary());
+                }
+                self.relay_answer(question, &[])
+            }
+            Action::Finish(finish) => {
+                self.with_all_rows(|session| session.finish_query(execution, finish))
+            }
+            Action::Relay => self.relay_execution(execution),
+            Action::Refuse(refusal) => Err(self.refused(values.sql, refusal)),
+            Action::ByName(statement) => match execution.protocol {
+                Protocol::Text { whole } => self.by_name(statement, values.sql, whole),
+                Protocol::Binary { .. } => Err(Failure::Stale),
+            },
+            Action::Compute { .. } => self.compute_and_run(prepared, values),
+            Action::Scratch(scratch) => {
+                self.scratch_query(prepared, scratch, values, execution.parameters())
+            }
+            Action::ScratchWrite(write) => {
+                self.scratch_write(prepared, write, values, execution.parameters())
+            }
+            Action::Update(update) => self.row_update(prepared, update, values),
+            Action::Delete(delete) => self.row_delete(prepared, delete, values),
+            Action::Define(ddl) => {
+                self.check_temporary(prepared)?;
+                self.define(ddl, prepared)?;
+                self.after_relay(prepared)
+            }
+            Action::Copy(copied) => {
+                self.copy_table(copied, prepared)?;
+                self.after_relay(prepared)
+            }
+            Action::Show { what, text, table } => self.show(execution, what, text, table),
+        }?;
+        Ok(None)
+    }
+
+    /// Binds the values into a physical text and sends that. `indexed`: full-text indexes are used.
+    pub(crate) fn send(
+        &mut self,
+        execution: &Execution,
+        text: &[Piece],
+        indexed: bool,
+    ) -> Outcome<Question> {
+        match execution.protocol {
+            Protocol::Text { .. } => self.send_text(execution, text, indexed),
+            Protocol::Binary {
+                statement, cursor, ..
+            } => self.send_execution(execution, statement, cursor, text, indexed),
+        }
+    }
+
+    /// What the server warns of in a text, whatever its values are. Of a prepared one it has been told.
+    fn said_of_text(&self, execution: &Execution) -> Vec<onionskin_value::Warning> {
+        match execution.protocol {
+            Protocol::Text { .. } => {
+                deprecated_calls(&execution.prepared.plan.facts, self.state.family)
+            }
+            Protocol::Binary { .. } => Vec::new(),
+        }
+    }
+
+    fn relay_execution(&mut self, execution: &Execution) -> Outcome<()> {
+        let prepared = execution.prepared;
+        match execution.protocol {
+            Protocol::Text { whole: true } => return self.relay_query(prepared),
+            Protocol::Text { whole: false } => {
+                self.check_temporary(prepared)?;
+                if !prepared.plan.facts.question.asks() {
+                    self.say_next_transaction()?;
+                }
+                let found = self.server.found;
+                let question = self.server.put_query(execution.values.sql)?;
+                self.server.found = found;
+                self.server.flush()?;
+                self.relay_planned(question, prepared, &[])?;
+            }
+            Protocol::Binary {
+                statement, payload, ..
+            } => {
+                self.check_temporary(prepared)?;
+                self.execute_renumbered(statement, payload)?;
+            }
+        }
+        self.after_relay(prepared)
+    }
+
+    /// Whether there is another way to do a statement that failed, and which. `attempts` counts those that were taken.
+    pub(crate) fn another_way(
+        &mut self,
+        sql: &[u8],
+        template: &Template,
+        prepared: &Prepared,
+        done: &Outcome<()>,
+        attempts: &mut u32,
+    ) -> Outcome<Option<Way>> {
+        let Err(failure) = done else {
+            return Ok(None);
+        };
+        let may_run_again = self.may_run_again(failure, prepared);
+        if let Failure::Refused(refusal) = failure
+            && *attempts < 2
+            && self.scratch_may_do(prepared, refusal)
+        {
+            *attempts = 2;
+            self.server.settle()?;
+            if let Some(other) = self.scratch_plan(sql, template)? {
+                return Ok(Some(Way::Other(other)));
+            }
+        }
+        let is_stale = matches!(failure, Failure::Stale);
+        // of definitions that change one table, the others may have been faster more than once
+        let is_definition = matches!(prepared.plan.action, Action::Define(_));
+        let most = if is_stale && is_definition {
+            MAX_TURNS
+        } else {
+            1
+        };
+        if !may_run_again || *attempts >= most {
+            return Ok(None);
+        }
+        *attempts += 1;
+        self.server.settle()?;
+        let afresh = self.looks_different(prepared, done)? || is_stale;
+        Ok(afresh.then_some(Way::Afresh))
+    }
+}

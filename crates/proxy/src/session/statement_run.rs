@@ -1,0 +1,57 @@
+//! What lives for one statement: made when the client's command arrives, used up in what the
+//! client may ask about it afterwards.
+
+use onionskin_plan::{Facts, Finds};
+
+use crate::bind::FromVariable;
+use crate::exchange::Rows;
+
+/// The statement that runs.
+#[derive(Default)]
+pub(crate) struct StatementRun {
+    /// Literals of the text that is to be run next that stand for user variables.
+    pub from_variables: Vec<FromVariable>,
+    /// The tables of a relayed statement, if it makes warnings of errors: some may be of rows that must not be left out.
+    pub watched: Vec<(String, String)>,
+    /// The generation of the schema in which a relayed statement was planned.
+    pub relayed_of: Option<u64>,
+    /// The end of an answer that is still to be written, while the server was asked about it.
+    pub kept: Option<Vec<u8>>,
+    /// It is not the last of several: its answer says that more results follow.
+    pub more_results: bool,
+    /// Rows were written to the client.
+    pub wrote: bool,
+    /// It has literals in the place of the client's expressions.
+    pub computing: bool,
+    /// An error was relayed behind other packets.
+    pub sent_error: bool,
+    /// What it does to `FOUND_ROWS()`.
+    pub finds: Finds,
+    /// It calls `VALUES()`, of which MySQL warns before anything else.
+    pub calls_values: bool,
+    /// It says COLLATE.
+    pub says_collate: bool,
+    /// The server has run another statement since it raised this one's error.
+    pub interfered: bool,
+    /// What it showed of the error before that.
+    pub list: Option<Rows>,
+    /// There are warnings beside the error, and it is not known which.
+    pub unclear: bool,
+}
+
+impl StatementRun {
+    /// Notes what its end depends on.
+    pub fn note(&mut self, facts: &Facts) {
+        self.finds = facts.finds;
+        self.calls_values = facts.values_calls > 0;
+        self.says_collate = facts.says_collate;
+    }
+
+    /// It is tried, or tried again: the server has said nothing of it yet, nor has the client heard anything.
+    pub fn begin(&mut self) {
+        self.wrote = false;
+        self.interfered = false;
+        self.list = None;
+        self.unclear = false;
+    }
+}
