@@ -8,6 +8,7 @@ use support::*;
 
 on_both_servers!(
     copies_of_tables,
+    copies_keep_every_byte_of_a_default,
     temporary_tables,
     a_temporary_table_hides_another_in_its_session_only,
     prepared_definitions_do_what_texts_do,
@@ -43,6 +44,38 @@ fn refusal(session: &mut Session, sql: &str) -> String {
             assert!(failure.message.starts_with("OS"), "{sql}\n→ {failure}");
             failure.message
         }
+    }
+}
+
+/// What a session's character set has no letters for is shown as question marks: that must not become a default.
+fn copies_keep_every_byte_of_a_default(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    let (protected, plain) = with_and_without_protection(
+        "CREATE TABLE bytes (id INT PRIMARY KEY, name VARCHAR(20) {eq}, b VARBINARY(20) DEFAULT x'80ff', \
+         t VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'Ωé')",
+    );
+    stage.plain.must(&plain);
+    stage.protected.must(&protected);
+    let mut made = 0;
+    for (n, names) in ["utf8mb4", "utf8", "latin1", "binary"]
+        .into_iter()
+        .enumerate()
+    {
+        stage.both(&format!("SET NAMES {names}"));
+        let copy = format!("CREATE TABLE copy{n} LIKE bytes");
+        let done = stage.protected.run(&copy);
+        stage.both("SET NAMES utf8mb4");
+        if let Err(refused) = done {
+            assert!(refused.to_string().contains("OS10"), "{names}: {refused}");
+            continue;
+        }
+        made += 1;
+        stage.plain.must(&copy);
+        stage.both(&format!("INSERT INTO copy{n} (id) VALUES (1)"));
+        stage.same(&format!("SELECT HEX(b), HEX(t) FROM copy{n}"));
+    }
+    if kind == Kind::MySql {
+        assert!(made > 0);
     }
 }
 

@@ -7,6 +7,7 @@ use support::*;
 on_both_servers!(
     the_next_transaction_is_the_clients,
     what_is_said_of_one_transaction_ends_with_it,
+    prepared_statements_say_it_too,
 );
 
 const TABLES: [&str; 2] = [
@@ -138,6 +139,56 @@ fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
         "SELECT * FROM p ORDER BY id",
     ] {
         compare(&mut stage, sql);
+    }
+    stage.proxy.assert_healthy();
+}
+
+/// What bounds a transaction may be prepared: the session learns it as from a text.
+fn prepared_statements_say_it_too(kind: Kind) {
+    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+        return;
+    };
+    fill(&mut stage);
+    let compare_prepared = |stage: &mut Stage, sql: &str| {
+        let of = |session: &mut Session| match session.execute(sql, ()) {
+            Ok(_) => "done".to_owned(),
+            Err(error) => format!("{error}").chars().take(30).collect(),
+        };
+        let said = (of(&mut stage.plain), of(&mut stage.protected));
+        assert_eq!(said.0, said.1, "{sql}");
+    };
+    // they are looked up again
+    let a_second = || std::thread::sleep(std::time::Duration::from_millis(1_050));
+    compare_prepared(&mut stage, "SET TRANSACTION READ ONLY");
+    a_second();
+    compare(&mut stage, "UPDATE p SET k = 'x' WHERE id = 1");
+    compare(&mut stage, "SELECT * FROM p ORDER BY id");
+    // a look-up that began a transaction must not end it with its savepoints
+    for sql in ["SET autocommit = 0", "SAVEPOINT here"] {
+        compare_prepared(&mut stage, sql);
+    }
+    a_second();
+    for sql in [
+        "UPDATE p SET k = 'y' WHERE id = 1",
+        "ROLLBACK TO here",
+        "COMMIT",
+        "SET autocommit = 1",
+        "SELECT * FROM p ORDER BY id",
+    ] {
+        compare(&mut stage, sql);
+    }
+    // and locks
+    for sql in ["LOCK TABLES p WRITE", "LOCK TABLES q READ"] {
+        compare_prepared(&mut stage, sql);
+        for write in [
+            "INSERT INTO p VALUES (5, 5, 'e', 5) ON DUPLICATE KEY UPDATE k = 'y'",
+            "UPDATE p SET k = 'q' WHERE id = 5",
+            "INSERT INTO q VALUES (7, 7)",
+        ] {
+            compare(&mut stage, write);
+        }
+        compare_prepared(&mut stage, "UNLOCK TABLES");
+        compare(&mut stage, "SELECT * FROM p ORDER BY id");
     }
     stage.proxy.assert_healthy();
 }

@@ -75,6 +75,8 @@ pub enum Verb {
     Execute,
     /// `LOAD`
     Load,
+    /// `USE`
+    Use,
     /// No word stands first, or one in an executable comment.
     Hidden,
     /// Another word.
@@ -170,6 +172,7 @@ impl Facts {
             () if is("delete") => Verb::Delete,
             () if is("execute") => Verb::Execute,
             () if is("load") => Verb::Load,
+            () if is("use") => Verb::Use,
             () => Verb::Other,
         };
         let has_parenthesis = words.has_parenthesis();

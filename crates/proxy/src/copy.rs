@@ -2,6 +2,7 @@
 
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
 use onionskin_schema::{NewColumn, copy_definition, identifier};
+use onionskin_value::Charset;
 
 use crate::catalog::Prepared;
 use crate::define::{definition_text, with_ids};
@@ -33,7 +34,7 @@ impl Session {
             .first()
             .and_then(|row| row.get(1))
             .and_then(Option::as_deref);
-        let physical = String::from_utf8_lossy(cell.unwrap_or_default()).into_owned();
+        let physical = self.shown_exactly(cell.unwrap_or_default())?;
         let head = String::from_utf8_lossy(&copied.head).into_owned();
         let refused = |text: String| Failure::refused(&errors::DAMAGED, text);
         let sql = copy_definition(&physical, source, &head, family)
@@ -51,6 +52,20 @@ impl Session {
         let names = &prepared.plan.names;
         let temporary = defined.temporary.as_ref();
         self.send_copy(&defined.text, temporary, names, &defined.protected)
+    }
+
+    /// A definition as the server shows it, if no string in it has been converted on the way: a default, a name, a comment. What a character
+    /// set does not have is shown as a question mark; bytes of a binary default come as they are, or as question marks.
+    fn shown_exactly(&self, shown: &[u8]) -> Outcome<String> {
+        let is_utf8 = |set| matches!(set, Some(Charset::Utf8mb4));
+        let keeps_all = is_utf8(self.state.results_charset) && is_utf8(self.state.client_charset);
+        let text = std::str::from_utf8(shown).ok();
+        text.filter(|text| keeps_all || text.is_ascii() && !text.contains('?'))
+            .map(str::to_owned)
+            .ok_or_else(|| {
+                let about = "CREATE TABLE … LIKE, of a definition with strings beyond this session's character set";
+                Failure::refused(&errors::CHARACTER_SET, about)
+            })
     }
 
     /// Makes a definition physical that the proxy has put together itself. Its strings are in servers' form. `about` is what it is made of.

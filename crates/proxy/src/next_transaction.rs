@@ -4,7 +4,7 @@
 //! transaction. So what the client said is kept until a statement of its own has used it, and said again in front of that statement
 //! if the proxy has asked something in between.
 
-use onionskin_plan::{Action, Facts, Plan, errors};
+use onionskin_plan::{Action, Facts, Plan, Verb, errors};
 
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
@@ -78,6 +78,8 @@ impl Session {
         if !says && !self.has_next_transaction() {
             return;
         }
+        // a database is no table
+        let names = names && facts.verb != Verb::Use;
         let next = &mut self.next_transaction;
         match done {
             Ok(()) if says => {

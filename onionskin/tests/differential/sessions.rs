@@ -73,6 +73,7 @@ pub fn random_session(random: &mut Random, kind: Kind) -> Case {
     while session.base.steps.len() < length {
         let from = session.base.steps.len();
         session.next();
+        session.prepare_some(from);
         session.relax(from);
     }
     session.end();
@@ -137,6 +138,19 @@ impl Session<'_> {
         let mut statement = Statement::fixed(label, text);
         statement.check.order = Order::Total;
         self.one(statement);
+    }
+
+    /// Whatever it is, a statement may come in the protocol of prepared statements: it has to do the same there.
+    fn prepare_some(&mut self, from: usize) {
+        const ALSO: [&str; 5] = [SET, TRANSACTION, TEMPORARY, LOCK, ALTER];
+        for step in &mut self.base.steps[from..] {
+            if let Step::One(statement) = step
+                && ALSO.contains(&statement.label)
+                && self.base.random.chance(25)
+            {
+                statement.prepared = true;
+            }
+        }
     }
 
     /// What is not certain in this session of the steps behind `from`.

@@ -45,13 +45,8 @@ impl Session {
             clear => clear,
         };
         match question {
-            Question::Keeps if keeps => {
-                self.diagnostics.of_earlier = true;
-                self.diagnostics.row_count = None;
-                Ok(false)
-            }
             Question::None | Question::Keeps => {
-                self.diagnostics.clear();
+                self.leave_last(facts);
                 Ok(false)
             }
             Question::Conditions { errors_only, limit } => {
@@ -77,6 +72,17 @@ impl Session {
                 Ok(true)
             }
             Question::Unclear => Err(unclear()),
+        }
+    }
+
+    /// A statement begins that asks nothing: what is kept of the one before goes, unless MariaDB keeps it over this one.
+    pub(crate) fn leave_last(&mut self, facts: &Facts) {
+        let keeps = self.state.family == Family::MariaDb && facts.question == Question::Keeps;
+        if keeps && self.diagnostics.any() {
+            self.diagnostics.of_earlier = true;
+            self.diagnostics.row_count = None;
+        } else {
+            self.diagnostics.clear();
         }
     }
 

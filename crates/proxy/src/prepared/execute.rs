@@ -29,7 +29,14 @@ impl Session {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
-        self.diagnostics.clear();
+        match self.statements.plan(id) {
+            Some(prepared) => {
+                let facts = &prepared.plan.facts;
+                self.leave_last(facts);
+                self.current.note(facts);
+            }
+            None => self.diagnostics.clear(),
+        }
         let mut statement = match self.statements.open.remove(&id) {
             Some(statement) => statement,
             None => match self.execute_relayed(id, &payload)? {
@@ -37,7 +44,6 @@ impl Session {
                 None => return Ok(()),
             },
         };
-        self.current.note(&statement.prepared.plan.facts);
         if std::mem::take(&mut statement.too_long) {
             statement.long.iter_mut().for_each(|l| *l = None);
             self.statements.open.insert(id, statement);

@@ -148,6 +148,12 @@ impl Statements {
         self.relayed.contains_key(&id)
     }
 
+    /// What is known of a statement; `None` if there is none of this id.
+    fn plan(&self, id: u32) -> Option<Arc<Prepared>> {
+        let open = self.open.get(&id).map(|s| Arc::clone(&s.prepared));
+        open.or_else(|| self.relayed.get(&id).map(|r| Arc::clone(&r.prepared)))
+    }
+
     /// Whether a statement asks the server what only the proxy knows: about the statement before
     /// it, of which it has kept something (`is_kept`), or how many rows that has `found`.
     fn asks(&self, id: u32, found: Found, is_kept: bool) -> bool {

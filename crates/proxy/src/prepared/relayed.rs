@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Catalog, Facts, Finds, Known, LexMode, Template};
+use onionskin_plan::{Action, Catalog, Facts, Known, LexMode, Template};
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
 };
@@ -25,7 +25,7 @@ const HEAD: usize = 10;
 /// A relayed statement.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
-    prepared: Arc<Prepared>,
+    pub(super) prepared: Arc<Prepared>,
     params: usize,
     setting: Setting,
     types: Vec<ParamType>,
@@ -77,6 +77,8 @@ impl Session {
     /// Relays a preparation. Nothing is written before all of its answer is known to show no physical column. Returns the
     /// server's id of the statement.
     pub fn relay_preparation(&mut self, prepared: &Prepared) -> Outcome<u32> {
+        // in a transaction that only reads, a statement that writes cannot be prepared
+        self.say_next_transaction()?;
         let payload = self.client.last_payload();
         let question = self.server.put_command(payload)?;
         self.server.flush()?;
@@ -118,7 +120,6 @@ impl Session {
         id: u32,
         payload: &[u8],
     ) -> Outcome<Option<Statement>> {
-        self.current.finds = Finds::Unknown;
         let Some(relayed) = self.statements.relayed.get_mut(&id) else {
             return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
         };
@@ -213,7 +214,7 @@ impl Session {
             }
             // a temporary table hides the one that it was prepared for
             if self.names_temporary(&prepared.plan.names) {
-                return Ok(false);
+                return self.plan_still_relays(id);
             }
             if self.is_of_now(&prepared)? {
                 return Ok(true);
@@ -225,7 +226,7 @@ impl Session {
                 matches!(known, Known::Table(table) if table.is_protected())
             };
             if prepared.plan.names.iter().any(is_protected) {
-                return Ok(false);
+                return self.plan_still_relays(id);
             }
             let keys = &self.shared.config.keys;
             let plan = prepared.plan.clone();
@@ -235,6 +236,31 @@ impl Session {
             }
         }
         Err(Failure::Stale)
+    }
+
+    /// Whether a statement that names a protected table is relayed all the same, as `DROP TABLE` is. It is planned anew.
+    fn plan_still_relays(&mut self, id: u32) -> Outcome<bool> {
+        let Some(relayed) = self.statements.relayed.get(&id) else {
+            return Ok(false);
+        };
+        let setting = relayed.setting.clone();
+        let sql = relayed.sql.clone();
+        let mut template = Template::default();
+        let lex = self.space.settings.lex;
+        if setting != self.setting() || template.read_unfolded(&sql, lex).is_err() {
+            return Ok(false);
+        }
+        std::mem::swap(&mut self.template, &mut template);
+        let planned = self.make_plan(&sql, false);
+        std::mem::swap(&mut self.template, &mut template);
+        let planned = planned?;
+        let relays = matches!(planned.plan.action, Action::Relay);
+        if let Some(relayed) = self.statements.relayed.get_mut(&id)
+            && relays
+        {
+            relayed.prepared = planned;
+        }
+        Ok(relays)
     }
 
     /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is lost; the execution will say so.
