@@ -14,6 +14,7 @@ on_both_servers!(
     found_rows_count_what_offset_skips,
     copies_have_no_notes,
     transactions_that_only_read,
+    questions_under_a_limit,
     a_look_up_begins_no_transaction,
     comments_in_front_change_nothing,
     an_unknown_statement_is_an_error_that_is_kept,
@@ -126,6 +127,7 @@ fn transactions_that_only_read(kind: Kind) {
             "INSERT INTO t (id, k) VALUES (7, 'no number')",
             "UPDATE t SET s = 'longer than five' WHERE id = 1",
             "REPLACE INTO t (id, s) VALUES (1, 'longer than five')",
+            "INSERT IGNORE INTO t (id, s) VALUES (8, 'longer than five')",
             "PREPARE p FROM 'UPDATE t SET k = ? WHERE id = ?'",
             "PREPARE p FROM 'UPDATE t SET k = k + ? WHERE id = ?'",
             "PREPARE p FROM 'DELETE FROM t WHERE id = ?'",
@@ -139,13 +141,53 @@ fn transactions_that_only_read(kind: Kind) {
             pair.same("ROLLBACK");
         }
     }
-    for sql in [
-        "SET TRANSACTION READ ONLY",
+    // what begins no transaction leaves it to the next statement, also where it fails
+    for between in [
         "DEALLOCATE PREPARE nobody",
-        "DELETE FROM t WHERE id = 7",
+        "SET sql_mode = 'NOTHING'",
+        "ROLLBACK TO SAVEPOINT nowhere",
+        "USE app",
+        "USE nowhere",
+    ] {
+        for sql in [
+            "SET TRANSACTION READ ONLY",
+            between,
+            "DELETE FROM t WHERE id = 7",
+            "ROLLBACK",
+        ] {
+            pair.same(sql);
+        }
+    }
+    // the end that autocommit brings about leaves the next one as it was
+    for sql in [
+        "SET autocommit = 0",
+        "START TRANSACTION READ ONLY",
+        "SET autocommit = 1",
+        "UPDATE t SET free = 'x' WHERE id = 1",
+        "UPDATE t SET free = 'x' WHERE id = 1",
         "ROLLBACK",
     ] {
         pair.same(sql);
+    }
+}
+
+/// The proxy lifts the limit for its own questions, and answers none of them with another's end.
+fn questions_under_a_limit(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE needed (id INT PRIMARY KEY, d DATE NOT NULL {eq})");
+    for limit in ["SET sql_select_limit = 3", "SET sql_select_limit = 0"] {
+        pair.same(limit);
+        for sql in [
+            "UPDATE needed SET d = DEFAULT WHERE id = 9",
+            "UPDATE needed SET d = DEFAULT WHERE id = 9 ORDER BY id DESC",
+            "UPDATE t SET s = 'longer than five' WHERE id = 99",
+            "UPDATE t SET s = 'longer than five' WHERE id = 1",
+        ] {
+            pair.same_or_refused(sql);
+            pair.same("SELECT 41");
+        }
     }
 }
 

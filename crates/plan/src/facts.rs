@@ -41,6 +41,8 @@ pub struct Facts {
     pub next_transaction: bool,
     /// It begins or ends a transaction, or runs statements that may.
     pub bounds_transaction: bool,
+    /// Without a table in it, it begins no transaction, even where it fails.
+    pub begins_none: bool,
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
     pub savepoints: Option<bool>,
     /// What it does to `FOUND_ROWS()`.
@@ -206,6 +208,15 @@ impl Facts {
                 || one_of(&[
                     "begin", "start", "commit", "rollback", "xa", "call", "execute", "lock",
                 ]),
+            begins_none: one_of(&[
+                "set",
+                "use",
+                "rollback",
+                "release",
+                "savepoint",
+                "deallocate",
+                "unlock",
+            ]),
             savepoints: match () {
                 () if is_hidden || words.has_executable || one_of(&["savepoint", "call"]) => {
                     Some(true)

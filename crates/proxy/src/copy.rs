@@ -34,11 +34,14 @@ impl Session {
             .first()
             .and_then(|row| row.get(1))
             .and_then(Option::as_deref);
-        let physical = self.shown_exactly(cell.unwrap_or_default())?;
+        let physical = std::str::from_utf8(cell.unwrap_or_default()).map_err(|_| beyond())?;
+        self.must_be_exact(physical)?;
         let head = String::from_utf8_lossy(&copied.head).into_owned();
         let refused = |text: String| Failure::refused(&errors::DAMAGED, text);
-        let sql = copy_definition(&physical, source, &head, family)
-            .map_err(|e| refused(e.to_string()))?;
+        let sql =
+            copy_definition(physical, source, &head, family).map_err(|e| refused(e.to_string()))?;
+        // what the comments of protected columns say is in it now
+        self.must_be_exact(&sql)?;
 
         let table = format!("table {}", source.name);
         let defined = self.plan_definition(&sql, &table)?;
@@ -54,18 +57,14 @@ impl Session {
         self.send_copy(&defined.text, temporary, names, &defined.protected)
     }
 
-    /// A definition as the server shows it, if no string in it has been converted on the way: a default, a name, a comment. What a character
-    /// set does not have is shown as a question mark; bytes of a binary default come as they are, or as question marks.
-    fn shown_exactly(&self, shown: &[u8]) -> Outcome<String> {
-        let is_utf8 = |set| matches!(set, Some(Charset::Utf8mb4));
-        let keeps_all = is_utf8(self.state.results_charset) && is_utf8(self.state.client_charset);
-        let text = std::str::from_utf8(shown).ok();
-        text.filter(|text| keeps_all || text.is_ascii() && !text.contains('?'))
-            .map(str::to_owned)
-            .ok_or_else(|| {
-                let about = "CREATE TABLE … LIKE, of a definition with strings beyond this session's character set";
-                Failure::refused(&errors::CHARACTER_SET, about)
-            })
+    /// Whether no string in a definition that the server has shown was converted on the way, nor will be on the way back: a default, a name,
+    /// a comment. What a character set does not have is shown as a question mark.
+    fn must_be_exact(&self, definition: &str) -> Outcome<()> {
+        let keeps_all = |set| set == Some(Charset::Utf8mb4);
+        let (results, client) = (self.state.results_charset, self.state.client_charset);
+        let is_exact = keeps_all(results) && keeps_all(client)
+            || definition.is_ascii() && !definition.contains('?');
+        is_exact.then_some(()).ok_or_else(beyond)
     }
 
     /// Makes a definition physical that the proxy has put together itself. Its strings are in servers' form. `about` is what it is made of.
@@ -123,4 +122,10 @@ impl Session {
             _ => Err(Failure::refused(&errors::INTERNAL, "a copied definition")),
         }
     }
+}
+
+fn beyond() -> Failure {
+    let about =
+        "CREATE TABLE … LIKE, of a definition with strings beyond this session's character set";
+    Failure::refused(&errors::CHARACTER_SET, about)
 }

@@ -450,6 +450,11 @@ impl Server {
 
     /// Runs a statement and reads its rows. The session's `sql_select_limit`, which cuts `SHOW` as well, is lifted for it.
     pub fn rows(&mut self, sql: &[u8]) -> Outcome<Rows> {
+        self.rows_and_count(sql).map(|(rows, _)| rows)
+    }
+
+    /// The same, and how many warnings it has raised. `SHOW WARNINGS` may be about another statement then.
+    pub fn rows_and_count(&mut self, sql: &[u8]) -> Outcome<(Rows, u16)> {
         // warnings are not cut, and another statement would clear them
         let whole = sql.starts_with(b"SHOW WARNINGS") || sql.ends_with(ALL_ROWS.as_bytes());
         let limit = match whole {
@@ -459,24 +464,25 @@ impl Server {
         let Some(limit) = limit else {
             let question = self.put_query(sql)?;
             self.flush()?;
-            return self.read_rows(question);
+            let rows = self.read_rows(question)?;
+            return Ok((rows, self.warnings_at_end()?));
         };
         self.set_select_limit(&u64::MAX.to_string())?;
         let question = self.put_query(sql)?;
         self.flush()?;
         let rows = self.read_rows(question);
-        match &rows {
+        let done = rows.and_then(|rows| Ok((rows, self.warnings_at_end()?)));
+        match &done {
             Err(failure) if failure.is_fatal() => {}
             _ => self.set_select_limit(&limit)?,
         }
-        rows
+        done
     }
 
     /// Runs a `SELECT` without a LIMIT, and reads its rows and how many warnings it has raised. `SHOW WARNINGS` is about it then:
     /// no other statement is needed to lift `sql_select_limit`.
     pub fn rows_and_warnings(&mut self, select: &str) -> Outcome<(Rows, u16)> {
-        let rows = self.rows([select, ALL_ROWS].concat().as_bytes())?;
-        Ok((rows, self.warnings_at_end()?))
+        self.rows_and_count([select, ALL_ROWS].concat().as_bytes())
     }
 
     pub fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
@@ -488,7 +494,8 @@ impl Server {
     pub fn warnings_at_end(&self) -> Outcome<u16> {
         let payload = self.payload();
         let deprecated = self.capabilities.contains(Capabilities::DEPRECATE_EOF);
-        if deprecated && payload.len() >= 7 {
+        let has_no_rows = payload.first() == Some(&0);
+        if has_no_rows || deprecated && payload.len() >= 7 {
             let ok = OkPacket::decode(payload, self.capabilities).map_err(Failure::Backend)?;
             return Ok(ok.warnings);
         }

@@ -6,6 +6,8 @@
 
 use onionskin_plan::{Action, Facts, Plan, Verb, errors};
 
+use onionskin_wire::StatusFlags;
+
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -20,7 +22,8 @@ pub(crate) struct NextTransaction {
 
 /// Errors that a statement meets before it opens a transaction: no privilege, no such table or column, its grammar, no such
 /// prepared statement, a transaction that only reads.
-const BEFORE_IT_BEGINS: [u16; 9] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
+pub(crate) const BEFORE_IT_BEGINS: [u16; 9] =
+    [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
 
 impl Session {
     /// Whether something was said of the next transaction.
@@ -50,6 +53,17 @@ impl Session {
         self.server.found = found;
         self.next_transaction.asked = self.server.asked();
         Ok(())
+    }
+
+    /// `SET autocommit = 1` ends a transaction that only reads, and the servers keep to that in the next one.
+    pub(crate) fn may_stay_read_only(&mut self) {
+        let ended = !self.server.status.contains(StatusFlags::IN_TRANS);
+        if self.current.reads_only && ended && !self.has_next_transaction() {
+            self.next_transaction = NextTransaction {
+                said: vec![b"SET TRANSACTION READ ONLY".to_vec()],
+                asked: self.server.asked(),
+            };
+        }
     }
 
     /// Refuses what takes several statements before its transaction begins.
@@ -88,7 +102,9 @@ impl Session {
             }
             Ok(()) if names || facts.bounds_transaction => *next = NextTransaction::default(),
             Ok(()) => {}
-            Err(Failure::Server { code, .. }) if !BEFORE_IT_BEGINS.contains(code) && !says => {
+            Err(Failure::Server { code, .. })
+                if !BEFORE_IT_BEGINS.contains(code) && !says && (names || !facts.begins_none) =>
+            {
                 *next = NextTransaction::default();
             }
             // what was said again may have been taken back with a statement that was not sent

@@ -96,6 +96,8 @@ pub fn connect(port: u16, found_rows: bool) -> Conn {
         .read_timeout(limit)
         .write_timeout(limit)
         .tcp_connect_timeout(Some(Duration::from_secs(20)))
+        // the same statements are kept on both sides, also where one side has refused some
+        .stmt_cache_size(Some(1000))
         .max_allowed_packet(Some(64 << 20));
     if found_rows {
         let flags = mysql::consts::CapabilityFlags::CLIENT_FOUND_ROWS;

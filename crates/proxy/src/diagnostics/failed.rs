@@ -6,6 +6,7 @@ use onionskin_wire::messages::ErrPacket;
 use super::{Diagnostics, hides_token, tell_as, tells_of};
 use crate::error::Failure;
 use crate::exchange::Rows;
+use crate::next_transaction::BEFORE_IT_BEGINS;
 use crate::session::{Session, StatementRun};
 
 /// Who can tell of an error.
@@ -29,11 +30,16 @@ impl Session {
         };
         self.diagnostics = match teller {
             Teller::Server { list } => {
-                // what it shows stands among the proxy's warnings
+                // what it shows stands among the proxy's warnings, unless it has looked at no value
+                let saw_none = BEFORE_IT_BEGINS.contains(&packet.code);
                 let mut kept = Diagnostics {
                     surplus: before.surplus,
                     of_several: before.of_several,
-                    warnings: before.warnings,
+                    warnings: if saw_none {
+                        Vec::new()
+                    } else {
+                        before.warnings
+                    },
                     told: hides_token(&packet.message)
                         .then(|| (packet.code, packet.message.to_vec())),
                     row_count: list.is_some().then_some(-1),

@@ -211,7 +211,7 @@ impl Session {
             Ok(command) => command,
             Err(error) => return Err(Failure::Client(error)),
         };
-        self.current = StatementRun::default();
+        self.current = StatementRun::new(self.server.status);
         match command {
             Command::Quit => {
                 self.server.connection.reset_sequence();

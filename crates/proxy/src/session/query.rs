@@ -323,7 +323,7 @@ impl Session {
     pub(super) fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
         self.current = StatementRun {
             more_results: !last,
-            ..StatementRun::default()
+            ..StatementRun::new(self.server.status)
         };
         self.keep_found();
         let facts = Facts::read(sql, self.space.settings.lex);

@@ -46,6 +46,9 @@ impl Session {
     pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
         let locks = prepared.plan.facts.locks_tables;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
+        if prepared.plan.facts.changes_meaning {
+            self.may_stay_read_only();
+        }
         if prepared.plan.defines == Defines::Names {
             self.shared.accounts.forget(&prepared.plan.names);
         }

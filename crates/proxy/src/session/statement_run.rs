@@ -2,6 +2,7 @@
 //! client may ask about it afterwards.
 
 use onionskin_plan::{Facts, Finds};
+use onionskin_wire::StatusFlags;
 
 use crate::bind::FromVariable;
 use crate::exchange::Rows;
@@ -35,11 +36,21 @@ pub(crate) struct StatementRun {
     pub interfered: bool,
     /// What it showed of the error before that.
     pub list: Option<Rows>,
+    /// It was sent within a transaction that only reads.
+    pub reads_only: bool,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
 }
 
 impl StatementRun {
+    /// A statement that arrives while the server's session is in this state.
+    pub fn new(status: StatusFlags) -> Self {
+        StatementRun {
+            reads_only: status.contains(StatusFlags::IN_TRANS_READONLY),
+            ..StatementRun::default()
+        }
+    }
+
     /// Notes what its end depends on.
     pub fn note(&mut self, facts: &Facts) {
         self.finds = facts.finds;

@@ -176,10 +176,11 @@ impl Session {
                 // fails if the table is locked for reading only
                 sql.extend_from_slice(b" FOR UPDATE");
             }
-            if !self.server.rows(&sql)?.is_empty() {
+            let (rows, warned) = self.server.rows_and_count(&sql)?;
+            if !rows.is_empty() {
                 return Err(Failure::Value(error));
             }
-            if self.server.warnings_at_end()? > 0 {
+            if warned > 0 {
                 // to a statement that changes rows they are errors, at times without any row
                 let about = "a condition with values that the server truncates, beside a value that does not fit";
                 return Err(Failure::refused(&errors::VALUE, about));
