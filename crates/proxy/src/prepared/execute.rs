@@ -22,23 +22,11 @@ impl Session {
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         self.keep_found();
-        if self
-            .statements
-            .asks(id, self.server.found, self.diagnostics.any())
-        {
-            let about = "a prepared question about the last statement";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
-        }
-        match self.statements.plan(id) {
-            Some(prepared) => {
-                let facts = &prepared.plan.facts;
-                self.leave_last(facts);
-                self.current.note(facts);
-            }
-            None => self.diagnostics.clear(),
-        }
         let mut statement = match self.statements.open.remove(&id) {
-            Some(statement) => statement,
+            Some(statement) => {
+                self.begin_planned(&statement.prepared);
+                statement
+            }
             None => match self.execute_relayed(id, &payload)? {
                 Some(statement) => statement,
                 None => return Ok(()),
@@ -60,6 +48,13 @@ impl Session {
             self.has_found_by(&prepared.plan.action);
         }
         self.concluded(done, &prepared)
+    }
+
+    /// A statement begins that asks nothing about the one before.
+    pub(super) fn begin_planned(&mut self, prepared: &Prepared) {
+        let facts = &prepared.plan.facts;
+        self.leave_last(facts);
+        self.current.note(facts);
     }
 
     /// Makes a statement's plan again when the schema has changed since, or where it is wanted afresh.

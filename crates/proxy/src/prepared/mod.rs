@@ -6,9 +6,9 @@
 //! updates, definitions) gets an id of ours and runs as text.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use ahash::AHashMap;
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
 use onionskin_wire::ParamType;
@@ -20,7 +20,6 @@ use crate::bind::StoreMode;
 use crate::by_name::Named;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Found;
 use crate::open::Opener;
 use crate::session::Session;
 
@@ -44,10 +43,10 @@ const TEXTS: usize = 256 << 20;
 /// The session's prepared statements.
 #[derive(Default)]
 pub(crate) struct Statements {
-    pub open: HashMap<u32, Statement>,
+    pub open: AHashMap<u32, Statement>,
     /// Those that are relayed, by the server's id. An id that stands in neither was never the
     /// client's: the server may know a statement of ours by it, whose parameters are cells.
-    relayed: HashMap<u32, Relayed>,
+    relayed: AHashMap<u32, Relayed>,
     /// The one that was prepared last, unless that failed.
     last: Option<u32>,
     /// Those that are prepared in SQL.
@@ -146,23 +145,6 @@ impl Statements {
     /// Whether the server knows this statement by the client's id.
     fn is_relayed(&self, id: u32) -> bool {
         self.relayed.contains_key(&id)
-    }
-
-    /// What is known of a statement; `None` if there is none of this id.
-    fn plan(&self, id: u32) -> Option<Arc<Prepared>> {
-        let open = self.open.get(&id).map(|s| Arc::clone(&s.prepared));
-        open.or_else(|| self.relayed.get(&id).map(|r| Arc::clone(&r.prepared)))
-    }
-
-    /// Whether a statement asks the server what only the proxy knows: about the statement before
-    /// it, of which it has kept something (`is_kept`), or how many rows that has `found`.
-    fn asks(&self, id: u32, found: Found, is_kept: bool) -> bool {
-        let Some(relayed) = self.relayed.get(&id) else {
-            return false;
-        };
-        let facts = relayed.facts();
-        let asks = facts.question.asks();
-        asks && (is_kept || facts.says_found_rows && found != Found::Servers)
     }
 
     /// Counts long data that arrives: whether there is room for it. What executions have used up is only looked for when there seems

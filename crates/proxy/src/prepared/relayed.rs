@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Catalog, Facts, Known, LexMode, Template};
+use onionskin_plan::{Action, Catalog, Known, LexMode, Template, errors};
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
 };
@@ -15,9 +15,9 @@ use onionskin_wire::{ParamType, Step, WireError, WireResult};
 use super::{Setting, Statement};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::exchange::Held;
+use crate::exchange::{Found, Held};
 use crate::open;
-use crate::session::{Session, shows_physical_name};
+use crate::session::{MAX_PLANS, Session, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;
@@ -25,7 +25,7 @@ const HEAD: usize = 10;
 /// A relayed statement.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
-    pub(super) prepared: Arc<Prepared>,
+    prepared: Arc<Prepared>,
     params: usize,
     setting: Setting,
     types: Vec<ParamType>,
@@ -52,8 +52,12 @@ impl Relayed {
         &self.sql
     }
 
-    pub fn facts(&self) -> &Facts {
-        &self.prepared.plan.facts
+    /// Whether it asks the server what only the proxy knows: about the statement before it, of
+    /// which something is kept (`is_kept`), or how many rows that has `found`.
+    fn asks(&self, found: Found, is_kept: bool) -> bool {
+        let facts = &self.prepared.plan.facts;
+        let counts = facts.says_found_rows && found != Found::Servers;
+        facts.question.asks() && (is_kept || counts)
     }
 
     /// The same as a statement that is more than relayed. `None`: its text is read otherwise by now.
@@ -120,14 +124,22 @@ impl Session {
         id: u32,
         payload: &[u8],
     ) -> Outcome<Option<Statement>> {
+        let (found, is_kept) = (self.server.found, self.diagnostics.any());
         let Some(relayed) = self.statements.relayed.get_mut(&id) else {
+            self.diagnostics.clear();
             return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
         };
+        if relayed.asks(found, is_kept) {
+            let about = "a prepared question about the last statement";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        let prepared = Arc::clone(&relayed.prepared);
         // What cannot be read is the server's to refuse.
         let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
         let long = std::mem::take(&mut relayed.has_long_data);
         let lacks = std::mem::take(&mut relayed.lacks_long_data);
-        let once = relayed.prepared.plan.facts.runs_once();
+        let once = prepared.plan.facts.runs_once();
+        self.begin_planned(&prepared);
         let goes_on = match self.is_still_relayed(id) {
             Ok(still) => still && !lacks,
             Err(failure) if failure.is_fatal() => return Err(failure),
@@ -203,7 +215,7 @@ impl Session {
 
     /// Whether a relayed statement may still be: nothing that it names is protected, as of now.
     fn is_still_relayed(&mut self, id: u32) -> Outcome<bool> {
-        for _ in 0..8 {
+        for _ in 0..MAX_PLANS {
             let Some(relayed) = self.statements.relayed.get(&id) else {
                 return Ok(false);
             };

@@ -12,6 +12,10 @@ use super::Session;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 
+/// How often a statement is planned before it is given up. Each definition of another session of the account may make a plan one of
+/// yesterday while it is made.
+pub(crate) const MAX_PLANS: u32 = 32;
+
 impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
     pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
@@ -105,7 +109,7 @@ impl Session {
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
         let mut looked_up = fresh;
-        for _ in 0..8 {
+        for _ in 0..MAX_PLANS {
             let generation = self.account.generation();
             let outcome = onionskin_plan::plan(&Request {
                 sql,
@@ -156,7 +160,7 @@ impl Session {
                 }
             }
         }
-        tracing::debug!("the schema was another one after each of eight attempts");
+        tracing::debug!("the schema was another one after each attempt");
         Err(Failure::Stale)
     }
 
