@@ -26,10 +26,9 @@ use parking_lot::RwLock;
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Definition, Server};
-use crate::open::Shown;
 use crate::pins::{PinFile, settle_parts};
 use crate::renewal::{Age, Lists, Turns, is_shown, now};
-use crate::temporary::folded;
+use crate::shown::Shown;
 
 /// As often, and after such a time each, a table is looked up again that a definition has locked.
 const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
@@ -171,6 +170,11 @@ struct Kept {
     plans: HashMap<Vec<u8>, Arc<Prepared>, RandomState>,
     /// Their bytes.
     weight: usize,
+}
+
+/// The letters of a name by which tables are told apart here.
+pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
+    (database.to_lowercase(), name.to_lowercase())
 }
 
 impl Account {

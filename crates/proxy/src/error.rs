@@ -7,7 +7,6 @@ use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
 use onionskin_wire::messages::ErrPacket;
 
-use crate::scratch::is_not_known;
 use crate::server_errors;
 
 /// Whether a cell did not open, which tables that were exchanged can cause.
@@ -160,4 +159,12 @@ impl Failure {
             Failure::Client(_) => return None,
         })
     }
+}
+
+/// Why a statement is refused whose table the engine misses and the server has.
+pub(crate) const NOT_KNOWN: &str = "a table that is not known";
+
+/// Whether a statement was refused because of a table that the snapshot lacks. Another session may have made it meanwhile.
+fn is_not_known(refusal: &Refusal) -> bool {
+    refusal.entry == &errors::NOT_UNDERSTOOD && refusal.about == NOT_KNOWN
 }

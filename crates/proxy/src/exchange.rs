@@ -115,6 +115,9 @@ pub(crate) enum Found {
 pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
 
 /// A result of text rows.
+/// A row: NULL, or bytes.
+pub(crate) type Cells = Vec<Option<Vec<u8>>>;
+
 pub(crate) type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
 impl Server {
@@ -435,17 +438,29 @@ impl Server {
                 Step::Err => return Err(self.error()),
                 Step::Row => {
                     held.add(self.payload())?;
-                    let row = TextRow::new(self.payload())
-                        .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
-                        .collect::<Result<Vec<_>, _>>()
-                        .map_err(Failure::Backend)?;
-                    rows.push(row);
+                    rows.push(text_cells(self.payload())?);
                 }
                 _ => {}
             }
         }
         self.silent_end = silent_end;
         Ok(rows)
+    }
+
+    /// Reads the answer to a question for one row: its column definitions, and its cells.
+    pub fn one_row(&mut self, question: Question) -> Outcome<(Vec<Vec<u8>>, Cells)> {
+        let mut definitions = Vec::new();
+        let mut cells = Vec::new();
+        self.begin(question)?;
+        while !self.tracker.is_complete() {
+            match self.step()? {
+                Step::Err => return Err(self.error()),
+                Step::ColumnDef => definitions.push(self.payload().to_vec()),
+                Step::Row => cells = text_cells(self.payload())?,
+                _ => {}
+            }
+        }
+        Ok((definitions, cells))
     }
 
     /// Runs a statement and reads its rows. The session's `sql_select_limit`, which cuts `SHOW` as well, is lifted for it.
@@ -641,4 +656,12 @@ pub(crate) struct Done {
     pub last_insert_id: u64,
     pub warnings: u16,
     pub info: Vec<u8>,
+}
+
+/// The cells of a text row.
+fn text_cells(payload: &[u8]) -> Outcome<Cells> {
+    TextRow::new(payload)
+        .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::Backend)
 }

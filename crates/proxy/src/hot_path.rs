@@ -261,7 +261,7 @@ impl Stage {
             long_data: &[],
             from_variables: &[],
         };
-        Binder::new(&prepared, &session.state, values, &mut session.scratch)
+        Binder::new(&prepared, &session.state, values, &mut session.buffers)
             .text(text, 1, out)
             .map_err(|e| failed(&e))
     }

@@ -44,6 +44,7 @@ mod faults;
 mod finish;
 #[doc(hidden)]
 pub mod hot_path;
+mod keep_alive;
 mod listener;
 mod login;
 mod long_values;
@@ -62,6 +63,7 @@ mod server_errors;
 mod session;
 mod set_lock;
 mod show;
+mod shown;
 mod state;
 mod temporary;
 mod unusual;

@@ -44,10 +44,11 @@ use onionskin_wire::messages::ErrPacket;
 use onionskin_wire::{Connection, Socket, Transport};
 use parking_lot::{Condvar, Mutex};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use socket2::{Domain, SockRef, TcpKeepalive, Type};
+use socket2::{Domain, Type};
 
 use crate::Shared;
 use crate::config::Config;
+use crate::keep_alive::keep_alive;
 use crate::login::{Login, LoginSettings, Timing, login};
 use crate::watch::{Activity, Side, Watch};
 use admission::{Admission, Place};
@@ -60,10 +61,6 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(20);
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// A connection without traffic is probed after this time, then at the interval; a peer that is gone is noticed, and what it
-/// had locked is released.
-const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Two sockets, each with a second handle to shut it down by.
 const FILES_PER_SESSION: u64 = 4;
 /// Files of the program that belong to no session.
@@ -518,14 +515,6 @@ fn listen(address: &str) -> io::Result<TcpListener> {
         }
     }
     Err(last)
-}
-
-/// Has the system notice peers that vanish without a word.
-pub(crate) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_TIME)
-        .with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(socket).set_tcp_keepalive(&keepalive)
 }
 
 /// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody has agreed on protocol 4.1

@@ -65,7 +65,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{Backend, BackendTls, Config};
 use crate::error::{Failure, Outcome};
-use crate::listener::keep_alive;
+use crate::keep_alive::keep_alive;
 use excuse::Owed;
 use method::{Method, is_for_clients, withhold};
 

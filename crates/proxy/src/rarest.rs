@@ -6,11 +6,11 @@
 
 use std::fmt::Write as _;
 
-use onionskin_plan::{Escape, Piece, Purpose, Slot, Source, grams::LOOKED_UP};
+use onionskin_plan::{Piece, Purpose, Slot};
 use onionskin_schema::identifier;
 use onionskin_value::{Family, Pattern};
 
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, LookedUp, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::sealing;
@@ -28,23 +28,6 @@ const ABOUT_THE_LAST: [&[u8]; 4] = [
     b"error_count",
 ];
 
-/// The numbers that the candidates of one LIKE are looked up by, the rarest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LookedUp {
-    pub column: usize,
-    pub pattern: Source,
-    pub escape: Escape,
-    pub numbers: Vec<u32>,
-}
-
-impl LookedUp {
-    /// The nth of them, or, if there are fewer, one of them again.
-    pub fn number(&self, nth: u8) -> Option<u32> {
-        let numbers = self.numbers.iter().take(usize::from(LOOKED_UP));
-        numbers.cycle().nth(usize::from(nth)).copied()
-    }
-}
-
 impl Session {
     /// Whether every pattern of a text has grams, so that its indexes over grams can be used. Decides which grams are looked up.
     pub(crate) fn grams_of_all(
@@ -53,9 +36,9 @@ impl Session {
         text: &[Piece],
         values: Values,
     ) -> Outcome<bool> {
-        self.scratch.looked_up.clear();
+        self.buffers.looked_up.clear();
         if self.state.family == Family::MariaDb {
-            return Binder::new(prepared, &self.state, values, &mut self.scratch).can_index(text);
+            return Binder::new(prepared, &self.state, values, &mut self.buffers).can_index(text);
         }
         let pieces = text.iter().filter_map(|piece| match piece {
             Piece::Indexed(inner) => Some(inner),
@@ -71,7 +54,7 @@ impl Session {
             else {
                 continue;
             };
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
             let mut numbers = Vec::new();
             if let Pattern::Like(pattern) = binder.pattern(column, source, escape)? {
                 let cipher = &prepared.ciphers[column];
@@ -82,7 +65,7 @@ impl Session {
                 return Ok(false);
             }
             self.rarest_first(prepared, column, values, &mut numbers)?;
-            self.scratch.looked_up.push(LookedUp {
+            self.buffers.looked_up.push(LookedUp {
                 column,
                 pattern: source,
                 escape,

@@ -44,7 +44,7 @@ impl Session {
             calls: &[],
         };
         Ok(Some(Picker {
-            decision: binding.bind(&filter.test, &mut self.scratch)?,
+            decision: binding.bind(&filter.test, &mut self.buffers)?,
             arena: Arena::new(filter.fetch.len()),
         }))
     }
@@ -60,7 +60,7 @@ impl Session {
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         let indexed = self.grams_of_all(prepared, &delete.select, values)?;
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.indexed = indexed;
         binder.plain_parameters = PlainParameters::Kept(Vec::new());
         binder.text(&delete.select, 1, &mut select)?;

@@ -30,6 +30,8 @@ pub(crate) const DUPLICATE_INDEX: u16 = 1831;
 pub(crate) const CHECK_OF_MYSQL: u16 = 3819;
 /// MariaDB's `ER_CONSTRAINT_FAILED`
 pub(crate) const CHECK_OF_MARIADB: u16 = 4025;
+/// Of a text that its character set does not allow.
+pub(crate) const ILL_FORMED: u16 = 1300;
 
 /// Whether this is the number of a CHECK that does not hold.
 pub(crate) fn is_check(code: u16) -> bool {

@@ -16,7 +16,6 @@ use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::long_values::Bound;
-use crate::scratch::one_row;
 use crate::unusual::{self, Unusual};
 
 /// The variables that the server is asked to track.
@@ -180,7 +179,7 @@ impl State {
             }
             Err(other) => return Err(other),
         };
-        let (definitions, row) = one_row(server, settings)?;
+        let (definitions, row) = server.one_row(settings)?;
         let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
         // behind the ones with places of their own

@@ -15,7 +15,7 @@ use onionskin_schema::{ColumnRow, Table, identifier, is_hidden_column, tables_fr
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
-use crate::catalog::Prepared;
+use crate::catalog::{Prepared, folded};
 use crate::error::{Failure, Outcome};
 use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
@@ -23,11 +23,6 @@ use crate::session::Session;
 /// "No such table", and on a name that is none.
 const NO_SUCH_DATABASE: u16 = 1049;
 const IS_NO_TABLE: u16 = 1051;
-
-/// The letters of a name by which tables are told apart here.
-pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
-    (database.to_lowercase(), name.to_lowercase())
-}
 
 impl Session {
     /// From now on this session's snapshot is its own, and this name is to be looked at.

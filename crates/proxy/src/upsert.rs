@@ -16,7 +16,7 @@ use onionskin_schema::Default as ColumnDefault;
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
-use crate::bind::{Binder, Filled, StoreMode};
+use crate::bind::{Binder, Filled, Kept, StoreMode};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
@@ -29,15 +29,6 @@ const SEARCHES: usize = 64;
 const CANNOT_REOPEN: u16 = 1137;
 /// How old what is known of a table's keys may be.
 const RECHECK: Duration = Duration::from_secs(1);
-
-/// Cells that are sent again.
-#[derive(Default)]
-pub(crate) struct Kept {
-    /// Of a new row, by column, source and row as [`Binder::fill`] is given them.
-    pub cells: HashMap<(usize, Source, u64), Vec<u8>>,
-    /// For [`Purpose::Kept`], by column: cells one behind the other.
-    pub constants: HashMap<usize, Vec<u8>>,
-}
 
 /// The physical columns of each unique key of a table, in the order in which the server checks them.
 type Keys = Arc<Vec<Vec<String>>>;
@@ -155,9 +146,9 @@ impl Session {
     /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What is wrong with a
     /// value, a table or a privilege is left for the statement itself to find.
     pub fn keep_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<()> {
-        self.scratch.kept = Kept::default();
+        self.buffers.kept = Kept::default();
         match self.kept_cells(execution, upsert) {
-            Ok(kept) => self.scratch.kept = kept,
+            Ok(kept) => self.buffers.kept = kept,
             // the statement itself will find these
             Err(
                 Failure::Value(_)
@@ -182,7 +173,7 @@ impl Session {
         };
         let mut searches = Vec::new();
         {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
             binder.mode = StoreMode {
                 ignore,
                 lenient_nulls: true,
@@ -217,7 +208,7 @@ impl Session {
                 done => done?,
             }
         }
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.mode = StoreMode {
             ignore,
             lenient_nulls: true,

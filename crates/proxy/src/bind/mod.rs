@@ -12,7 +12,9 @@
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
 //! | `rules` | what servers say of values before they store them, and what they take in their place |
 
+mod buffers;
 mod parameters;
+mod present_time;
 mod rules;
 mod text;
 mod together;
@@ -28,8 +30,10 @@ use onionskin_value::{
     TimeZone, Warning, WeightError, compare, store,
 };
 
+pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
-pub(crate) use self::rules::{ILL_FORMED, is_early};
+pub(crate) use self::present_time::PresentTime;
+pub(crate) use self::rules::is_early;
 use self::rules::{
     NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, check_conversion, implicit_default,
     implicit_value, is_misread, is_number_beyond, is_time, is_told_otherwise, no_default,
@@ -41,12 +45,10 @@ pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::present::PresentTime;
-use crate::rarest::LookedUp;
 use crate::sealing;
+use crate::server_errors::ILL_FORMED;
 use crate::server_errors::NO_DEFAULT;
 use crate::state::State;
-use crate::upsert::Kept;
 
 /// What a slot's value turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,7 +96,7 @@ pub(crate) struct Binder<'a> {
     pub warnings: Vec<Warning>,
     /// The server may have warned of a plain value before the one that is bound.
     plain_may_warn: bool,
-    scratch: &'a mut Scratch,
+    buffers: &'a mut Buffers,
     last: Option<(usize, Source, bool, u64, Bound)>,
     /// The list or range that was looked at last, and its column.
     among: Option<(usize, Among)>,
@@ -105,33 +107,12 @@ pub(crate) struct Binder<'a> {
     pub plain_parameters: PlainParameters,
 }
 
-/// Buffers that live as long as the session.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    literal: Vec<u8>,
-    pub payload: Vec<u8>,
-    weight: Vec<u8>,
-    filled: Vec<u8>,
-    /// Cells that an upsert sends again.
-    pub kept: Kept,
-    /// The time of the statement, once it was asked for.
-    pub present: Option<PresentTime>,
-    /// By which grams the patterns of the statement are looked up.
-    pub looked_up: Vec<LookedUp>,
-    /// A value was refused beside others that may have raised warnings before it.
-    pub refused_among_others: bool,
-    /// What the values before one that was refused have raised.
-    pub before_refused: Vec<Warning>,
-    /// How often the server raises the error of the value that was refused: see [`times_out_of_range`].
-    pub refused_times: u64,
-}
-
 impl<'a> Binder<'a> {
     pub fn new(
         prepared: &'a Prepared,
         state: &'a State,
         values: Values<'a>,
-        scratch: &'a mut Scratch,
+        buffers: &'a mut Buffers,
     ) -> Self {
         Binder {
             prepared,
@@ -141,7 +122,7 @@ impl<'a> Binder<'a> {
             plain_may_warn: false,
             indexed: false,
             warnings: Vec::new(),
-            scratch,
+            buffers,
             last: None,
             among: None,
             together: Together::Alike,
@@ -156,7 +137,7 @@ impl<'a> Binder<'a> {
         let source = slot.source.behind(base);
         let upserts = self.prepared.plan.upsert.is_some();
         if slot.purpose == Purpose::Kept {
-            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            let Buffers { kept, filled, .. } = &mut *self.buffers;
             filled.clear();
             for byte in kept.constants.get(&slot.column).into_iter().flatten() {
                 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -167,7 +148,7 @@ impl<'a> Binder<'a> {
         }
         if let Purpose::CandidateGrams(escape) = slot.purpose {
             let found = self.pattern(slot.column, source, escape)?;
-            let filled = &mut self.scratch.filled;
+            let filled = &mut self.buffers.filled;
             filled.clear();
             if let Pattern::Like(pattern) = found {
                 let cipher = &self.prepared.ciphers[slot.column];
@@ -176,9 +157,9 @@ impl<'a> Binder<'a> {
             return Ok(Filled::Bytes(filled));
         }
         if let Purpose::CandidateGram(escape, nth) = slot.purpose {
-            let Scratch {
+            let Buffers {
                 looked_up, filled, ..
-            } = &mut *self.scratch;
+            } = &mut *self.buffers;
             let decided = looked_up
                 .iter()
                 .find(|l| (l.column, l.pattern, l.escape) == (slot.column, source, escape))
@@ -212,9 +193,9 @@ impl<'a> Binder<'a> {
         if upserts
             && slot.purpose == Purpose::Seal
             && bound != Bound::Null
-            && self.scratch.kept.cells.contains_key(&place)
+            && self.buffers.kept.cells.contains_key(&place)
         {
-            let Scratch { kept, filled, .. } = &mut *self.scratch;
+            let Buffers { kept, filled, .. } = &mut *self.buffers;
             filled.clear();
             filled.extend_from_slice(kept.cells.get(&place).map_or(b"", Vec::as_slice));
             return Ok(Filled::Bytes(filled));
@@ -308,12 +289,12 @@ impl<'a> Binder<'a> {
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
-        let Scratch {
+        let Buffers {
             payload,
             weight: weights,
             filled,
             ..
-        } = &mut *self.scratch;
+        } = &mut *self.buffers;
         let weighed =
             |e: WeightError| Failure::refused(&errors::VALUE, format!("{} ({e})", used.path()));
         filled.clear();
@@ -430,8 +411,8 @@ impl<'a> Binder<'a> {
             let at_once = self.state.family == Family::MySql || self.updates();
             let early =
                 at_once && matches!(failure, Failure::Value(e) if is_early(e, self.state.family));
-            self.scratch.refused_among_others = !early && self.others_may_warn(source);
-            self.scratch.before_refused.clone_from(&self.warnings);
+            self.buffers.refused_among_others = !early && self.others_may_warn(source);
+            self.buffers.before_refused.clone_from(&self.warnings);
         }
         bound
     }
@@ -442,8 +423,8 @@ impl<'a> Binder<'a> {
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
-        let mut payload = std::mem::take(&mut self.scratch.payload);
-        let mut literal = std::mem::take(&mut self.scratch.literal);
+        let mut payload = std::mem::take(&mut self.buffers.payload);
+        let mut literal = std::mem::take(&mut self.buffers.literal);
         let mut warnings = Vec::new();
         let mut times = 1;
         payload.clear();
@@ -506,7 +487,7 @@ impl<'a> Binder<'a> {
                 }
                 Source::Implicit => implicit_value(ty),
                 Source::Present { digits, asked } => {
-                    let Some(time) = self.scratch.present else {
+                    let Some(time) = self.buffers.present else {
                         return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
                     };
                     let parts = time.for_column(&ty.kind, digits, asked);
@@ -667,9 +648,9 @@ impl<'a> Binder<'a> {
                 Stored::Value => Ok(Bound::Exact),
             }
         })();
-        self.scratch.payload = payload;
-        self.scratch.literal = literal;
-        self.scratch.refused_times = times;
+        self.buffers.payload = payload;
+        self.buffers.literal = literal;
+        self.buffers.refused_times = times;
         for warning in warnings {
             if warning.level == Level::Note && !self.state.keeps_notes() {
                 continue;
@@ -710,7 +691,7 @@ impl<'a> Binder<'a> {
         self.last = None;
         match self.coerce(column, source, true, row)? {
             Bound::Null => Ok(None),
-            _ => Ok(Some(&self.scratch.payload)),
+            _ => Ok(Some(&self.buffers.payload)),
         }
     }
 
@@ -718,7 +699,7 @@ impl<'a> Binder<'a> {
     pub fn compared(&mut self, column: usize, source: Source) -> Outcome<(Bound, Vec<u8>)> {
         self.last = None;
         let bound = self.coerce(column, source, false, 1)?;
-        Ok((bound, self.scratch.payload.clone()))
+        Ok((bound, self.buffers.payload.clone()))
     }
 
     /// A pattern that tier 2 matches a column with.
@@ -802,8 +783,8 @@ impl<'a> Binder<'a> {
     /// Fills slots with a payload that tier 2 computed.
     pub fn fill_payload(&mut self, slot: &Slot, payload: &[u8]) -> Outcome<Filled<'_>> {
         self.last = None;
-        self.scratch.payload.clear();
-        self.scratch.payload.extend_from_slice(payload);
+        self.buffers.payload.clear();
+        self.buffers.payload.extend_from_slice(payload);
         self.make(slot, Bound::Exact)
     }
 }

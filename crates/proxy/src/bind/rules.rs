@@ -12,8 +12,6 @@ pub(super) const NOT_NULL: u16 = 1048;
 pub(super) const OUT_OF_RANGE: u16 = 1264;
 pub(super) const TRUNCATED: u16 = 1292;
 const IMPOSSIBLE_CONVERSION: u16 = 3988;
-/// Of a text that its character set does not allow.
-pub(crate) const ILL_FORMED: u16 = 1300;
 
 /// What a NOT NULL column without a default gets where the server is not strict.
 pub(super) fn implicit_default(ty: &SqlType) -> Input<'static> {

@@ -46,10 +46,10 @@ impl Binder<'_> {
     /// Appends the text for the server.
     pub fn text(&mut self, pieces: &[Piece], rows: usize, out: &mut Vec<u8>) -> Outcome<()> {
         if let Err(failure) = self.check_defaults(pieces) {
-            self.scratch.before_refused.clear();
-            self.scratch.refused_times = 1;
+            self.buffers.before_refused.clear();
+            self.buffers.refused_times = 1;
             // the server would have looked at the values before it
-            self.scratch.refused_among_others =
+            self.buffers.refused_among_others =
                 !self.updates() && self.others_may_warn(Source::Default);
             return Err(failure);
         }
@@ -130,7 +130,7 @@ impl Binder<'_> {
 
     /// The statement's time, as a text for a plain column.
     fn told(&self, time: PlainTime) -> Outcome<&[u8]> {
-        let Some(present) = &self.scratch.present else {
+        let Some(present) = &self.buffers.present else {
             return Err(Failure::refused(&errors::INTERNAL, "the statement's time"));
         };
         let about = "the present time in the hour that clocks repeat";

@@ -12,7 +12,7 @@ use onionskin_wire::{ColumnFlags, ColumnType};
 
 use crate::bind::{FromVariable, unhex};
 use crate::error::{Failure, Outcome};
-use crate::scratch::{one_row, question};
+use crate::scratch::question;
 use crate::session::Session;
 
 /// The character sets in which ASCII is one byte a character, and nothing else has such bytes.
@@ -115,7 +115,7 @@ impl Session {
         let sql = question(&["collation_connection"], names);
         let question = self.server.put_query(&sql)?;
         self.server.flush()?;
-        let (definitions, cells) = one_row(&mut self.server, question)?;
+        let (definitions, cells) = self.server.one_row(question)?;
         if cells.len() != 2 + 3 * names.len() || definitions.len() != cells.len() {
             return Err(bad());
         }

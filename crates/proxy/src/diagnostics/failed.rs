@@ -52,12 +52,12 @@ impl Session {
             }
             Teller::Proxy => {
                 let is_value = matches!(failure, Failure::Value(_));
-                let said = std::mem::take(&mut self.scratch.before_refused);
-                let others = std::mem::take(&mut self.scratch.refused_among_others);
+                let said = std::mem::take(&mut self.buffers.before_refused);
+                let others = std::mem::take(&mut self.buffers.refused_among_others);
                 Diagnostics {
                     warnings: if is_value { said } else { Vec::new() },
                     error_times: match is_value {
-                        true => self.scratch.refused_times.max(1),
+                        true => self.buffers.refused_times.max(1),
                         false => 1,
                     },
                     error: Some((packet.code, packet.message.to_vec())),

@@ -15,9 +15,8 @@ use onionskin_value::{Family, Level, Warning};
 pub(crate) use self::words::{
     DEPRECATED, deprecated_calls, hides_token, tell_as, tells_of, tells_of_values,
 };
-use crate::bind::ILL_FORMED;
 use crate::exchange::Rows;
-use crate::server_errors::NO_DEFAULT;
+use crate::server_errors::{ILL_FORMED, NO_DEFAULT};
 
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
 const KEPT: usize = 1024;

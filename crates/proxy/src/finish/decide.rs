@@ -15,7 +15,7 @@ use onionskin_value::{
 
 use super::arena::Arena;
 use super::groups::Running;
-use crate::bind::{Binder, Bound, Scratch, Values};
+use crate::bind::{Binder, Bound, Buffers, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::state::State;
@@ -106,16 +106,16 @@ impl Binding<'_> {
     }
 
     /// Coerces the constants of a test.
-    pub fn bind(&self, test: &Test, scratch: &mut Scratch) -> Outcome<Decision> {
-        let all = |tests: &[Test], scratch: &mut Scratch| {
+    pub fn bind(&self, test: &Test, buffers: &mut Buffers) -> Outcome<Decision> {
+        let all = |tests: &[Test], buffers: &mut Buffers| {
             tests
                 .iter()
-                .map(|t| self.bind(t, scratch))
+                .map(|t| self.bind(t, buffers))
                 .collect::<Outcome<Vec<_>>>()
         };
         Ok(match test {
-            Test::All(tests) => Decision::All(all(tests, scratch)?),
-            Test::Any(tests) => Decision::Any(all(tests, scratch)?),
+            Test::All(tests) => Decision::All(all(tests, buffers)?),
+            Test::Any(tests) => Decision::Any(all(tests, buffers)?),
             Test::Fetched(at) => Decision::Fetched(*at),
             Test::Compare {
                 left: Operand::Fetch(left),
@@ -134,7 +134,7 @@ impl Binding<'_> {
                 left: left @ Operand::Fetch(fetch),
                 comparison,
                 right: Compared::Constant(source),
-            } => self.constant(*left, *fetch, *comparison, *source, scratch)?,
+            } => self.constant(*left, *fetch, *comparison, *source, buffers)?,
             Test::Compare {
                 left: left @ Operand::Aggregate(call),
                 comparison,
@@ -146,7 +146,7 @@ impl Binding<'_> {
                 match (found.function, found.fetch) {
                     (Aggregate::Min | Aggregate::Max, Some(fetch)) => {
                         self.of_one_kind(fetch, *source)?;
-                        self.constant(*left, fetch, *comparison, *source, scratch)?
+                        self.constant(*left, fetch, *comparison, *source, buffers)?
                     }
                     _ => self.number(*call, *comparison, *source)?,
                 }
@@ -158,7 +158,7 @@ impl Binding<'_> {
                 negated,
             } => {
                 let (column, ty) = self.column(*fetch)?;
-                let mut binder = Binder::new(self.prepared, self.state, self.values, scratch);
+                let mut binder = Binder::new(self.prepared, self.state, self.values, buffers);
                 let Pattern::Like(pattern) = binder.pattern(column, *pattern, *escape)? else {
                     return Ok(Decision::Never);
                 };
@@ -182,10 +182,10 @@ impl Binding<'_> {
         fetch: usize,
         comparison: Comparison,
         source: Source,
-        scratch: &mut Scratch,
+        buffers: &mut Buffers,
     ) -> Outcome<Decision> {
         let (column, ty) = self.column(fetch)?;
-        let mut binder = Binder::new(self.prepared, self.state, self.values, scratch);
+        let mut binder = Binder::new(self.prepared, self.state, self.values, buffers);
         let (bound, payload) = binder.compared(column, source)?;
         let place = match bound {
             Bound::Null => return Ok(Decision::Never),
@@ -209,11 +209,11 @@ impl Binding<'_> {
         let Source::Literal { index, negative } = source else {
             return Ok(());
         };
-        let mut scratch = Vec::new();
+        let mut buffers = Vec::new();
         let about = "HAVING";
         let input = self
             .values
-            .input(index, negative, self.state, &mut scratch, about)?;
+            .input(index, negative, self.state, &mut buffers, about)?;
         let dated = matches!(ty.kind, Kind::Date | Kind::DateTime { .. });
         let same = match input {
             Input::Null => true,
@@ -231,7 +231,7 @@ impl Binding<'_> {
     }
 
     fn number(&self, call: usize, comparison: Comparison, source: Source) -> Outcome<Decision> {
-        let mut scratch = Vec::new();
+        let mut buffers = Vec::new();
         let input = match source {
             Source::Null => Input::Null,
             Source::Bool(truth) => Input::Integer {
@@ -240,7 +240,7 @@ impl Binding<'_> {
             },
             Source::Literal { index, negative } => {
                 self.values
-                    .input(index, negative, self.state, &mut scratch, "HAVING")?
+                    .input(index, negative, self.state, &mut buffers, "HAVING")?
             }
             Source::Default
             | Source::Omitted { .. }

@@ -130,7 +130,7 @@ impl Session {
             calls: &[],
         };
         if let Some(test) = &finish.filter {
-            bind.bind(test, &mut self.scratch)?;
+            bind.bind(test, &mut self.buffers)?;
         }
         if !finish.uses_index() {
             return Ok(false);
@@ -225,13 +225,13 @@ impl Session {
         };
         let filter = finish.filter.as_ref();
         let filter = filter
-            .map(|test| bind.bind(test, &mut self.scratch))
+            .map(|test| bind.bind(test, &mut self.buffers))
             .transpose()?;
         match &finish.groups {
             Some(groups) => {
                 let having = groups.having.as_ref();
                 let having = having
-                    .map(|test| bind.bind(test, &mut self.scratch))
+                    .map(|test| bind.bind(test, &mut self.buffers))
                     .transpose()?;
                 self.grouped(&work, groups, opener, filter.as_ref(), having.as_ref())
             }

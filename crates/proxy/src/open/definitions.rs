@@ -12,39 +12,16 @@ use onionskin_schema::{
 };
 use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::{ColumnFlags, ColumnType, ParamType};
+use onionskin_wire::{ColumnFlags, ColumnType};
 
 use super::{OpenColumn, Opener};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::shown::Shown;
 use crate::state::State;
 
 /// The collation of what is no text.
 const BINARY_COLLATION: u16 = 63;
-
-/// The definitions of a statement's result: as the server sent them, and as the client saw them. A
-/// statement that runs again gets the same, and need not check and translate them once more.
-pub(crate) struct Shown {
-    server: Vec<Vec<u8>>,
-    client: Vec<Vec<u8>>,
-    types: Vec<ParamType>,
-    results_collation: u16,
-    binary: bool,
-}
-
-impl Shown {
-    /// Whether the server's definitions, read under this state, are these.
-    fn holds(&self, server: &[Vec<u8>], state: &State, binary: bool) -> bool {
-        self.binary == binary
-            && self.results_collation == state.results_collation
-            && self.server == server
-    }
-
-    /// What the client is shown.
-    pub fn client(&self) -> &[Vec<u8>] {
-        &self.client
-    }
-}
 
 /// Whether a packet with a column definition names a sealed column or a companion.
 pub(crate) fn names_physical(definition: &[u8]) -> bool {

@@ -21,7 +21,7 @@ use onionskin_wire::rows::{
 };
 
 pub(crate) use self::definitions::{
-    Shown, column_flags, definitions, definitions_of, logical_definition, names_physical, shown,
+    column_flags, definitions, definitions_of, logical_definition, names_physical, shown,
 };
 pub(crate) use self::held::HeldRows;
 use crate::catalog::{Prepared, cipher_of};

@@ -208,7 +208,7 @@ impl Session {
             _ => cursor,
         };
         self.say_next_transaction()?;
-        let mut binder = Binder::new(prepared, &self.state, execution.values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, execution.values, &mut self.buffers);
         binder.mode = execution.mode;
         binder.indexed = indexed;
         let out = self.server.begin_command();

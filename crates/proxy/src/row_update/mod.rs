@@ -78,7 +78,7 @@ impl Session {
         let mut select = Vec::new();
         let indexed = self.grams_of_all(prepared, &update.select, values)?;
         let parameters = {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
             binder.indexed = indexed;
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
             binder.text(&update.select, 1, &mut select)?;
@@ -357,7 +357,7 @@ impl Session {
             return Ok(());
         }
         let mut sql = format!("UPDATE {} SET ", update.target).into_bytes();
-        Binder::new(prepared, &self.state, values, &mut self.scratch).text(
+        Binder::new(prepared, &self.state, values, &mut self.buffers).text(
             &update.plain,
             1,
             &mut sql,

@@ -210,7 +210,7 @@ impl Session {
         values: Values,
     ) -> Outcome<Vec<Payload>> {
         let mut constants = Vec::with_capacity(update.assign.len());
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.mode.lenient_nulls = true;
         let mut wrong = None;
         for assign in &update.assign {

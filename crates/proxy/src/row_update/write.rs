@@ -29,7 +29,7 @@ impl Session {
         condition: &Text,
         row: &Row,
     ) -> Outcome<Write> {
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         let mode = self.state.lex_mode();
         let mut write = assignments(&mut binder, update, std::slice::from_ref(row))?;
         let sql = &mut write.sql;
@@ -56,7 +56,7 @@ impl Session {
         values: Values,
         rows: &[Row],
     ) -> Outcome<Write> {
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         let mut write = assignments(&mut binder, update, rows)?;
         let sql = &mut write.sql;
         sql.extend_from_slice(b" WHERE ");

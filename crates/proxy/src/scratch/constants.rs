@@ -12,7 +12,7 @@ use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{ours, wire};
 use super::must_mean_the_same;
-use super::settings::{self, one_row};
+use super::settings;
 use crate::bind::{Values, put_hex};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
@@ -139,7 +139,7 @@ impl Session {
                 }
                 let question = engine.server.put_query(&query).map_err(ours)?;
                 engine.server.flush().map_err(ours)?;
-                let (definitions, cells) = one_row(&mut engine.server, question).map_err(wire)?;
+                let (definitions, cells) = engine.server.one_row(question).map_err(wire)?;
                 if cells.len() != computed.len() || definitions.len() != cells.len() {
                     return Err(Failure::refused(&errors::INTERNAL, "computed constants"));
                 }

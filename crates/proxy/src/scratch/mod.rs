@@ -35,7 +35,7 @@ use onionskin_plan::{
 use onionskin_wire::Step;
 use onionskin_wire::messages::Param;
 
-pub(crate) use self::settings::{one_row, question};
+pub(crate) use self::settings::question;
 
 use self::engine::gone;
 use self::result::Shown;
@@ -46,7 +46,7 @@ use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::Prepared;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, NOT_KNOWN, Outcome};
 use crate::exchange::Question;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
@@ -65,14 +65,6 @@ pub(crate) struct Parameters<'a> {
 
 /// Bytes of the conditions that name rows to be written.
 const KEYS: usize = 64 << 20;
-
-/// What the engine misses and the server has.
-const NOT_KNOWN: &str = "a table that is not known";
-
-/// Whether a statement was refused because of a table that the snapshot lacks. Another session may have made it meanwhile.
-pub(crate) fn is_not_known(refusal: &Refusal) -> bool {
-    refusal.entry == &errors::NOT_UNDERSTOOD && refusal.about == NOT_KNOWN
-}
 
 /// What was brought to the scratch engine.
 #[derive(Default)]
@@ -428,7 +420,7 @@ impl Session {
         limit: u64,
     ) -> Outcome<Vec<u8>> {
         let mut sql = Vec::new();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.text(&read.text, 1, &mut sql)?;
         binder.plain_parameters = PlainParameters::Refused;
         let mut narrowed = false;

@@ -6,8 +6,7 @@
 use onionskin_plan::errors;
 use onionskin_value::{Family, TimeZone};
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::rows::TextRow;
-use onionskin_wire::{ColumnFlags, ColumnType, Step};
+use onionskin_wire::{ColumnFlags, ColumnType};
 
 use super::engine::{Engine, gone};
 use crate::error::{Failure, Outcome};
@@ -76,7 +75,6 @@ pub(crate) fn question(variables: &[&str], users: &[impl AsRef<[u8]>]) -> Vec<u8
 }
 
 /// The cells of a row.
-type Cells = Vec<Option<Vec<u8>>>;
 
 /// What the server answered.
 pub(super) struct Settings {
@@ -109,7 +107,7 @@ pub(super) fn answer(
     users: &[Vec<u8>],
 ) -> Outcome<Settings> {
     let unclear = || Failure::refused(&errors::INTERNAL, "the session's settings");
-    let (definitions, cells) = one_row(server, asked)?;
+    let (definitions, cells) = server.one_row(asked)?;
     let count = engine.variables.len();
     if cells.len() != 1 + count + 3 * users.len() || definitions.len() != cells.len() {
         return Err(unclear());
@@ -202,27 +200,6 @@ fn is_strict(sql_mode: &[u8]) -> bool {
     sql_mode
         .split(|b| *b == b',')
         .any(|mode| mode == b"STRICT_TRANS_TABLES")
-}
-
-/// A result of one row: its definitions and its cells.
-pub(crate) fn one_row(server: &mut Server, question: Question) -> Outcome<(Vec<Vec<u8>>, Cells)> {
-    let mut definitions = Vec::new();
-    let mut cells = Vec::new();
-    server.begin(question)?;
-    while !server.tracker.is_complete() {
-        match server.step()? {
-            Step::Err => return Err(server.error()),
-            Step::ColumnDef => definitions.push(server.payload().to_vec()),
-            Step::Row => {
-                cells = TextRow::new(server.payload())
-                    .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(Failure::Backend)?;
-            }
-            _ => {}
-        }
-    }
-    Ok((definitions, cells))
 }
 
 /// A variable that was never set is announced otherwise than one that was set to NULL.

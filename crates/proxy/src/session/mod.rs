@@ -30,7 +30,7 @@ use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
-use crate::bind::Scratch;
+use crate::bind::Buffers;
 use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     pub account: Arc<Account>,
     pub space: Arc<PlanSpace>,
     pub template: Template,
-    pub scratch: Scratch,
+    pub buffers: Buffers,
     pub statements: Statements,
     /// The statement that runs.
     pub current: StatementRun,
@@ -143,7 +143,7 @@ impl Session {
             account,
             space,
             template: Template::default(),
-            scratch: Scratch::default(),
+            buffers: Buffers::default(),
             statements: Statements::default(),
             current: StatementRun::default(),
             diagnostics: Diagnostics::default(),

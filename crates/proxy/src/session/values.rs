@@ -39,7 +39,7 @@ impl Session {
             ..
         } = *execution;
         self.say_next_transaction()?;
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.mode = mode;
         binder.indexed = indexed;
         let mut text_with_parameters = Vec::new();
@@ -166,7 +166,7 @@ impl Session {
             return Err(Failure::Value(error));
         };
         let mut sql = Vec::new();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.mode = mode;
         binder.text(text, rows, &mut sql)?;
         let warnings = binder.warnings;
@@ -287,7 +287,7 @@ impl Session {
             return Ok(());
         };
         let all = self.diagnostics.warnings.len();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
         binder.mode = mode;
         binder.text(text, rows, &mut Vec::new())?;
         let of_rows = binder.warnings.len();

@@ -257,7 +257,7 @@ impl Session {
         let key = keys.get(number).ok_or_else(broken)?;
         let family = self.state.family;
         let none = Values::none();
-        let mut binder = Binder::new(prepared, &self.state, none, &mut self.scratch);
+        let mut binder = Binder::new(prepared, &self.state, none, &mut self.buffers);
         let mut sql = b"UPDATE ".to_vec();
         put_name_of(&read.table, &mut sql);
         for (n, column) in target.columns.iter().enumerate() {

@@ -397,7 +397,7 @@ impl Session {
             Action::Server { text, result: None } if !behind.is_empty() => {
                 let mut bound = Vec::new();
                 let values = execution.values;
-                let mut binder = Binder::new(&prepared, &self.state, values, &mut self.scratch);
+                let mut binder = Binder::new(&prepared, &self.state, values, &mut self.buffers);
                 binder.mode.lenient_nulls = execution.mode.lenient_nulls;
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;

@@ -73,7 +73,7 @@ impl Session {
         let family = self.state.family;
         let table = &upsert.new.table;
         let none = Values::none();
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
+        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
         let mut conditions = Vec::new();
         'keys: for key in &upsert.keys {
             let mut sql = Vec::new();
@@ -154,7 +154,7 @@ impl Session {
         for condition in conditions {
             let mut sql = Vec::new();
             let none = Values::none();
-            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.scratch);
+            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
             binder.text(&read.text, 1, &mut sql)?;
             sql.extend_from_slice(b" WHERE ");
             sql.extend_from_slice(condition);
