@@ -24,10 +24,12 @@ use onionskin_schema::{
 };
 use parking_lot::RwLock;
 
+use crate::age::{Age, now};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Definition, Server};
-use crate::pins::{PinFile, settle_parts};
-use crate::renewal::{Age, Lists, Turns, is_shown, now};
+use crate::pinned::settle_parts;
+use crate::pins::PinFile;
+use crate::renewal::{Lists, Turns, is_shown};
 use crate::shown::Shown;
 
 /// As often, and after such a time each, a table is looked up again that a definition has locked.

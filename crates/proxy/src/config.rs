@@ -14,6 +14,8 @@ use onionskin_wire::Transport;
 use onionskin_wire::auth::{LinkTrust, ServerKey};
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 
+use onionskin_value::Family;
+
 use crate::pins::PinFile;
 
 /// How long a connection to the server may take to be made.
@@ -196,8 +198,8 @@ impl Config {
     }
 
     /// Whether new columns with LIKE get grams.
-    pub(crate) fn keeps_grams(&self, family: onionskin_value::Family) -> bool {
-        crate::define::keeps_grams(self.like_index, family)
+    pub(crate) fn keeps_grams(&self, family: Family) -> bool {
+        keeps_grams(self.like_index, family)
     }
 }
 
@@ -234,6 +236,11 @@ impl ScratchConfig {
             seconds: Self::SECONDS,
         }
     }
+}
+
+/// Whether new columns with LIKE get grams: not where no statement would look for one.
+pub(crate) fn keeps_grams(like_index: bool, family: Family) -> bool {
+    like_index || family == Family::MySql
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use onionskin_schema::{
 use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::Prepared;
+use crate::config::keeps_grams;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
@@ -515,11 +516,6 @@ pub fn physical_create_table(
         },
         PlanOutcome::Need(_) => Err("this refers to other tables".into()),
     }
-}
-
-/// Whether new columns with LIKE get grams: not where no statement would look for one.
-pub(crate) fn keeps_grams(like_index: bool, family: Family) -> bool {
-    like_index || family == Family::MySql
 }
 
 /// A table that is to be made.

@@ -161,6 +161,11 @@ impl Failure {
     }
 }
 
+/// The servers' error for a packet that is too long.
+pub(crate) fn too_long() -> Failure {
+    Failure::refused(&errors::TOO_BIG, "`max_allowed_packet`")
+}
+
 /// Why a statement is refused whose table the engine misses and the server has.
 pub(crate) const NOT_KNOWN: &str = "a table that is not known";
 

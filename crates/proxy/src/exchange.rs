@@ -17,9 +17,9 @@ use onionskin_wire::messages::{
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step, WireError};
 
-use crate::error::{Failure, Outcome};
-use crate::long_values::{Bound, too_long};
-use crate::renewal::{RECHECK, now};
+use crate::age::{RECHECK, now};
+use crate::error::{Failure, Outcome, too_long};
+use crate::packet_bound::PacketBound;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 
 /// "Deadlock found": the server has rolled the whole transaction back.
@@ -64,7 +64,7 @@ pub(crate) struct Server {
     /// The session's `sql_select_limit`, if it limits: to the server, statements of the proxy's own are the client's.
     pub select_limit: Option<String>,
     /// What the server takes, once it was asked.
-    pub bound: Bound,
+    pub bound: PacketBound,
     /// What `FOUND_ROWS()` is to the client.
     pub found: Found,
     /// The server reads information_schema in the transaction's snapshot: MySQL does, where definitions are rows of tables.
@@ -136,7 +136,7 @@ impl Server {
             untold: false,
             silent_end: false,
             select_limit: None,
-            bound: Bound::default(),
+            bound: PacketBound::default(),
             found: Found::Lost,
             keeps_snapshots: false,
             may_be_in_transaction: false,

@@ -29,6 +29,7 @@
 //! | `long_values` | commands that are longer than the server takes |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
+mod age;
 mod bind;
 mod by_name;
 mod catalog;
@@ -42,6 +43,7 @@ mod explain;
 #[cfg(debug_assertions)]
 mod faults;
 mod finish;
+mod hex;
 #[doc(hidden)]
 pub mod hot_path;
 mod keep_alive;
@@ -50,10 +52,13 @@ mod login;
 mod long_values;
 mod next_transaction;
 mod open;
+mod packet_bound;
+mod pinned;
 mod pins;
 mod prepared;
 mod present;
 mod rarest;
+mod registry;
 mod renewal;
 mod row_delete;
 mod row_update;
@@ -66,6 +71,7 @@ mod show;
 mod shown;
 mod state;
 mod temporary;
+mod unique_keys;
 mod unusual;
 mod upsert;
 mod watch;
@@ -83,7 +89,7 @@ pub use pins::{PinError, PinFile, findings_at_start};
 /// What all sessions share.
 pub(crate) struct Shared {
     pub config: Config,
-    pub sessions: listener::Registry,
+    pub sessions: registry::Registry,
     pub accounts: catalog::Accounts,
     pub told: pins::Told,
     pub cell_memory: row_update::CellMemory,
@@ -100,7 +106,7 @@ impl Shared {
 
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
-            sessions: listener::Registry::default(),
+            sessions: registry::Registry::default(),
             accounts: catalog::Accounts::new(config.pins.clone()),
             told: pins::Told::default(),
             config,

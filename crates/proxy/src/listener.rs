@@ -13,7 +13,7 @@
 //! # The end
 //!
 //! After [`Stopper::stop`] no client is accepted. A session between two commands is closed at once; one that is in
-//! a command may finish it and answer, for [`GRACE`], and is then closed as well. Only the reading half of an idle client's
+//! a command may finish it and answer, for [`crate::registry::GRACE`], and is then closed as well. Only the reading half of an idle client's
 //! socket is shut down: should its next command be on the way already, it is done and answered, not lost.
 //!
 //! # Before the login
@@ -31,18 +31,16 @@ mod admission;
 mod groups;
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use onionskin_wire::messages::ErrPacket;
-use onionskin_wire::{Connection, Socket, Transport};
-use parking_lot::{Condvar, Mutex};
+use onionskin_wire::{Connection, Transport};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Type};
 
@@ -50,15 +48,10 @@ use crate::Shared;
 use crate::config::Config;
 use crate::keep_alive::keep_alive;
 use crate::login::{Login, LoginSettings, Timing, login};
-use crate::watch::{Activity, Side, Watch};
+use crate::registry::{Entry, Registry};
+use crate::watch::Watch;
 use admission::{Admission, Place};
 
-/// How long a session may go on with its command after [`Stopper::stop`].
-pub const GRACE: Duration = Duration::from_secs(5);
-/// How long sessions may take to notice that their sockets are shut down.
-const LAST_WAIT: Duration = Duration::from_secs(2);
-/// How often, meanwhile, sessions that have become idle are looked for.
-const TICK: Duration = Duration::from_millis(20);
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
 /// Two sockets, each with a second handle to shut it down by.
@@ -304,197 +297,6 @@ fn serve(entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
         seconds = begin.elapsed().as_secs_f64(),
         "session closed"
     );
-}
-
-// --- the sessions that there are ---
-
-/// The sessions, so that they can be counted and ended.
-#[derive(Default)]
-pub(crate) struct Registry {
-    sessions: Mutex<Sessions>,
-    /// The sockets of all of them, once a proxy runs.
-    watch: OnceLock<io::Result<Watch>>,
-    /// Signalled when a session is gone.
-    left: Condvar,
-}
-
-#[derive(Default)]
-struct Sessions {
-    /// By the number they were accepted under.
-    by_number: HashMap<u64, Handles>,
-    /// How many of them are sessions, and not connections that are going to log in.
-    logged_in: usize,
-    closing: bool,
-}
-
-/// What a session is ended by.
-struct Handles {
-    client: TcpStream,
-    server: Option<Socket>,
-    activity: Arc<Activity>,
-}
-
-/// A session's place in the registry; it leaves when this is dropped, also by a panic.
-struct Entry {
-    shared: Arc<Shared>,
-    number: u64,
-    /// It is idle from the login on.
-    activity: Arc<Activity>,
-}
-
-impl Registry {
-    /// Watches the sockets of the sessions, until [`Watch::end`].
-    fn watch(&self) {
-        if let Some(Ok(watch)) = self.watch.get() {
-            watch.run(self);
-        }
-    }
-
-    /// What a session is doing, while it is there.
-    pub(crate) fn activity(&self, number: u64) -> Option<Arc<Activity>> {
-        let sessions = self.sessions.lock();
-        let handles = sessions.by_number.get(&number)?;
-        Some(handles.activity.clone())
-    }
-
-    /// The server has ended a session's connection. The session is woken if it waits for its client.
-    pub(crate) fn server_ended(&self, number: u64) {
-        let sessions = self.sessions.lock();
-        if let Some(handles) = sessions.by_number.get(&number)
-            && handles.activity.server_is_gone()
-        {
-            // Fails when the client is gone, too; then the session ends by itself.
-            let _ = handles.client.shutdown(Shutdown::Read);
-        }
-    }
-
-    /// Ends a session whose client has gone while a command runs. When the proxy stops, clients' sockets are shut down by itself.
-    pub(crate) fn cut(&self, number: u64) {
-        let sessions = self.sessions.lock();
-        let Some(handles) = sessions.by_number.get(&number) else {
-            return;
-        };
-        if !sessions.closing {
-            tracing::info!(
-                session = number,
-                "the client has gone; its statement is ended"
-            );
-            handles.cut();
-        }
-    }
-
-    /// Takes a connection in, unless there are `max` sessions already.
-    fn enter(shared: &Arc<Shared>, number: u64, client: TcpStream, max: usize) -> Option<Entry> {
-        let mut sessions = shared.sessions.sessions.lock();
-        if sessions.logged_in >= max {
-            return None;
-        }
-        let handles = Handles {
-            client,
-            server: None,
-            activity: Arc::default(),
-        };
-        let activity = handles.activity.clone();
-        sessions.by_number.insert(number, handles);
-        Some(Entry {
-            shared: shared.clone(),
-            number,
-            activity,
-        })
-    }
-
-    /// Ends all sessions and waits for them.
-    fn end(&self) {
-        let mut sessions = self.sessions.lock();
-        sessions.closing = true;
-        let deadline = Instant::now() + GRACE;
-        while !sessions.by_number.is_empty() && Instant::now() < deadline {
-            for handles in sessions.by_number.values() {
-                if !handles.activity.is_busy() {
-                    // Fails when the client is gone; then the session ends by itself.
-                    let _ = handles.client.shutdown(Shutdown::Read);
-                }
-            }
-            self.left.wait_for(&mut sessions, TICK);
-        }
-        let cut = sessions.by_number.len();
-        for handles in sessions.by_number.values() {
-            let _ = handles.client.shutdown(Shutdown::Both);
-            handles.cut();
-        }
-        if cut > 0 {
-            tracing::warn!(sessions = cut, "sessions were cut off in a command");
-        }
-        let deadline = Instant::now() + LAST_WAIT;
-        while !sessions.by_number.is_empty() && Instant::now() < deadline {
-            self.left.wait_until(&mut sessions, deadline);
-        }
-    }
-}
-
-impl Handles {
-    /// Ends what a session does at its server and at the scratch engine.
-    fn cut(&self) {
-        self.activity.cut();
-        if let Some(server) = &self.server {
-            let _ = server.shutdown();
-        }
-        self.activity.end_engine();
-    }
-
-    /// Registers both sockets.
-    fn watch(&self, watch: &Watch, number: u64) -> io::Result<()> {
-        let Some(server) = &self.server else {
-            return Ok(());
-        };
-        watch.add(server, number, Side::Server)?;
-        watch.add(&self.client, number, Side::Client)
-    }
-}
-
-impl Entry {
-    /// The session has both of its connections, which are watched from now on. False if there are too many others.
-    fn logged_in(&self, server: Socket) -> io::Result<bool> {
-        let registry = &self.shared.sessions;
-        let mut sessions = registry.sessions.lock();
-        let closing = sessions.closing;
-        if sessions.logged_in >= self.shared.config.max_sessions {
-            return Ok(false);
-        }
-        let Some(handles) = sessions.by_number.get_mut(&self.number) else {
-            return Ok(true);
-        };
-        handles.server = Some(server);
-        if closing {
-            // It may have been busy with its login when the others were looked at.
-            let _ = handles.client.shutdown(Shutdown::Read);
-        }
-        let watched = match registry.watch.get() {
-            Some(Ok(watch)) => handles.watch(watch, self.number),
-            _ => Ok(()),
-        };
-        sessions.logged_in += 1;
-        watched.map(|()| true)
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let registry = &self.shared.sessions;
-        let mut sessions = registry.sessions.lock();
-        if let Some(handles) = sessions.by_number.remove(&self.number)
-            && let Some(server) = &handles.server
-        {
-            sessions.logged_in -= 1;
-            if let Some(Ok(watch)) = registry.watch.get() {
-                // Before they are closed: their numbers may be other sockets' then.
-                watch.remove(server);
-                watch.remove(&handles.client);
-            }
-        }
-        drop(sessions);
-        registry.left.notify_all();
-    }
 }
 
 // --- sockets ---

@@ -12,7 +12,7 @@
 //! A value in pieces may be as long as `max_allowed_packet` itself; everything else must be shorter. A sealed value is longer than
 //! what it holds ([`onionskin_crypt`]), so the last few bytes below the limit are out of reach.
 
-use onionskin_plan::lex::{LexMode, Token, TokenKind, tokens};
+use onionskin_plan::lex::{Token, TokenKind, tokens};
 use onionskin_plan::{LiteralKind, errors};
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, CursorType, ExecuteWriter, Param,
@@ -20,9 +20,10 @@ use onionskin_wire::messages::{
 };
 use onionskin_wire::{BinaryValue, ColumnType, ParamType, Step};
 
-use crate::bind::unhex;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::{Question, Server};
+use crate::hex::unhex;
+use crate::packet_bound::PacketBound;
 
 /// Constants from this length on are taken out of a text.
 const CONSTANT: usize = 64;
@@ -34,33 +35,6 @@ const PIECE: usize = 1 << 20;
 const HEAD: usize = 16;
 /// A statement can have that many parameters.
 const PARAMETERS: usize = 65_535;
-
-/// What a server takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    /// `max_allowed_packet`: payloads must be shorter.
-    pub packet: usize,
-    /// How the server reads texts.
-    pub lex: LexMode,
-    /// Constants with a character set of their own are for columns of the same one, as those of loads at the scratch engine are: a binary
-    /// parameter does as well.
-    pub introduced: bool,
-}
-
-impl Default for Bound {
-    fn default() -> Self {
-        Bound {
-            packet: usize::MAX,
-            lex: LexMode::default(),
-            introduced: false,
-        }
-    }
-}
-
-/// The servers' error for a packet that is too long.
-pub(crate) fn too_long() -> Failure {
-    Failure::refused(&errors::TOO_BIG, "`max_allowed_packet`")
-}
 
 /// A constant that was taken out of a text.
 struct Taken {
@@ -218,7 +192,7 @@ fn sent_ahead(params: &[Param], length: usize, packet: usize) -> Option<Vec<bool
 }
 
 /// A text with a `?` for each long binary constant; `None` where a prepared statement would be another one, or its answer of another form.
-fn take_constants(sql: &[u8], bound: &Bound) -> Option<(Vec<u8>, Vec<Taken>)> {
+fn take_constants(sql: &[u8], bound: &PacketBound) -> Option<(Vec<u8>, Vec<Taken>)> {
     let tokens = tokens(sql, bound.lex).ok()?;
     let first = tokens.first()?;
     let changes = ["insert", "replace", "update"];
@@ -249,7 +223,7 @@ fn take_constants(sql: &[u8], bound: &Bound) -> Option<(Vec<u8>, Vec<Taken>)> {
 }
 
 /// The value of a binary constant: `x'…'`, or `_binary'…'` in the form of [`put_bytes`](crate::bind::put_bytes).
-fn constant(token: &Token, sql: &[u8], bound: &Bound) -> Option<Vec<u8>> {
+fn constant(token: &Token, sql: &[u8], bound: &PacketBound) -> Option<Vec<u8>> {
     let text = token.text(sql);
     match token.kind {
         TokenKind::Literal(LiteralKind::Hex) => digits(text),
@@ -320,9 +294,9 @@ mod tests {
             sql.extend_from_slice(format!(", '{hidden}', /* x'00' */ x'").as_bytes());
             sql.extend_from_slice("4a".repeat(40).as_bytes());
             sql.extend_from_slice(b"')");
-            let bound = Bound {
+            let bound = PacketBound {
                 lex: mode,
-                ..Bound::default()
+                ..PacketBound::default()
             };
             let (text, taken) = take_constants(&sql, &bound).expect("it changes rows");
             let expected = format!("INSERT INTO t VALUES (1, ?, '{hidden}', /* x'00' */ ?)");
@@ -331,7 +305,7 @@ mod tests {
             assert!(taken[0].value == value && taken[1].value == [0x4a; 40]);
         }
         let sql = b"SELECT 1";
-        assert!(take_constants(sql, &Bound::default()).is_none());
+        assert!(take_constants(sql, &PacketBound::default()).is_none());
     }
 
     #[test]

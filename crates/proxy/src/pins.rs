@@ -1,4 +1,4 @@
-//! Pins, and what a table must be before its definition is believed.
+//! The file of pins.
 //!
 //! The file of pins is read at the start, and again when it has changed: each look at the server's definitions looks at the
 //! file's time and length first, so that `onionskin pin` needs no new start. One that cannot be read leaves those before in
@@ -13,17 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use onionskin_keys::KeySet;
-use onionskin_plan::{COLLATION, Catalog, Known, errors};
-use onionskin_schema::{PinnedTable, Pins, PinsError, Policy, Table, identifier, is_rightly_part};
+use onionskin_schema::{PinnedTable, Pins, PinsError, Policy};
 use parking_lot::{Mutex, RwLock};
 
-use crate::bind::unhex;
-use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
-use crate::session::Session;
-
-/// Errors by which a server says that an account has no privilege on a database, a table, or a table's columns.
-const DENIED: [u16; 3] = [1044, 1142, 1143];
 /// Findings that are remembered, so that each is told once.
 const FINDINGS: usize = 4096;
 
@@ -137,7 +129,7 @@ pub(crate) struct Told(Mutex<HashSet<String>>);
 
 impl Told {
     /// Logs what has not been logged before.
-    fn tell(&self, findings: Vec<String>) {
+    pub fn tell(&self, findings: Vec<String>) {
         for finding in findings {
             let mut told = self.0.lock();
             if told.len() < FINDINGS && told.insert(finding.clone()) {
@@ -165,96 +157,4 @@ pub fn findings_at_start(policy: &Policy, pins: &Pins) -> Vec<String> {
         }
     }
     findings
-}
-
-impl Session {
-    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them: those that are
-    /// pinned or named by an enforced section; the tables that there are and an enforced pattern matches; and views, behind
-    /// which any of them may be.
-    pub(crate) fn names_to_guard(&mut self, entry: &'static errors::Entry) -> Outcome<Vec<String>> {
-        let shared = Arc::clone(&self.shared);
-        let config = &shared.config;
-        let pins = config.pins.as_ref().map(|file| file.pins());
-        let pinned = pins.iter().flat_map(|pins| pins.tables());
-        let pinned = pinned.map(|table| table.name.clone());
-        let enforced = config.policy.enforced_names().map(str::to_owned);
-        let mut names: Vec<String> = pinned.chain(enforced).collect();
-        if names.is_empty() && !config.policy.enforces() {
-            return Ok(names);
-        }
-        // in letters that no character set for results changes
-        let tables = self.server.rows(
-            b"SELECT HEX(CONVERT(TABLE_SCHEMA USING utf8mb4)), HEX(CONVERT(TABLE_NAME USING utf8mb4)), TABLE_TYPE = 'VIEW' \
-              FROM information_schema.TABLES \
-              WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')",
-        )?;
-        for row in &tables {
-            let name = |at: usize| {
-                let digits = row.get(at).and_then(Option::as_deref);
-                let name = digits.and_then(unhex).map(String::from_utf8);
-                let unknown = || Failure::refused(entry, "the names of tables");
-                name.and_then(Result::ok).ok_or_else(unknown)
-            };
-            let (database, table) = (name(0)?, name(1)?);
-            let is_view = row.get(2).and_then(Option::as_deref) != Some(b"0");
-            if is_view || config.policy.enforces_in(&database, &table) {
-                names.push(table);
-            }
-        }
-        Ok(names)
-    }
-
-    /// Tells, in the log, where `[protect]` and the tables of a plan do not agree.
-    pub(crate) fn tell_findings(&self, names: &[(String, String)]) {
-        let config = &self.shared.config;
-        if config.policy.is_empty() {
-            return;
-        }
-        for (database, name) in names {
-            let is_concerned = config.policy.concerns(database, name);
-            if !is_concerned || name.starts_with(COLLATION) {
-                continue;
-            }
-            let known = match self.account.table(database, name) {
-                Known::Table(table) => Some(table),
-                Known::Absent => None,
-                Known::Unknown => continue,
-            };
-            let findings = config.policy.findings(database, name, known.as_deref());
-            self.shared.told.tell(findings);
-        }
-    }
-}
-
-/// Takes tables of which protected columns are missing for sound where that is no fault: see [`is_rightly_part`].
-pub(crate) fn settle_parts<'t>(
-    server: &mut Server,
-    tables: impl Iterator<Item = &'t mut Table>,
-) -> Outcome<()> {
-    for table in tables.filter(|table| table.is_part()) {
-        let sql = format!(
-            "SHOW CREATE TABLE {}.{}",
-            identifier(&table.database),
-            identifier(&table.name)
-        );
-        let shown = match server.rows(sql.as_bytes()) {
-            Ok(rows) => {
-                let cell = rows.first().and_then(|row| row.get(1)?.as_deref());
-                Some(String::from_utf8_lossy(cell.unwrap_or_default()).into_owned())
-            }
-            Err(Failure::Server { code, .. }) if DENIED.contains(&code) => {
-                server.settle()?;
-                None
-            }
-            Err(Failure::Server { .. }) => {
-                server.settle()?;
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
-        if is_rightly_part(table, shown.as_deref()) {
-            table.damaged = None;
-        }
-    }
-    Ok(())
 }

@@ -13,10 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, Catalog, Known};
 use onionskin_schema::comment::MARK;
@@ -24,68 +22,14 @@ use onionskin_schema::{COLUMNS_QUERY_FIELDS, Protection, Table};
 use onionskin_value::Family;
 use parking_lot::{Condvar, Mutex};
 
+use super::age::{Age, RECHECK, now};
 use super::catalog::{Account, Prepared, tables};
 use super::error::{Failure, Outcome};
 use super::exchange::{Confirmed, Definition, Rows, Server};
-use super::pins::settle_parts;
-use super::session::Session;
+use super::pinned::settle_parts;
 
-/// How old what is known may be, in milliseconds.
-pub(crate) const RECHECK: u64 = 1000;
-/// For how long after its last use a thing is renewed along with others, in milliseconds.
-const IN_USE: u64 = 10_000;
 /// As many tables of a database are asked for one by one. More are asked for in one list, for which MariaDB reads all names.
 const ONE_BY_ONE: usize = 4;
-
-/// Milliseconds of a clock that never goes back. The kernel keeps it in memory that is shared with the process, a few
-/// milliseconds exact: no system call, and no thread of ours that could fall behind.
-pub(crate) fn now() -> u64 {
-    // a kernel without that clock: whatever is known is old
-    let Ok(time) = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE) else {
-        return u64::MAX;
-    };
-    let part = |n: i64| u64::try_from(n).unwrap_or_default();
-    part(time.tv_sec()) * 1000 + part(time.tv_nsec()) / 1_000_000
-}
-
-/// When a thing was looked up, and when it was used.
-#[derive(Default)]
-pub(crate) struct Age {
-    /// The look-up began then.
-    checked: AtomicU64,
-    used: AtomicU64,
-}
-
-impl Age {
-    pub fn of(checked: u64) -> Arc<Age> {
-        Arc::new(Age {
-            checked: AtomicU64::new(checked),
-            used: AtomicU64::new(checked),
-        })
-    }
-
-    pub fn renew(&self, checked: u64) {
-        self.checked.fetch_max(checked, Ordering::Relaxed);
-    }
-
-    fn touch(&self, now: u64) {
-        // most of the time it is read only: all sessions share it
-        if now.saturating_sub(self.used.load(Ordering::Relaxed)) > RECHECK {
-            self.used.store(now, Ordering::Relaxed);
-        }
-    }
-
-    fn is_used(&self, now: u64) -> bool {
-        now.saturating_sub(self.used.load(Ordering::Relaxed)) <= IN_USE
-    }
-
-    /// Whether it has to be looked up for what began at `came`: a look-up that began later is always good enough, however
-    /// long the server takes for it.
-    fn is_old(&self, now: u64, came: u64) -> bool {
-        let checked = self.checked.load(Ordering::Relaxed);
-        now.saturating_sub(checked) > RECHECK && checked < came
-    }
-}
 
 /// A list of names: of the databases, or of the tables of one.
 pub(crate) struct Names {
@@ -610,21 +554,6 @@ impl Account {
             self.new_generation();
         }
         differs
-    }
-}
-
-impl Session {
-    /// Sees to it that nothing the plan rests on is more than a second old. `false`: the schema is another one by now, and the
-    /// statement has to be planned again.
-    pub(crate) fn is_of_now(&mut self, prepared: &Prepared) -> Outcome<bool> {
-        if self.account.is_due(prepared) {
-            let family = self.state.family;
-            self.aside(|s| {
-                let keys = &s.shared.config.keys;
-                s.account.renew_for(&mut s.server, keys, family, prepared)
-            })?;
-        }
-        Ok(prepared.generation == self.account.generation())
     }
 }
 

@@ -15,7 +15,7 @@ use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
-use crate::long_values::Bound;
+use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
 
 /// The variables that the server is asked to track.
@@ -240,7 +240,7 @@ impl State {
         server.select_limit = limiting(&cell(10).unwrap_or_default());
         // no session can change its own
         let packet = cell(14).and_then(|t| t.parse().ok());
-        server.bound = Bound {
+        server.bound = PacketBound {
             packet: packet.unwrap_or(usize::MAX),
             lex: state.lex_mode,
             introduced: false,

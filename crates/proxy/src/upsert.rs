@@ -22,6 +22,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
 use crate::open;
 use crate::session::{Execution, Session};
+use crate::unique_keys::Keys;
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
@@ -29,13 +30,6 @@ const SEARCHES: usize = 64;
 const CANNOT_REOPEN: u16 = 1137;
 /// How old what is known of a table's keys may be.
 const RECHECK: Duration = Duration::from_secs(1);
-
-/// The physical columns of each unique key of a table, in the order in which the server checks them.
-type Keys = Arc<Vec<Vec<String>>>;
-
-/// What the session knows of tables' unique keys, by database and name in the statement.
-#[derive(Default)]
-pub(crate) struct UniqueKeys(HashMap<(Option<String>, String), (Instant, Keys)>);
 
 /// A search for the row that a new one meets.
 struct Search {

@@ -27,10 +27,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::scratch::EngineEnd;
-
 /// How long a statement may go on after its client has closed, or half closed, the connection.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Ends what a session does at the scratch engine. It does not wait for that.
+pub(crate) type EndsEngine = Box<dyn FnOnce() + Send>;
 
 /// What a session is doing, and what has become of its peers: the session's word and the watcher's.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub(crate) struct Activity {
     /// [`BUSY`], [`SERVER_GONE`], [`CUT`], and above them the number of commands, which wraps.
     state: AtomicU32,
     /// How to end what the session does at the scratch engine, if it has a session there.
-    engine: Mutex<Option<EngineEnd>>,
+    engine: Mutex<Option<EndsEngine>>,
 }
 
 /// The session is in a command. Only the session changes it.
@@ -80,14 +81,14 @@ impl Activity {
     }
 
     /// The session has a session at the scratch engine, or none any more.
-    pub fn set_engine(&self, engine: Option<EngineEnd>) {
+    pub fn set_engine(&self, engine: Option<EndsEngine>) {
         *self.engine.lock() = engine;
     }
 
     /// Ends what the session does at the scratch engine.
     pub fn end_engine(&self) {
         if let Some(engine) = self.engine.lock().take() {
-            engine.kill_apart();
+            engine();
         }
     }
 
@@ -127,7 +128,7 @@ mod linux {
     use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 
     use super::{PATIENCE, Side};
-    use crate::listener::Registry;
+    use crate::registry::Registry;
 
     /// How often sessions without a client are looked at, while there are any.
     const TICK: Duration = Duration::from_millis(200);
@@ -245,5 +246,5 @@ impl Watch {
 
     pub fn end(&self) {}
 
-    pub fn run(&self, _: &crate::listener::Registry) {}
+    pub fn run(&self, _: &crate::registry::Registry) {}
 }

@@ -39,7 +39,7 @@ use self::rules::{
     implicit_value, is_misread, is_number_beyond, is_time, is_told_otherwise, no_default,
     no_default_warning, null_warning, out_of_range, times_out_of_range,
 };
-pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_hex, unhex};
+pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled};
 use self::together::{Together, together};
 pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;

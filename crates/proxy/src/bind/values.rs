@@ -6,8 +6,8 @@ use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
 use super::FromVariable;
-use super::text::put_hex;
 use crate::error::{Failure, Outcome};
+use crate::hex::put_hex;
 use crate::state::State;
 
 /// The values of one execution.

@@ -10,8 +10,9 @@ use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
-use crate::bind::{FromVariable, unhex};
+use crate::bind::FromVariable;
 use crate::error::{Failure, Outcome};
+use crate::hex::unhex;
 use crate::scratch::question;
 use crate::session::Session;
 

@@ -10,10 +10,9 @@ use super::{Indexed, Statement};
 use crate::bind::{Binder, Values};
 use crate::by_name::cannot_be_prepared;
 use crate::catalog::Prepared;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Question;
 use crate::finish::lacks_index;
-use crate::long_values::too_long;
 use crate::session::{Execution, Protocol, Session, Way};
 
 impl Session {

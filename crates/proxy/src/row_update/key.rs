@@ -5,8 +5,8 @@ use onionskin_value::Charset;
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
-use crate::bind::put_hex;
 use crate::error::{Failure, Outcome};
+use crate::hex::put_hex;
 
 /// How a key column's text becomes a literal.
 #[derive(Clone, Copy, PartialEq, Eq)]

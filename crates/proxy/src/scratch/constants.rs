@@ -13,9 +13,10 @@ use onionskin_wire::messages::ColumnDefinition;
 use super::engine::{ours, wire};
 use super::must_mean_the_same;
 use super::settings;
-use crate::bind::{Values, put_hex};
+use crate::bind::Values;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
+use crate::hex::put_hex;
 use crate::session::Session;
 
 /// Columns of one SELECT.

@@ -21,7 +21,7 @@ use super::tables::quoted;
 use crate::config::ScratchConfig;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Question, Server};
-use crate::long_values::Bound;
+use crate::packet_bound::PacketBound;
 use crate::watch::Activity;
 
 /// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
@@ -98,7 +98,7 @@ impl Drop for Shown {
 }
 
 /// Ends a session at the scratch engine, with what it is doing there, from another one.
-pub(crate) struct EngineEnd {
+struct EngineEnd {
     config: ScratchConfig,
     family: Family,
     capabilities: Capabilities,
@@ -197,7 +197,7 @@ impl Engine {
         let mut cells = rows.into_iter().flatten().flatten();
         let mut cell = || String::from_utf8_lossy(&cells.next().unwrap_or_default()).into_owned();
         engine.system_time_zone = cell();
-        engine.server.bound = Bound {
+        engine.server.bound = PacketBound {
             packet: cell().parse().unwrap_or(usize::MAX),
             // of the settings under which rows are loaded
             lex: LexMode {
@@ -301,7 +301,8 @@ impl Engine {
 
     /// Lets what the session does be ended by who sees that nobody waits for it, as long as it is there.
     pub(super) fn show(&mut self, activity: &Arc<Activity>) {
-        activity.set_engine(Some(self.end()));
+        let end = self.end();
+        activity.set_engine(Some(Box::new(move || end.kill_apart())));
         self.shown = Some(Shown(Arc::clone(activity)));
     }
 

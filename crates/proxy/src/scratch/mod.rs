@@ -53,7 +53,7 @@ use crate::row_update::{key_kind, key_literal};
 use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
 
-pub(crate) use self::engine::{Engine, EngineEnd};
+pub(crate) use self::engine::Engine;
 
 /// The parameters of a prepared statement's execution.
 #[derive(Clone, Copy)]

@@ -6,9 +6,8 @@ use onionskin_schema::{
 };
 use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Rows;
-use crate::long_values::too_long;
 
 /// Bytes of an `INSERT`, about.
 const BATCH: usize = 512 << 10;

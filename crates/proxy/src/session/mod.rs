@@ -40,7 +40,7 @@ use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
 use crate::state::State;
-use crate::upsert::UniqueKeys;
+use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 
 pub(crate) use execution::{Execution, Protocol, Way};

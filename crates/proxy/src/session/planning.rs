@@ -79,6 +79,19 @@ impl Session {
         })
     }
 
+    /// Sees to it that nothing the plan rests on is more than a second old. `false`: the schema is another one by now, and the
+    /// statement has to be planned again.
+    pub(crate) fn is_of_now(&mut self, prepared: &Prepared) -> Outcome<bool> {
+        if self.account.is_due(prepared) {
+            let family = self.state.family;
+            self.aside(|s| {
+                let keys = &s.shared.config.keys;
+                s.account.renew_for(&mut s.server, keys, family, prepared)
+            })?;
+        }
+        Ok(prepared.generation == self.account.generation())
+    }
+
     pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
         self.aside(|s| {
             let keys = &s.shared.config.keys;

@@ -8,11 +8,11 @@ use super::execution::{Execution, Way};
 use super::texts::{in_logical_terms, logical_list};
 use super::words::Words;
 use super::{Session, StatementRun};
-use crate::bind::unhex;
 use crate::catalog::{Prepared, is_locked};
 use crate::diagnostics::{Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
+use crate::hex::unhex;
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {

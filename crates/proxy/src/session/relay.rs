@@ -10,7 +10,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{Held, Question};
 use crate::open;
 use crate::server_errors::is_own_check;
-use crate::upsert::UniqueKeys;
+use crate::unique_keys::UniqueKeys;
 
 impl Session {
     /// Sends the server what the client has sent.

@@ -397,7 +397,7 @@ impl Session {
         let first = format!("SELECT 1 FROM {} LIMIT 1", full_name(new));
         let text = |name: &str| {
             let mut text = Vec::new();
-            crate::bind::put_hex(name.as_bytes(), &mut text);
+            crate::hex::put_hex(name.as_bytes(), &mut text);
             String::from_utf8_lossy(&text).into_owned()
         };
         let engine = format!(

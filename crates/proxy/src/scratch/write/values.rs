@@ -9,9 +9,8 @@ use onionskin_value::{
     SqlType, Stored, TimeZone, format_text, store,
 };
 
-use crate::bind::unhex;
-use crate::error::{Failure, Outcome};
-use crate::long_values::too_long;
+use crate::error::{Failure, Outcome, too_long};
+use crate::hex::unhex;
 use crate::scratch::tables::put_carried;
 use crate::state::State;
 

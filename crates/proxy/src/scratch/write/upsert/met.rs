@@ -3,8 +3,9 @@
 use super::super::changes::put_value;
 use super::super::values::{payload, put_plain};
 use super::{Key, Row, Upsert, ask, broken};
-use crate::bind::{Binder, Filled, Values, put_hex};
+use crate::bind::{Binder, Filled, Values};
 use crate::error::{Failure, Outcome};
+use crate::hex::put_hex;
 use crate::row_update::physical_columns;
 use crate::scratch::Brought;
 use crate::scratch::engine::Engine;

@@ -1,0 +1,214 @@
+//! The sessions that there are, so that they can be counted, watched and ended.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use onionskin_wire::Socket;
+use parking_lot::{Condvar, Mutex};
+
+use crate::Shared;
+use crate::watch::{Activity, Side, Watch};
+
+/// How long a session may go on with its command after [`Stopper::stop`].
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How often, meanwhile, sessions that have become idle are looked for.
+const TICK: Duration = Duration::from_millis(20);
+/// How long sessions may take to notice that their sockets are shut down.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// The sessions, so that they can be counted and ended.
+#[derive(Default)]
+pub(crate) struct Registry {
+    sessions: Mutex<Sessions>,
+    /// The sockets of all of them, once a proxy runs.
+    pub(crate) watch: OnceLock<io::Result<Watch>>,
+    /// Signalled when a session is gone.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Sessions {
+    /// By the number they were accepted under.
+    by_number: HashMap<u64, Handles>,
+    /// How many of them are sessions, and not connections that are going to log in.
+    logged_in: usize,
+    closing: bool,
+}
+
+/// What a session is ended by.
+struct Handles {
+    client: TcpStream,
+    server: Option<Socket>,
+    activity: Arc<Activity>,
+}
+
+/// A session's place in the registry; it leaves when this is dropped, also by a panic.
+pub(crate) struct Entry {
+    pub shared: Arc<Shared>,
+    pub number: u64,
+    /// It is idle from the login on.
+    pub activity: Arc<Activity>,
+}
+
+impl Registry {
+    /// Watches the sockets of the sessions, until [`Watch::end`].
+    pub(crate) fn watch(&self) {
+        if let Some(Ok(watch)) = self.watch.get() {
+            watch.run(self);
+        }
+    }
+
+    /// What a session is doing, while it is there.
+    pub(crate) fn activity(&self, number: u64) -> Option<Arc<Activity>> {
+        let sessions = self.sessions.lock();
+        let handles = sessions.by_number.get(&number)?;
+        Some(handles.activity.clone())
+    }
+
+    /// The server has ended a session's connection. The session is woken if it waits for its client.
+    pub(crate) fn server_ended(&self, number: u64) {
+        let sessions = self.sessions.lock();
+        if let Some(handles) = sessions.by_number.get(&number)
+            && handles.activity.server_is_gone()
+        {
+            // Fails when the client is gone, too; then the session ends by itself.
+            let _ = handles.client.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Ends a session whose client has gone while a command runs. When the proxy stops, clients' sockets are shut down by itself.
+    pub(crate) fn cut(&self, number: u64) {
+        let sessions = self.sessions.lock();
+        let Some(handles) = sessions.by_number.get(&number) else {
+            return;
+        };
+        if !sessions.closing {
+            tracing::info!(
+                session = number,
+                "the client has gone; its statement is ended"
+            );
+            handles.cut();
+        }
+    }
+
+    /// Takes a connection in, unless there are `max` sessions already.
+    pub(crate) fn enter(
+        shared: &Arc<Shared>,
+        number: u64,
+        client: TcpStream,
+        max: usize,
+    ) -> Option<Entry> {
+        let mut sessions = shared.sessions.sessions.lock();
+        if sessions.logged_in >= max {
+            return None;
+        }
+        let handles = Handles {
+            client,
+            server: None,
+            activity: Arc::default(),
+        };
+        let activity = handles.activity.clone();
+        sessions.by_number.insert(number, handles);
+        Some(Entry {
+            shared: shared.clone(),
+            number,
+            activity,
+        })
+    }
+
+    /// Ends all sessions and waits for them.
+    pub(crate) fn end(&self) {
+        let mut sessions = self.sessions.lock();
+        sessions.closing = true;
+        let deadline = Instant::now() + GRACE;
+        while !sessions.by_number.is_empty() && Instant::now() < deadline {
+            for handles in sessions.by_number.values() {
+                if !handles.activity.is_busy() {
+                    // Fails when the client is gone; then the session ends by itself.
+                    let _ = handles.client.shutdown(Shutdown::Read);
+                }
+            }
+            self.left.wait_for(&mut sessions, TICK);
+        }
+        let cut = sessions.by_number.len();
+        for handles in sessions.by_number.values() {
+            let _ = handles.client.shutdown(Shutdown::Both);
+            handles.cut();
+        }
+        if cut > 0 {
+            tracing::warn!(sessions = cut, "sessions were cut off in a command");
+        }
+        let deadline = Instant::now() + LAST_WAIT;
+        while !sessions.by_number.is_empty() && Instant::now() < deadline {
+            self.left.wait_until(&mut sessions, deadline);
+        }
+    }
+}
+
+impl Handles {
+    /// Ends what a session does at its server and at the scratch engine.
+    fn cut(&self) {
+        self.activity.cut();
+        if let Some(server) = &self.server {
+            let _ = server.shutdown();
+        }
+        self.activity.end_engine();
+    }
+
+    /// Registers both sockets.
+    fn watch(&self, watch: &Watch, number: u64) -> io::Result<()> {
+        let Some(server) = &self.server else {
+            return Ok(());
+        };
+        watch.add(server, number, Side::Server)?;
+        watch.add(&self.client, number, Side::Client)
+    }
+}
+
+impl Entry {
+    /// The session has both of its connections, which are watched from now on. False if there are too many others.
+    pub(crate) fn logged_in(&self, server: Socket) -> io::Result<bool> {
+        let registry = &self.shared.sessions;
+        let mut sessions = registry.sessions.lock();
+        let closing = sessions.closing;
+        if sessions.logged_in >= self.shared.config.max_sessions {
+            return Ok(false);
+        }
+        let Some(handles) = sessions.by_number.get_mut(&self.number) else {
+            return Ok(true);
+        };
+        handles.server = Some(server);
+        if closing {
+            // It may have been busy with its login when the others were looked at.
+            let _ = handles.client.shutdown(Shutdown::Read);
+        }
+        let watched = match registry.watch.get() {
+            Some(Ok(watch)) => handles.watch(watch, self.number),
+            _ => Ok(()),
+        };
+        sessions.logged_in += 1;
+        watched.map(|()| true)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let registry = &self.shared.sessions;
+        let mut sessions = registry.sessions.lock();
+        if let Some(handles) = sessions.by_number.remove(&self.number)
+            && let Some(server) = &handles.server
+        {
+            sessions.logged_in -= 1;
+            if let Some(Ok(watch)) = registry.watch.get() {
+                // Before they are closed: their numbers may be other sockets' then.
+                watch.remove(server);
+                watch.remove(&handles.client);
+            }
+        }
+        drop(sessions);
+        registry.left.notify_all();
+    }
+}
