@@ -255,6 +255,13 @@ pub fn markdown() -> String {
     page
 }
 
+/// What planning a part comes to, or why the statement is refused.
+pub(crate) type Planned<T> = Result<T, Refusal>;
+
+pub(crate) fn refuse<T>(entry: &'static Entry, about: impl Into<String>) -> Planned<T> {
+    Err(Refusal::new(entry, about))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

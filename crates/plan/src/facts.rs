@@ -288,7 +288,7 @@ impl<'a> Words<'a> {
             let text = token.text(sql);
             if token.kind == TokenKind::Executable {
                 words.has_executable = true;
-                let (body, version) = crate::statement::executable(text);
+                let (body, version) = crate::lex::executable(text);
                 // the lexer has read it once to find its end
                 for inner in tokens(&body[version..], mode).unwrap_or_default() {
                     words.all.push(Word {

@@ -789,6 +789,20 @@ fn is_compound(sql: &[u8], head: &[Token]) -> bool {
     is(first, &PIECES) || has_label || is_block || is_program
 }
 
+/// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version, not part of a name.
+pub(crate) fn executable(text: &[u8]) -> (&[u8], usize) {
+    let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
+    let body = text
+        .get(mark..text.len().saturating_sub(2))
+        .unwrap_or_default();
+    let digits = body
+        .iter()
+        .take(6)
+        .take_while(|b| b.is_ascii_digit())
+        .count();
+    (body, digits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! SQL text, a schema and the session's settings in; a [`Plan`] out.
 //!
 //! Planning is pure: no keys, no clock, no network, so that every decision can be tested from
-//! text to text. See `plan.rs` for what a plan is and `statement/` for how one is made.
+//! text to text. See `plan/` for what a plan is and `statement/` for how one is made.
 
 pub mod by_name;
 mod candidates;
@@ -21,14 +21,14 @@ mod planner;
 mod predicate;
 mod present;
 mod query;
+mod request;
 mod scope;
 mod scratch;
 mod statement;
 pub mod template;
+mod text;
 mod write;
 
-pub use by_name::{Argument, ByName, StatementText};
-pub use ddl::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
 pub use errors::Refusal;
 pub use facts::{Facts, Finds, Item, Question, ShownRows, Verb};
 pub use finishing::{
@@ -38,15 +38,14 @@ pub use finishing::{
 pub use lex::{LexMode, LiteralKind};
 pub use parse::SESSION_STACK;
 pub use plan::{
-    Action, Among, ColumnUse, Defines, Described, Escape, GroupedColumn, Grouping, NewValue,
-    OpenFrom, Piece, PlainTime, Plan, Purpose, ResultItem, RowAssign, RowDelete, RowFilter,
-    RowUpdate, Show, Slot, Source, Text, Upsert,
+    Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
+    DdlPiece, Defines, Described, Effect, Escape, GroupedColumn, Grouping, Load, MetRows, NamedBy,
+    NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan, Prefixed, Purpose,
+    Reference, Renamed, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch,
+    ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text,
+    Upsert, Written, WrittenColumn,
 };
-pub use planner::{Catalog, Known, Request, Settings, UseScratch};
-pub use scratch::{
-    Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
-    Scratch, ScratchColumn, ScratchRead, ScratchWrite, TOO_LONG, Written, WrittenColumn,
-};
+pub use request::{Catalog, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;
 pub use statement::{COLLATION, HIDDEN, Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -12,95 +12,19 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{PinnedTable, Policy, Table};
-use onionskin_value::Family;
+use onionskin_schema::Table;
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
 
 use crate::errors::{self, Refusal};
-use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
+pub(crate) use crate::errors::{Planned, refuse};
+use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::plan::Computed;
 use crate::plan::{ColumnUse, Grouping, Piece, Purpose, Slot, Source, Text, Upsert};
 use crate::present::Present;
-use crate::scratch::Computed;
+pub use crate::request::{Catalog, Known, Request, Settings, UseScratch};
 use crate::template::{Literal, Template};
-
-/// When queries go to the scratch engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UseScratch {
-    /// There is none.
-    Never,
-    /// What tiers 1 and 2 refuse.
-    IfNeeded,
-    /// Whatever can: tiers 1 and 2 have refused it when its values were bound.
-    Always,
-}
-
-/// What the session's state contributes to a plan.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Which server.
-    pub family: Family,
-    /// Lexical rules.
-    pub lex: LexMode,
-    /// The current database.
-    pub database: Option<String>,
-    /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
-    pub strict: bool,
-    /// `HIGH_NOT_PRECEDENCE`: `NOT a = b` is `(NOT a) = b`.
-    pub high_not: bool,
-    /// The client counts found rows, not changed ones (`CLIENT_FOUND_ROWS`).
-    pub found_rows: bool,
-    /// The collation of tables created in the current database without one of their own.
-    pub default_collation: String,
-    /// Collations that character sets stand for in the session instead of their own defaults, as MariaDB writes
-    /// `character_set_collations`: `utf8mb3=utf8mb3_uca1400_ai_ci,ucs2=…`. Empty where the server has no such variable.
-    pub charset_collations: String,
-    /// When the scratch engine is used.
-    pub scratch: UseScratch,
-}
-
-/// What is known of a table.
-#[derive(Clone, Debug)]
-pub enum Known {
-    /// It exists.
-    Table(Arc<Table>),
-    /// There is none, or the user cannot see it.
-    Absent,
-    /// It was not looked up yet.
-    Unknown,
-}
-
-/// The snapshot of the schema.
-pub trait Catalog {
-    /// What is known of `database.name`, letter case ignored.
-    fn table(&self, database: &str, name: &str) -> Known;
-
-    /// What is pinned under the name, letter case ignored.
-    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
-        let _ = (database, name);
-        None
-    }
-}
-
-/// A statement to be planned.
-pub struct Request<'a> {
-    /// Its bytes, one statement.
-    pub sql: &'a [u8],
-    /// Its shape.
-    pub template: &'a Template,
-    /// The session.
-    pub settings: &'a Settings,
-    /// The snapshot.
-    pub catalog: &'a dyn Catalog,
-    /// `[protect]`.
-    pub policy: &'a Policy,
-}
-
-pub(crate) type Planned<T> = Result<T, Refusal>;
-
-pub(crate) fn refuse<T>(entry: &'static errors::Entry, about: impl Into<String>) -> Planned<T> {
-    Err(Refusal::new(entry, about))
-}
+pub(crate) use crate::text::{TextBuilder, identifier, quoted};
 
 /// A replacement of a range of the statement.
 #[derive(Clone)]
@@ -580,51 +504,6 @@ impl<'a> Planner<'a> {
         }
         Ok(())
     }
-}
-
-/// Builds a text, joining neighbouring pieces of SQL.
-#[derive(Default)]
-pub(crate) struct TextBuilder {
-    pieces: Text,
-}
-
-impl TextBuilder {
-    pub fn sql(&mut self, sql: &[u8]) {
-        match self.pieces.last_mut() {
-            Some(Piece::Sql(last)) => last.extend_from_slice(sql),
-            _ => self.pieces.push(Piece::Sql(sql.to_vec())),
-        }
-    }
-
-    pub fn piece(&mut self, piece: Piece) {
-        match piece {
-            Piece::Sql(sql) => self.sql(&sql),
-            other => self.pieces.push(other),
-        }
-    }
-
-    pub fn finish(self) -> Text {
-        self.pieces
-    }
-}
-
-/// An identifier's name; `None` for tokens that are none.
-pub(crate) fn identifier(sql: &[u8], token: &Token) -> Option<String> {
-    let text = std::str::from_utf8(token.text(sql)).ok()?;
-    match token.kind {
-        TokenKind::Word => Some(text.to_string()),
-        TokenKind::Quoted => {
-            let quote = text.chars().next()?;
-            let inner = text.get(1..text.len().checked_sub(1)?)?;
-            Some(inner.replace(&format!("{quote}{quote}"), &quote.to_string()))
-        }
-        _ => None,
-    }
-}
-
-/// Quotes a name for SQL text.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 /// The text that the parser reads.

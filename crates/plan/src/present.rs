@@ -20,10 +20,8 @@ use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::{Action, ColumnUse, Piece, PlainTime, Source};
 use crate::planner::{Planned, Planner};
 use crate::scratch::CLOCK;
+use crate::template::MOMENTS;
 use crate::write::set_by_change;
-
-/// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a statement's shape.
-pub(crate) const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
 
 /// Which values of a statement may be the time that the proxy has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,9 @@
 //! so that one plan serves any number of rows, unless literals follow them.
 
 use crate::lex::{LexError, LexMode, Lexer, LiteralKind, TokenKind};
-use crate::present::MOMENTS;
+
+/// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a statement's shape.
+pub(crate) const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
 
 /// A literal and its place in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::plan::NewTable;
 use crate::planner::{Planned, Planner, Request, UseScratch, identifier, refuse};
-use crate::scratch::NewTable;
 
 /// The parts of the statement behind the table's name, as ranges of tokens.
 pub(super) struct Parts {

@@ -10,17 +10,9 @@ use sqlparser::ast::{Expr, Function, Query, Visit, Visitor};
 use super::functions::is_carried;
 use crate::errors;
 use crate::lex::{Token, TokenKind};
+pub(super) use crate::plan::Computed;
 use crate::plan::{ColumnUse, Source};
 use crate::planner::{Planned, Planner, UseScratch, refuse};
-
-/// A constant that has to be computed.
-#[derive(Clone, Debug)]
-pub struct Computed {
-    /// Its first byte in the statement, and one past its last.
-    pub place: (usize, usize),
-    /// What it is meant for.
-    pub column: ColumnUse,
-}
 
 /// Functions of many rows.
 const OF_ROWS: [&str; 37] = [

@@ -21,47 +21,9 @@ use super::{Carried, Scratch, ScratchRead, by_words};
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::Action;
+pub(super) use crate::plan::NewTable;
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::position;
-
-/// `CREATE TABLE … SELECT`. Ranges are of tokens: the first, and one past the last.
-#[derive(Clone, Debug)]
-pub struct NewTable {
-    /// Its database.
-    pub database: String,
-    /// Its name.
-    pub name: String,
-    /// `TEMPORARY`
-    pub temporary: bool,
-    /// `OR REPLACE`
-    pub or_replace: bool,
-    /// `IF NOT EXISTS`
-    pub if_absent: bool,
-    /// `IGNORE`
-    pub ignore: bool,
-    /// `REPLACE`
-    pub replaces: bool,
-    /// What stands in the parentheses of the column list.
-    pub list: Option<(usize, usize)>,
-    /// What of it is the proxy's own: ENCRYPTED FOR.
-    pub cut: Vec<(usize, usize)>,
-    /// The columns with such words, and the words.
-    pub encrypted: Vec<(String, String)>,
-    /// The columns of the list.
-    pub listed: Vec<String>,
-    /// Options and partitions.
-    pub options: (usize, usize),
-    /// The query.
-    pub query: (usize, usize),
-    /// The table's collation.
-    pub collation: String,
-    /// For each column of the query, whether it is made from protected ones.
-    pub handed: Vec<bool>,
-    /// For each column of the query, whether it is called after an expression with a constant in it; or one word about all of them.
-    pub called: Vec<bool>,
-    /// There are so many columns as `handed` has. Otherwise their number is not known, and its only word is about all of them.
-    pub positional: bool,
-}
 
 /// Plans it. `new` has everything but what the query tells.
 pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Action> {

@@ -68,7 +68,7 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
         }
         if columns
             .iter()
-            .any(|c: &super::WrittenColumn| c.index == index)
+            .any(|c: &crate::plan::WrittenColumn| c.index == index)
         {
             return refuse(&errors::NOT_UNDERSTOOD, "a column that is named twice");
         }

@@ -17,23 +17,9 @@ use super::{Scratch, reads};
 use crate::errors;
 use crate::lex::{LiteralKind, TokenKind};
 use crate::plan::Action;
+pub(super) use crate::plan::Load;
 use crate::planner::{Known, Planned, Planner, UseScratch, refuse};
 use crate::scope::position;
-
-/// The clauses of a `LOAD DATA`, as tokens: each the first, and one past the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// The name of the file, a literal.
-    pub file: usize,
-    /// What stands between the table's name and the list of columns: CHARACTER SET, FIELDS, LINES, IGNORE n LINES.
-    pub clauses: (usize, usize),
-    /// They say which character set the file has.
-    pub names_charset: bool,
-    /// The list of columns and variables, parentheses included; empty if there is none.
-    pub list: (usize, usize),
-    /// SET and the assignments behind it.
-    pub assignments: (usize, usize),
-}
 
 /// Functions and names of an expression.
 pub(super) struct Checked {

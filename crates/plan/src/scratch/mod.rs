@@ -39,42 +39,23 @@ mod upsert;
 mod walk;
 mod write;
 
-use std::sync::Arc;
-
-use onionskin_schema::Table;
 use onionskin_value::Family;
 use sqlparser::ast::{LockType, Query};
 
 use crate::errors::{self, Refusal};
-use crate::plan::{Action, ResultItem, Text};
+use crate::plan::{Action, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 
 use self::walk::walk;
 
 pub(crate) use self::by_words::query as by_words;
-pub use self::constants::Computed;
 pub(crate) use self::constants::{CLOCK, is_constant_for_a_row};
-pub use self::create::NewTable;
 pub(crate) use self::create::{create, create_by_words};
-pub use self::load::Load;
 pub(crate) use self::load::load;
-pub use self::row_names::NamedBy;
-pub use self::upsert::{MetRows, NewValues};
-pub use self::write::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 pub(crate) use self::write::{delete, insert, update};
-
-/// A statement for the scratch engine, and the tables that it needs there.
-#[derive(Clone, Debug, Default)]
-pub struct Scratch {
-    /// One for each reference to a table.
-    pub reads: Vec<ScratchRead>,
-    /// The user variables that the statement reads, as it writes them: `@x`.
-    pub variables: Vec<Vec<u8>>,
-    /// References with a name of their own, in the order of the statement.
-    pub renamed: Vec<Renamed>,
-    /// `FOUND_ROWS()` may be more than the rows that are shown: SQL_CALC_FOUND_ROWS, LIMIT.
-    pub finds_more: bool,
-}
+pub(crate) use crate::plan::{
+    Carried, NamedBy, Renamed, Scratch, ScratchColumn, ScratchRead, TOO_LONG,
+};
 
 impl Scratch {
     /// What `EXPLAIN` asks the server: how it finds the rows of each table.
@@ -95,72 +76,6 @@ impl Scratch {
         }
         text.finish()
     }
-}
-
-/// A table of the statement: how its rows are read, and where they go.
-#[derive(Clone, Debug)]
-pub struct ScratchRead {
-    /// The table.
-    pub table: Arc<Table>,
-    /// The temporary table's name.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<ScratchColumn>,
-    /// What the server's result consists of, column by column.
-    pub fetch: Vec<ResultItem>,
-    /// The table with its alias, as the server knows it.
-    pub source: String,
-    /// `SELECT … FROM …`
-    pub text: Text,
-    /// What the rows have to fulfil. A condition whose constants cannot be bound may be left out.
-    pub conditions: Vec<Text>,
-    /// The clause behind it that locks the rows, or nothing.
-    pub lock: &'static str,
-    /// Of a table that is written to: what names a row, as the server is asked for it; the last of the result. The physical columns of
-    /// the primary key, where there is one.
-    pub key: Vec<String>,
-    /// What the values of `key` are.
-    pub named_by: NamedBy,
-    /// The columns of another table are made from these: they have all defaults and comments.
-    pub defines: bool,
-    /// The collation of that table.
-    pub collation: Option<String>,
-}
-
-/// A column of a temporary table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScratchColumn {
-    /// Its place among the table's columns.
-    pub index: usize,
-    /// In which form it comes from the server.
-    pub carried: Carried,
-}
-
-/// What a server answers in the place of digits that are longer than its `max_allowed_packet`.
-pub const TOO_LONG: &[u8] = b"-";
-
-/// The form in which the server is asked for a column, so that the value arrives exactly, whatever the session's settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
-    /// The sealed cell.
-    Sealed,
-    /// A number in digits.
-    Number,
-    /// The bytes of a string in hexadecimal digits, in the column's own character set; or [`TOO_LONG`].
-    Hex,
-    /// A text of digits and punctuation: a date, a time, an address.
-    Quoted,
-    /// Seconds since 1970 in UTC: a TIMESTAMP.
-    Epoch,
-}
-
-/// A reference to a table that is written otherwise for the scratch engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renamed {
-    /// The tokens of the table's name: the first, and one past the last.
-    pub tokens: (usize, usize),
-    /// What stands there instead.
-    pub text: String,
 }
 
 /// Whether a refusal is for want of tiers 1 and 2. What is unsafe or damaged is so on any tier.

@@ -10,18 +10,8 @@ use onionskin_schema::{Column, KeyRole, Table};
 use super::Carried;
 use super::reads::in_the_clear;
 use crate::errors;
+pub(super) use crate::plan::NamedBy;
 use crate::planner::{Planned, Planner, quoted, refuse};
-
-/// What the values of [`RowNames::parts`] are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedBy {
-    /// The primary key.
-    Key,
-    /// Sealed cells, and what else stays as it is. A row in which all of that is NULL has no name.
-    Cells,
-    /// The whole row: several rows may be alike.
-    Row,
-}
 
 /// How the server is asked for what names a row.
 pub(super) struct RowNames {

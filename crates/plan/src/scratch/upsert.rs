@@ -8,7 +8,7 @@
 //! The clause may name columns of the table and of the new row, and nothing else. A plain column gets nothing that is made from
 //! a protected one (`handed.rs`).
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
@@ -26,42 +26,15 @@ use super::write::{
     Effect, NewRows, Own, ScratchWrite, WrittenColumn, assigned_column, defaulted,
     has_simple_default, lock_by_key, written_column,
 };
-use super::{Scratch, ScratchRead, reads};
+use super::{Scratch, reads};
 use crate::errors::{self, Refusal};
 use crate::plan::{Action, Upsert};
+pub(super) use crate::plan::{MetRows, NewValues};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{self, Scope, position};
 
 /// What is said of `INSERT IGNORE` with such a clause.
 pub(super) const IGNORED: &str = "IGNORE beside expressions in ON DUPLICATE KEY UPDATE";
-
-/// How rows that are there already get their new values.
-#[derive(Clone, Debug)]
-pub struct MetRows {
-    /// How they are read, all of their columns; conditions are added for each new row.
-    pub read: ScratchRead,
-    /// The columns that are assigned.
-    pub columns: Vec<WrittenColumn>,
-    /// A column that is assigned to itself as `LAST_INSERT_ID(id)`, by its place among the table's.
-    pub told: Option<usize>,
-    /// Plain columns of which the clause reads the new row's value. A trigger may have changed it.
-    pub given: Vec<usize>,
-    /// The tokens of the clause, the new row's alias included, counted from the statement's end.
-    pub tail: usize,
-    /// The columns that a row leaves out and that get a value which only the server knows.
-    pub unknown: Vec<usize>,
-    /// Where the new rows come from, if not from a query.
-    pub values: Option<NewValues>,
-}
-
-/// New rows that stand in the statement.
-#[derive(Clone, Debug)]
-pub enum NewValues {
-    /// `VALUES (…), (…)`: the token of the word; they end where the clause begins.
-    Rows(usize),
-    /// `SET a = 1, b = 2`: the tokens of each value.
-    Set(Vec<(usize, usize)>),
-}
 
 /// Plans an `INSERT … VALUES` or `INSERT … SET` with such a clause.
 pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Action> {
@@ -665,12 +638,5 @@ fn is_told(expr: &Expr, column: &str) -> bool {
                 && sole_name(function).is_some_and(|name| name.eq_ignore_ascii_case(column))
         }
         _ => false,
-    }
-}
-
-impl MetRows {
-    /// The tokens of the clause in a statement of so many, without those behind its end.
-    pub fn clause(&self, end: usize) -> Range<usize> {
-        end.saturating_sub(self.tail)..end
     }
 }

@@ -22,110 +22,19 @@ use sqlparser::ast::{
     TableObject, Update, Visit,
 };
 
-use super::create::NewTable;
 use super::given::given;
 use super::handed::Handed;
-use super::load::Load;
 use super::reads::{self, in_the_clear};
 use super::row_names::{RowNames, row_names};
-use super::upsert::{self, MetRows, NewValues};
+use super::upsert::{self};
 use super::walk::{Found, Reference, Written as Names, walk, walk_change};
 use super::{Carried, Scratch, ScratchRead};
 use crate::errors;
 use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
+pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::position;
-
-/// A statement that changes tables by way of the scratch engine.
-#[derive(Clone, Debug)]
-pub struct ScratchWrite {
-    /// What is read, as for a query.
-    pub scratch: Scratch,
-    /// What is written.
-    pub effect: Effect,
-}
-
-impl ScratchWrite {
-    /// Whether it reads a file of the client's, in which case servers do not prepare it.
-    pub fn loads(&self) -> bool {
-        matches!(&self.effect, Effect::Insert(new) if new.load.is_some())
-    }
-
-    /// Whether rows that are met get values that are computed from both.
-    pub fn upserts(&self) -> bool {
-        matches!(&self.effect, Effect::Insert(new) if new.met.is_some())
-    }
-}
-
-/// What becomes of the temporary tables.
-#[derive(Clone, Debug)]
-pub enum Effect {
-    /// The rows of a query are new ones.
-    Insert(Box<NewRows>),
-    /// Rows that have changed are written.
-    Update(Vec<Written>),
-    /// Rows that are gone are deleted.
-    Delete(Vec<Written>),
-    /// The rows of a query are a new table.
-    Create(Box<NewTable>),
-}
-
-/// `INSERT … SELECT`
-#[derive(Clone, Debug)]
-pub struct NewRows {
-    /// The table.
-    pub table: Arc<Table>,
-    /// Its columns: those that the rows give, in the order of the query's, and those of which the temporary table computes the default.
-    pub columns: Vec<WrittenColumn>,
-    /// How many of them the rows give.
-    pub given: usize,
-    /// The tokens from the verb to the table's name: the first, and one past the last.
-    pub head: (usize, usize),
-    /// Those of the query.
-    pub query: (usize, usize),
-    /// Those behind it, ON DUPLICATE KEY UPDATE.
-    pub tail: (usize, usize),
-    /// What does not fit is changed until it does.
-    pub ignore: bool,
-    /// `REPLACE`
-    pub replaces: bool,
-    /// They come from a file of the client's instead of a query.
-    pub load: Option<Load>,
-    /// Rows that they meet get values that are computed from both.
-    pub met: Option<Box<MetRows>>,
-    /// They stand in the statement, which has no such clause.
-    pub values: Option<NewValues>,
-}
-
-/// A table that an `UPDATE` or `DELETE` writes to.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// Its place among the reads.
-    pub read: usize,
-    /// The columns that are assigned.
-    pub columns: Vec<WrittenColumn>,
-    /// One of them is a key or the first column of one.
-    pub moves: bool,
-    /// The tokens of ORDER BY with what it sorts by: rows are written in that order, strictly so if one of the columns is known to
-    /// be in a key.
-    pub order: Option<(usize, usize)>,
-    /// `UPDATE IGNORE`: a row that would get another's key stays as it is.
-    pub ignores: bool,
-}
-
-/// A column that gets values out of a temporary table.
-#[derive(Clone, Debug)]
-pub struct WrittenColumn {
-    /// Its place among the table's columns.
-    pub index: usize,
-    /// Its place among the plan's columns, if it is protected.
-    pub sealed: Option<usize>,
-    /// How the temporary table is asked for it.
-    pub text: String,
-    /// In which form it comes then.
-    pub carried: Carried,
-}
 
 const FOR_UPDATE: &str = " FOR UPDATE";
 pub(super) const SHARED: &str = " LOCK IN SHARE MODE";

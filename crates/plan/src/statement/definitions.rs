@@ -95,7 +95,7 @@ fn flattened<'a>(
             TokenKind::Word => words.push(token.text(sql)),
             TokenKind::Executable if depth > 0 => return Err(LexError::Ambiguous),
             TokenKind::Executable => {
-                let (body, version) = super::near::executable(token.text(sql));
+                let (body, version) = crate::lex::executable(token.text(sql));
                 let inner = &body[version..];
                 flattened(inner, &crate::lex::tokens(inner, mode)?, mode, 1, words)?;
             }
@@ -129,7 +129,7 @@ pub(crate) fn holds_options(sql: &[u8], comment: &Token, mode: LexMode) -> bool 
         "utf8",
         "utf8mb4",
     ];
-    let (body, version) = super::near::executable(comment.text(sql));
+    let (body, version) = crate::lex::executable(comment.text(sql));
     let inner = &body[version..];
     let fits = |t: &Token| match t.kind {
         TokenKind::Word => OPTIONS.iter().any(|w| t.is_word(inner, w)),

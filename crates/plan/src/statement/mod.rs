@@ -36,8 +36,8 @@ use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 pub(crate) use self::definitions::holds_options;
+pub(crate) use self::near::candidates;
 use self::near::string_as_name;
-pub(crate) use self::near::{candidates, executable};
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};

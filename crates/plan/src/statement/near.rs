@@ -1,6 +1,7 @@
 //! What a statement may be about: every word of it that may be a table's name.
 
 use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
+use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Request, identifier};
 use crate::statement::COLLATION;
@@ -300,20 +301,6 @@ fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
         _ => t.is(b'('),
     };
     (sets || word_is(words, 0, "select")) && !tokens.iter().skip(1).any(may_name)
-}
-
-/// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version, not part of a name.
-pub(crate) fn executable(text: &[u8]) -> (&[u8], usize) {
-    let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
-    let body = text
-        .get(mark..text.len().saturating_sub(2))
-        .unwrap_or_default();
-    let digits = body
-        .iter()
-        .take(6)
-        .take_while(|b| b.is_ascii_digit())
-        .count();
-    (body, digits)
 }
 
 /// The names of a text and of its executable comments. Comments within each other have no tokens.

@@ -11,8 +11,8 @@ use crate::ddl::{Ddl, DdlPiece, alters_table, creates_table, target};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::plan::Action;
+use crate::plan::Effect;
 use crate::planner::{Known, Planned, Request};
-use crate::scratch::Effect;
 use crate::statement::COLLATION;
 
 /// A name that a statement may mean, and why nothing may be done with it.

@@ -56,7 +56,7 @@ pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool
     }
     let mut executable = comments.iter().filter(|t| t.kind == TokenKind::Executable);
     let begins = executable.any(|t| {
-        let (body, version) = super::near::executable(t.text(sql));
+        let (body, version) = crate::lex::executable(t.text(sql));
         let inner = &body[version..];
         // a text that does not end as it began is not read either
         crate::lex::tokens(inner, mode).map_or(true, |all| is_verb(&first_words(inner, &all, 1)))

@@ -8,12 +8,20 @@ use std::sync::Arc;
 
 use onionskin_schema::{Column, Table};
 
-use crate::by_name::ByName;
-use crate::ddl::{Copied, Ddl};
 use crate::errors::Refusal;
 use crate::facts::Facts;
 use crate::finishing::{Aggregate, Finish, Test};
-use crate::scratch::{Computed, Scratch, ScratchWrite};
+
+mod by_name;
+mod definition;
+mod engine;
+
+pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
+pub use definition::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
+pub use engine::{
+    Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
+    Scratch, ScratchColumn, ScratchRead, ScratchWrite, TOO_LONG, Written, WrittenColumn,
+};
 
 /// A column of a protected table, as plans refer to it.
 #[derive(Clone, Debug)]

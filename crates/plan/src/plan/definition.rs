@@ -1,0 +1,106 @@
+//! What a plan says of a definition: its text, with places for what only its execution knows.
+
+use std::sync::Arc;
+
+use onionskin_schema::{DefaultLiteral, NewColumn, Table};
+
+/// A definition with places for what only its execution knows.
+#[derive(Clone, Debug)]
+pub struct Ddl {
+    /// Its text.
+    pub pieces: Vec<DdlPiece>,
+    /// New protected columns; their ids are still zero.
+    pub new_columns: Vec<NewColumn>,
+    /// The table, when it exists already and has protected columns.
+    pub table: Option<Arc<Table>>,
+    /// Columns of other tables whose tokens those of new columns are compared with.
+    pub references: Vec<Reference>,
+    /// `CREATE TEMPORARY TABLE`: database and name.
+    pub temporary: Option<(String, String)>,
+}
+
+/// A foreign key's column that is new, and the protected one that it refers to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Which of the new columns.
+    pub column: usize,
+    /// The other table.
+    pub table: Arc<Table>,
+    /// Its column.
+    pub index: usize,
+}
+
+/// `CREATE TABLE … LIKE`.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// The statement up to the new table's name.
+    pub head: Vec<u8>,
+    /// The table whose definition is taken.
+    pub source: Arc<Table>,
+}
+
+/// A part of a definition's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DdlPiece {
+    /// Text as it is.
+    Sql(Vec<u8>),
+    /// The physical definitions of a new column, in `CREATE TABLE`.
+    Definitions(usize),
+    /// The specifications that add a new column, in `ALTER TABLE`.
+    Add {
+        /// Which of the new columns.
+        column: usize,
+        /// Where: `None` at the end, `Some(None)` first, `Some(Some(name))` after a column.
+        place: Option<Option<String>>,
+    },
+    /// The column that an index on a new column is built on.
+    IndexColumn(usize),
+    /// The comment of an index over prefixes of protected columns: which columns it is built on, and how long the prefixes are.
+    PrefixLengths(Vec<(Prefixed, u32)>),
+    /// New comments for the protected columns that the statement does not change otherwise, each with a comma behind it:
+    /// the mark of all of them changes.
+    Renew,
+    /// The specifications that drop a protected column, by its index in [`Ddl::table`].
+    Drop(usize),
+    /// The specifications that rename a protected column.
+    Rename(usize, String),
+    /// The specifications that change a protected column's default.
+    SetDefault(usize, Option<DefaultLiteral>),
+    /// The name of an index that has none: as the server would make it up from the column's, beside the indexes that the table has.
+    IndexName {
+        /// The column's.
+        base: String,
+        /// Names that stand before it in the statement.
+        taken: Vec<String>,
+        /// Indexes that the statement drops.
+        freed: Vec<String>,
+    },
+    /// A note about a column that is there already; no text.
+    Present(String),
+    /// MariaDB's note about an index that would be too long over the whole of a protected column; no text.
+    KeyTooLong,
+    /// The columns of a view that say how the table calls one of its columns.
+    AliasMarks(AliasMarks),
+}
+
+/// What an index over a protected column's prefix is built on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prefixed {
+    /// A column of the server's table.
+    Existing(String),
+    /// One of the new columns.
+    New(usize),
+}
+
+/// A view's own name for a protected column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasMarks {
+    /// The view's.
+    pub name: String,
+    /// The table's.
+    pub original: String,
+    /// The ids of the table and of the column.
+    pub ids: ([u8; 8], [u8; 4]),
+    /// In the view's list of columns; else in its query.
+    pub listed: bool,
+}

@@ -1,0 +1,81 @@
+//! What planning is given: a statement, its session, and what is known of the schema.
+
+use std::sync::Arc;
+
+use onionskin_schema::{PinnedTable, Policy, Table};
+use onionskin_value::Family;
+
+use crate::lex::LexMode;
+use crate::template::Template;
+
+/// When queries go to the scratch engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseScratch {
+    /// There is none.
+    Never,
+    /// What tiers 1 and 2 refuse.
+    IfNeeded,
+    /// Whatever can: tiers 1 and 2 have refused it when its values were bound.
+    Always,
+}
+
+/// What the session's state contributes to a plan.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which server.
+    pub family: Family,
+    /// Lexical rules.
+    pub lex: LexMode,
+    /// The current database.
+    pub database: Option<String>,
+    /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
+    pub strict: bool,
+    /// `HIGH_NOT_PRECEDENCE`: `NOT a = b` is `(NOT a) = b`.
+    pub high_not: bool,
+    /// The client counts found rows, not changed ones (`CLIENT_FOUND_ROWS`).
+    pub found_rows: bool,
+    /// The collation of tables created in the current database without one of their own.
+    pub default_collation: String,
+    /// Collations that character sets stand for in the session instead of their own defaults, as MariaDB writes
+    /// `character_set_collations`: `utf8mb3=utf8mb3_uca1400_ai_ci,ucs2=…`. Empty where the server has no such variable.
+    pub charset_collations: String,
+    /// When the scratch engine is used.
+    pub scratch: UseScratch,
+}
+
+/// What is known of a table.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It exists.
+    Table(Arc<Table>),
+    /// There is none, or the user cannot see it.
+    Absent,
+    /// It was not looked up yet.
+    Unknown,
+}
+
+/// The snapshot of the schema.
+pub trait Catalog {
+    /// What is known of `database.name`, letter case ignored.
+    fn table(&self, database: &str, name: &str) -> Known;
+
+    /// What is pinned under the name, letter case ignored.
+    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        let _ = (database, name);
+        None
+    }
+}
+
+/// A statement to be planned.
+pub struct Request<'a> {
+    /// Its bytes, one statement.
+    pub sql: &'a [u8],
+    /// Its shape.
+    pub template: &'a Template,
+    /// The session.
+    pub settings: &'a Settings,
+    /// The snapshot.
+    pub catalog: &'a dyn Catalog,
+    /// `[protect]`.
+    pub policy: &'a Policy,
+}
