@@ -27,7 +27,7 @@ use parking_lot::RwLock;
 use crate::age::{Age, now};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Definition, Server};
-use crate::pinned::settle_parts;
+use crate::parts::settle_parts;
 use crate::pins::PinFile;
 use crate::renewal::{Lists, Turns, is_shown};
 use crate::shown::Shown;

@@ -53,6 +53,7 @@ mod long_values;
 mod next_transaction;
 mod open;
 mod packet_bound;
+mod parts;
 mod pinned;
 mod pins;
 mod prepared;
@@ -89,7 +90,7 @@ pub use pins::{PinError, PinFile, findings_at_start};
 /// What all sessions share.
 pub(crate) struct Shared {
     pub config: Config,
-    pub sessions: registry::Registry,
+    pub sessions: Arc<registry::Registry>,
     pub accounts: catalog::Accounts,
     pub told: pins::Told,
     pub cell_memory: row_update::CellMemory,
@@ -106,7 +107,7 @@ impl Shared {
 
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
-            sessions: registry::Registry::default(),
+            sessions: Arc::default(),
             accounts: catalog::Accounts::new(config.pins.clone()),
             told: pins::Told::default(),
             config,

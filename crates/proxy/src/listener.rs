@@ -48,7 +48,7 @@ use crate::Shared;
 use crate::config::Config;
 use crate::keep_alive::keep_alive;
 use crate::login::{Login, LoginSettings, Timing, login};
-use crate::registry::{Entry, Registry};
+use crate::registry::Entry;
 use crate::watch::Watch;
 use admission::{Admission, Place};
 
@@ -180,11 +180,12 @@ impl Proxy {
             }
         };
         let max = self.shared.config.max_sessions;
-        let Some(entry) = Registry::enter(&self.shared, number, handle, max) else {
+        let Some(entry) = self.shared.sessions.enter(number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
             turn_away(socket, 1040, "Too many connections");
             return;
         };
+        let shared = self.shared.clone();
         let second = socket.try_clone();
         let settings = self.settings.clone();
         let accepted = Instant::now();
@@ -200,7 +201,7 @@ impl Proxy {
                 IN_SESSION.set(true);
                 if catch_unwind(AssertUnwindSafe(|| {
                     if let Some(login) = let_in(&entry, socket, peer, place, deadline, &settings) {
-                        serve(&entry, login, peer, accepted);
+                        serve(&shared, &entry, login, peer, accepted);
                     }
                 }))
                 .is_err()
@@ -263,14 +264,14 @@ fn let_in(
 }
 
 /// One session, from its login to its end.
-fn serve(entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
+fn serve(shared: &Arc<Shared>, entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
     let session = entry.number;
     let id = login.connection_id;
     let server = login.server.transport().try_clone_socket();
     match server.and_then(|server| entry.logged_in(server)) {
         Ok(true) => {}
         Ok(false) => {
-            let max = entry.shared.config.max_sessions;
+            let max = entry.max;
             tracing::warn!(session, %peer, max, "too many sessions");
             refuse(&mut login.client, 1040, "Too many connections");
             return;
@@ -289,7 +290,7 @@ fn serve(entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
         login_ms = begin.elapsed().as_millis() as u64,
         "session opened"
     );
-    crate::session::run(login, entry.shared.clone(), entry.activity.clone());
+    crate::session::run(login, shared.clone(), entry.activity.clone());
     tracing::info!(
         session,
         id,

@@ -271,6 +271,8 @@ fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use onionskin_plan::lex::LexMode;
+
     use super::*;
     use crate::bind::put_bytes;
 

@@ -3,15 +3,11 @@
 use std::sync::Arc;
 
 use onionskin_plan::{COLLATION, Catalog, Known, errors};
-use onionskin_schema::{Table, identifier, is_rightly_part};
 
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
 use crate::hex::unhex;
 use crate::session::Session;
 
-/// Errors by which a server says that an account has no privilege on a database, a table, or a table's columns.
-const DENIED: [u16; 3] = [1044, 1142, 1143];
 impl Session {
     /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them: those that are
     /// pinned or named by an enforced section; the tables that there are and an enforced pattern matches; and views, behind
@@ -69,37 +65,4 @@ impl Session {
             self.shared.told.tell(findings);
         }
     }
-}
-
-/// Takes tables of which protected columns are missing for sound where that is no fault: see [`is_rightly_part`].
-pub(crate) fn settle_parts<'t>(
-    server: &mut Server,
-    tables: impl Iterator<Item = &'t mut Table>,
-) -> Outcome<()> {
-    for table in tables.filter(|table| table.is_part()) {
-        let sql = format!(
-            "SHOW CREATE TABLE {}.{}",
-            identifier(&table.database),
-            identifier(&table.name)
-        );
-        let shown = match server.rows(sql.as_bytes()) {
-            Ok(rows) => {
-                let cell = rows.first().and_then(|row| row.get(1)?.as_deref());
-                Some(String::from_utf8_lossy(cell.unwrap_or_default()).into_owned())
-            }
-            Err(Failure::Server { code, .. }) if DENIED.contains(&code) => {
-                server.settle()?;
-                None
-            }
-            Err(Failure::Server { .. }) => {
-                server.settle()?;
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
-        if is_rightly_part(table, shown.as_deref()) {
-            table.damaged = None;
-        }
-    }
-    Ok(())
 }

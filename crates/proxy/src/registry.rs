@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
 
-use crate::Shared;
 use crate::watch::{Activity, Side, Watch};
 
 /// How long a session may go on with its command after [`Stopper::stop`].
@@ -47,8 +46,10 @@ struct Handles {
 
 /// A session's place in the registry; it leaves when this is dropped, also by a panic.
 pub(crate) struct Entry {
-    pub shared: Arc<Shared>,
+    registry: Arc<Registry>,
     pub number: u64,
+    /// So many sessions there may be.
+    pub max: usize,
     /// It is idle from the login on.
     pub activity: Arc<Activity>,
 }
@@ -96,12 +97,12 @@ impl Registry {
 
     /// Takes a connection in, unless there are `max` sessions already.
     pub(crate) fn enter(
-        shared: &Arc<Shared>,
+        self: &Arc<Self>,
         number: u64,
         client: TcpStream,
         max: usize,
     ) -> Option<Entry> {
-        let mut sessions = shared.sessions.sessions.lock();
+        let mut sessions = self.sessions.lock();
         if sessions.logged_in >= max {
             return None;
         }
@@ -113,8 +114,9 @@ impl Registry {
         let activity = handles.activity.clone();
         sessions.by_number.insert(number, handles);
         Some(Entry {
-            shared: shared.clone(),
+            registry: self.clone(),
             number,
+            max,
             activity,
         })
     }
@@ -171,10 +173,10 @@ impl Handles {
 impl Entry {
     /// The session has both of its connections, which are watched from now on. False if there are too many others.
     pub(crate) fn logged_in(&self, server: Socket) -> io::Result<bool> {
-        let registry = &self.shared.sessions;
+        let registry = &self.registry;
         let mut sessions = registry.sessions.lock();
         let closing = sessions.closing;
-        if sessions.logged_in >= self.shared.config.max_sessions {
+        if sessions.logged_in >= self.max {
             return Ok(false);
         }
         let Some(handles) = sessions.by_number.get_mut(&self.number) else {
@@ -196,7 +198,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let registry = &self.shared.sessions;
+        let registry = &self.registry;
         let mut sessions = registry.sessions.lock();
         if let Some(handles) = sessions.by_number.remove(&self.number)
             && let Some(server) = &handles.server

@@ -26,7 +26,7 @@ use super::age::{Age, RECHECK, now};
 use super::catalog::{Account, Prepared, tables};
 use super::error::{Failure, Outcome};
 use super::exchange::{Confirmed, Definition, Rows, Server};
-use super::pinned::settle_parts;
+use super::parts::settle_parts;
 
 /// As many tables of a database are asked for one by one. More are asked for in one list, for which MariaDB reads all names.
 const ONE_BY_ONE: usize = 4;

@@ -276,7 +276,7 @@ fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
         })
 }
 
-/// `SET a = b`, and `SELECT 1, @a` of literals and variables alone: nothing in them is the name of a table.
+/// `SET a = b`, `UNLOCK TABLES`, and `SELECT 1, @a` or `DO 1` of literals and variables alone: nothing in them is the name of a table.
 fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     // what another statement begins with, or a table stands behind
     const OTHERS: [&str; 12] = [
@@ -300,7 +300,11 @@ fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
         TokenKind::Word | TokenKind::Quoted => !sets,
         _ => t.is(b'('),
     };
-    (sets || word_is(words, 0, "select")) && !tokens.iter().skip(1).any(may_name)
+    let unlocks = word_is(words, 0, "unlock")
+        && (word_is(words, 1, "tables") || word_is(words, 1, "table"))
+        && tokens.len() == 2;
+    let computes = sets || word_is(words, 0, "select") || word_is(words, 0, "do");
+    unlocks || computes && !tokens.iter().skip(1).any(may_name)
 }
 
 /// The names of a text and of its executable comments. Comments within each other have no tokens.

@@ -53,3 +53,25 @@ impl LookedUp {
         numbers.cycle().nth(usize::from(nth)).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_numbers_are_looked_up_again() {
+        let mut looked_up = LookedUp {
+            column: 0,
+            pattern: Source::Null,
+            escape: Escape::Backslash,
+            numbers: vec![7, 5],
+        };
+        let all =
+            |l: &LookedUp| -> Vec<Option<u32>> { (0..LOOKED_UP).map(|n| l.number(n)).collect() };
+        assert_eq!(all(&looked_up), [Some(7), Some(5), Some(7)]);
+        looked_up.numbers = vec![4, 9, 2, 1];
+        assert_eq!(all(&looked_up), [Some(4), Some(9), Some(2)]);
+        looked_up.numbers.clear();
+        assert_eq!(all(&looked_up), [None; 3]);
+    }
+}

@@ -110,24 +110,36 @@ impl Session {
 
     /// Carries a prepared statement out, in another way if the first one fails.
     pub(super) fn carry_out(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
-        self.replan(statement, false)?;
-        let mut prepared = Arc::clone(&statement.prepared);
+        let (mut other, mut afresh) = (None, false);
         let mut attempts = 0;
-        let done = loop {
-            let done = self.execute_by(statement, &prepared, payload);
+        let (prepared, done) = loop {
+            let done = match &other {
+                Some(plan) => self.execute_by(statement, plan, payload),
+                None => self.execute_planned(statement, afresh, payload),
+            };
+            let prepared = other.unwrap_or_else(|| Arc::clone(&statement.prepared));
             let (sql, template) = (&statement.sql, &statement.template);
             match self.another_way(sql, template, &prepared, &done, &mut attempts)? {
-                None => break done,
-                Some(Way::Other(other)) => prepared = other,
-                Some(Way::Afresh) => {
-                    self.replan(statement, true)?;
-                    prepared = Arc::clone(&statement.prepared);
-                }
+                None => break (prepared, done),
+                Some(Way::Other(plan)) => other = Some(plan),
+                Some(Way::Afresh) => (other, afresh) = (None, true),
             }
         };
         let names = !prepared.plan.names.is_empty();
         self.learn_next_transaction(&prepared.plan.facts, &statement.sql, names, &done);
         done
+    }
+
+    /// Executes a statement by its own plan, which is made anew where that is due.
+    fn execute_planned(
+        &mut self,
+        statement: &mut Statement,
+        afresh: bool,
+        payload: &[u8],
+    ) -> Outcome<()> {
+        self.replan(statement, afresh)?;
+        let prepared = Arc::clone(&statement.prepared);
+        self.execute_by(statement, &prepared, payload)
     }
 
     /// Executes a statement by a plan, which is its own or the engine's.

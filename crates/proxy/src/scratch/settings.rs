@@ -74,8 +74,6 @@ pub(crate) fn question(variables: &[&str], users: &[impl AsRef<[u8]>]) -> Vec<u8
     sql
 }
 
-/// The cells of a row.
-
 /// What the server answered.
 pub(super) struct Settings {
     /// Statements that make the scratch session alike.

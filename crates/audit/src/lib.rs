@@ -1,1 +1,0 @@
-//! Reserved: what is protected and what it leaks. No code yet.
