@@ -418,8 +418,8 @@ impl Session {
             true => &[],
             false => &prepared.plan.names,
         };
-        self.relay_by_name(sql, whole, names)?;
-        self.after_relay(prepared)
+        let done = self.relay_by_name(sql, whole, names);
+        self.end_relay(prepared, done)
     }
 
     fn execute_immediate(

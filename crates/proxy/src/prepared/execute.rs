@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Piece, Template, errors};
+use onionskin_plan::{Action, Piece, Template, Text, errors};
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
 
 use super::{Indexed, Statement};
-use crate::bind::{Binder, Values};
+use crate::bind::Values;
 use crate::by_name::cannot_be_prepared;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome, too_long};
@@ -79,28 +79,18 @@ impl Session {
             self.close_at_server(id)?;
         }
         let prepared = Arc::clone(&statement.prepared);
+        let whole;
         let text = match &prepared.plan.action {
-            Action::Server { text, .. } => text,
-            Action::Finish(finish) => &finish.text,
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::ByName(_) => return Err(cannot_be_prepared()),
-            Action::Update(_)
-            | Action::Delete(_)
-            | Action::Define(_)
-            | Action::Copy(_)
-            | Action::Scratch(_)
-            | Action::ScratchWrite(_)
-            | Action::Compute { .. } => {
-                return Ok(());
-            }
             Action::Relay => {
-                let text = vec![Piece::Sql(statement.sql.clone())];
-                let (id, count, _) = self.prepare_at_server(statement, &text, false)?;
-                statement.server_id = Some(id);
-                statement.server_params = count;
-                return Ok(());
+                whole = vec![Piece::Sql(statement.sql.clone())];
+                &whole
             }
-            Action::Show { .. } => return Ok(()),
+            action => match text_at_server(action) {
+                Some(text) => text,
+                None => return Ok(()),
+            },
         };
         let (id, count, _) = self.prepare_at_server(statement, text, false)?;
         statement.server_id = Some(id);
@@ -219,8 +209,7 @@ impl Session {
             _ => cursor,
         };
         self.say_next_transaction()?;
-        let mut binder = Binder::new(prepared, &self.state, execution.values, &mut self.buffers);
-        binder.mode = execution.mode;
+        let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.indexed = indexed;
         let out = self.server.begin_command();
         let mut body = Vec::new();
@@ -290,10 +279,27 @@ impl Session {
 
 /// Whether the server has a statement of its own for it.
 fn runs_at_server(prepared: &Prepared) -> bool {
-    matches!(
-        prepared.plan.action,
-        Action::Server { .. } | Action::Finish(_) | Action::Relay
-    )
+    let action = &prepared.plan.action;
+    matches!(action, Action::Relay) || text_at_server(action).is_some()
+}
+
+/// The physical text that the server prepares for a statement that is not relayed; `None` for those that run as text.
+pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
+    match action {
+        Action::Server { text, .. } => Some(text),
+        Action::Finish(finish) => Some(&finish.text),
+        Action::Relay
+        | Action::Refuse(_)
+        | Action::ByName(_)
+        | Action::Update(_)
+        | Action::Delete(_)
+        | Action::Define(_)
+        | Action::Copy(_)
+        | Action::Scratch(_)
+        | Action::ScratchWrite(_)
+        | Action::Compute { .. }
+        | Action::Show { .. } => None,
+    }
 }
 
 /// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong. MariaDB takes NULL for one without

@@ -187,7 +187,7 @@ impl Statements {
     pub fn text_of(&self, command: &[u8]) -> Option<&[u8]> {
         let id = statement_id(command).ok()?;
         let open = self.open.get(&id).map(|s| s.sql.as_slice());
-        open.or_else(|| self.relayed.get(&id).map(Relayed::text))
+        open.or_else(|| self.relayed.get(&id).and_then(Relayed::text))
     }
 }
 

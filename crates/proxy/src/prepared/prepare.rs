@@ -8,6 +8,7 @@ use onionskin_wire::messages::{
 };
 use onionskin_wire::{Capabilities, ColumnFlags, ColumnType, StatusFlags, Step, WireError};
 
+use super::execute::text_at_server;
 use super::relayed::Relayed;
 use super::{OWN_IDS, Statement};
 use crate::bind::{Values, check_pieces, prepared_text};
@@ -80,22 +81,13 @@ impl Session {
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::ByName(_) => return Err(cannot_be_prepared()),
             Action::ScratchWrite(write) if write.loads() => return Err(cannot_be_prepared()),
-            Action::Server { text, .. } => Some(text),
-            Action::Finish(finish) => Some(&finish.text),
-            Action::Update(_)
-            | Action::Delete(_)
-            | Action::Define(_)
-            | Action::Copy(_)
-            | Action::Scratch(_)
-            | Action::ScratchWrite(_)
-            | Action::Compute { .. } => None,
             Action::Show { .. } if params > 0 => {
                 return Err(Failure::refused(
                     &errors::STATEMENT,
                     "a prepared SHOW with parameters",
                 ));
             }
-            Action::Show { .. } => None,
+            action => text_at_server(action),
         };
         let setting = self.setting();
         let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);

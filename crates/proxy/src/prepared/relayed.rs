@@ -37,9 +37,13 @@ pub(crate) struct Relayed {
 
 impl Relayed {
     pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize, setting: Setting) -> Self {
+        let facts = &prepared.plan.facts;
         Self {
             setting,
-            sql: sql.to_vec(),
+            sql: match prepared.plan.names.is_empty() && !facts.next_transaction {
+                true => Vec::new(),
+                false => sql.to_vec(),
+            },
             prepared: Arc::clone(prepared),
             params,
             types: Vec::new(),
@@ -48,8 +52,9 @@ impl Relayed {
         }
     }
 
-    pub fn text(&self) -> &[u8] {
-        &self.sql
+    /// Its text; `None` if nothing will ask for it.
+    pub fn text(&self) -> Option<&[u8]> {
+        (!self.sql.is_empty()).then_some(&self.sql)
     }
 
     /// Whether it asks the server what only the proxy knows: about the statement before it, of
@@ -165,7 +170,8 @@ impl Session {
             // the server must not see its values
             Err(Failure::Stale)
         };
-        if done.is_ok() {
+        // without names, no table can have become another one
+        if done.is_ok() || prepared.plan.names.is_empty() {
             let facts = &prepared.plan.facts;
             let said = match facts.next_transaction {
                 true => self.statements.relayed.get(&id).map(|r| r.sql.clone()),
@@ -209,8 +215,8 @@ impl Session {
         }
         let question = self.server.put_command(payload)?;
         self.server.flush()?;
-        self.relay_planned(question, prepared, names)?;
-        self.after_relay(prepared)
+        let done = self.relay_planned(question, prepared, names);
+        self.end_relay(prepared, done)
     }
 
     /// Whether a relayed statement may still be: nothing that it names is protected, as of now.

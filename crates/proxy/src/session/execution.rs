@@ -10,7 +10,7 @@ use onionskin_plan::{Action, Piece, Template};
 use onionskin_wire::messages::CursorType;
 
 use super::Session;
-use crate::bind::{FromVariable, StoreMode, Values};
+use crate::bind::{Binder, Buffers, FromVariable, StoreMode, Values};
 use crate::catalog::Prepared;
 use crate::diagnostics::deprecated_calls;
 use crate::error::{Failure, Outcome};
@@ -18,6 +18,7 @@ use crate::exchange::Question;
 use crate::open::Opener;
 use crate::prepared::Statement;
 use crate::scratch::Parameters;
+use crate::state::State;
 
 /// How often a definition is planned anew because another one has changed its table.
 const MAX_TURNS: u32 = 16;
@@ -79,6 +80,13 @@ impl<'a> Execution<'a> {
             mode: StoreMode::of(&prepared.plan.facts, folded),
             protocol: Protocol::Text { whole },
         }
+    }
+
+    /// What binds its values, and takes those that do not fit as it does.
+    pub fn binder(&self, state: &'a State, buffers: &'a mut Buffers) -> Binder<'a> {
+        let mut binder = Binder::new(self.prepared, state, self.values, buffers);
+        binder.mode = self.mode;
+        binder
     }
 
     pub fn is_binary(&self) -> bool {
@@ -179,7 +187,7 @@ impl Session {
 
     fn relay_execution(&mut self, execution: &Execution) -> Outcome<()> {
         let prepared = execution.prepared;
-        match execution.protocol {
+        let done = match execution.protocol {
             Protocol::Text { whole: true } => return self.relay_query(prepared),
             Protocol::Text { whole: false } => {
                 self.check_temporary(prepared)?;
@@ -190,16 +198,16 @@ impl Session {
                 let question = self.server.put_query(execution.values.sql)?;
                 self.server.found = found;
                 self.server.flush()?;
-                self.relay_planned(question, prepared, &[])?;
+                self.relay_planned(question, prepared, &[])
             }
             Protocol::Binary {
                 statement, payload, ..
             } => {
                 self.check_temporary(prepared)?;
-                self.execute_renumbered(statement, payload)?;
+                self.execute_renumbered(statement, payload)
             }
-        }
-        self.after_relay(prepared)
+        };
+        self.end_relay(prepared, done)
     }
 
     /// Whether there is another way to do a statement that failed, and which. `attempts` counts those that were taken.

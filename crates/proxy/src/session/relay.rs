@@ -35,11 +35,16 @@ impl Session {
             false => &prepared.plan.names,
         };
         let relayed = self.relay_planned(question, prepared, names);
-        if relayed.is_err() && prepared.plan.defines == Defines::Names {
+        self.end_relay(prepared, relayed)
+    }
+
+    /// A statement was relayed, in whatever form, and has come to this.
+    pub(crate) fn end_relay(&mut self, prepared: &Prepared, done: Outcome<()>) -> Outcome<()> {
+        if done.is_err() && prepared.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
             self.shared.accounts.forget(&prepared.plan.names);
         }
-        relayed?;
+        done?;
         self.after_relay(prepared)
     }
 

@@ -10,7 +10,7 @@ use onionskin_wire::messages::Command;
 
 use super::Session;
 use super::execution::Execution;
-use crate::bind::{Binder, PlainParameters, is_early};
+use crate::bind::{PlainParameters, is_early};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
@@ -35,12 +35,10 @@ impl Session {
             prepared,
             values,
             rows,
-            mode,
             ..
         } = *execution;
         self.say_next_transaction()?;
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
-        binder.mode = mode;
+        let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.indexed = indexed;
         let mut text_with_parameters = Vec::new();
         let keeps_parameters = !values.from_variables.is_empty();
@@ -148,13 +146,7 @@ impl Session {
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
-        let Execution {
-            prepared,
-            values,
-            rows,
-            mode,
-            ..
-        } = *execution;
+        let Execution { prepared, rows, .. } = *execution;
         let plan = &prepared.plan;
         if self.locked_tables && plan.probe.is_none() {
             self.check_lock(plan)?;
@@ -166,8 +158,7 @@ impl Session {
             return Err(Failure::Value(error));
         };
         let mut sql = Vec::new();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
-        binder.mode = mode;
+        let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.text(text, rows, &mut sql)?;
         let warnings = binder.warnings;
         self.diagnostics.clear();
@@ -278,7 +269,6 @@ impl Session {
     pub fn warnings_of_rows(&mut self, execution: &Execution) -> Outcome<()> {
         let Execution {
             prepared,
-            values,
             rows,
             mode,
             ..
@@ -287,8 +277,7 @@ impl Session {
             return Ok(());
         };
         let all = self.diagnostics.warnings.len();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
-        binder.mode = mode;
+        let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.text(text, rows, &mut Vec::new())?;
         let of_rows = binder.warnings.len();
         if of_rows == all {
