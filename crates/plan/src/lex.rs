@@ -109,11 +109,13 @@ impl Token {
     }
 
     /// Whether it is this keyword (bare, any letter case).
+    #[inline]
     pub fn is_word(&self, sql: &[u8], word: &str) -> bool {
         self.kind == TokenKind::Word && self.text(sql).eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// Whether it is this punctuation byte.
+    #[inline]
     pub fn is(&self, byte: u8) -> bool {
         self.kind == TokenKind::Punct(byte)
     }
