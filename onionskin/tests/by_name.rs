@@ -253,6 +253,7 @@ fn what_was_prepared_stays_what_it_was(kind: Kind) {
     let Some(mut stage) = stage(kind) else { return };
     tables_that_become_protected_are_noticed(&mut stage);
     databases_and_settings_of_the_preparation_count(&mut stage);
+    a_refused_preparation_frees_the_name(&mut stage);
 }
 
 fn databases_and_settings_of_the_preparation_count(stage: &mut Stage) {
@@ -295,6 +296,43 @@ fn databases_and_settings_of_the_preparation_count(stage: &mut Stage) {
     protected.must("PREPARE s FROM 'SELECT name FROM user WHERE name = \"Alice\"'");
     protected.must("SET sql_mode = 'ANSI_QUOTES'");
     refused(stage, "EXECUTE s", "OS1016");
+    stage.both("SET sql_mode = DEFAULT");
+    // literals have the collation that the connection had
+    for collation in [
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "SET collation_connection = utf8mb4_general_ci",
+    ] {
+        stage.both("SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci");
+        alike(stage, "PREPARE s FROM 'SELECT name, ''x'' FROM user'");
+        alike(stage, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci");
+        alike(stage, "EXECUTE s");
+        alike(stage, collation);
+        refused(stage, "EXECUTE s", "OS1016");
+    }
+    stage.both("SET NAMES utf8mb4");
+}
+
+/// A server forgets the statement of a name before it looks at the new text. So it is where the new one is refused.
+fn a_refused_preparation_frees_the_name(stage: &mut Stage) {
+    const OF_PROXY: &str = "SELECT name FROM user";
+    const OF_SERVER: &str = "SELECT word FROM open";
+    for before in [OF_PROXY, OF_SERVER] {
+        let refusals = [
+            // by its text
+            ("SET @a = 1", "SELECT ?, name FROM user", "OS1016"),
+            // by the session's settings, before the text is looked at
+            ("SET character_set_results = sjis", OF_SERVER, "OS1019"),
+        ];
+        for (setting, text, code) in refusals {
+            alike(stage, &format!("PREPARE s FROM '{before}'"));
+            stage.protected.must(setting);
+            refused(stage, &format!("PREPARE s FROM '{text}'"), code);
+            stage.protected.must("SET NAMES utf8mb4");
+            assert_eq!(stage.protected.must_fail("EXECUTE s"), 1243, "{before}");
+            let dropped = stage.protected.must_fail("DEALLOCATE PREPARE s");
+            assert_eq!(dropped, 1243, "{before}");
+        }
+    }
 }
 
 fn tables_that_become_protected_are_noticed(stage: &mut Stage) {

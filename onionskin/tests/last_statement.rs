@@ -11,6 +11,7 @@ use support::*;
 
 on_both_servers!(
     warnings_outlive_statements_without_tables,
+    warnings_of_their_own,
     found_rows_count_what_offset_skips,
     copies_have_no_notes,
     transactions_that_only_read,
@@ -68,6 +69,29 @@ fn warnings_outlive_statements_without_tables(kind: Kind) {
         }
     }
     pair.same("ROLLBACK");
+}
+
+/// Warnings that such a statement raises itself take the place of those before.
+fn warnings_of_their_own(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    let own = ["SET net_retry_count = 0", "SELECT CONVERT('a', DATE)"];
+    for before in [
+        "INSERT IGNORE INTO t (id, s) VALUES (9, 'longer than five')",
+        "CREATE TEMPORARY TABLE copy LIKE t",
+        "DROP TEMPORARY TABLE copy",
+    ] {
+        for own in own {
+            pair.same(before);
+            pair.same(own);
+            for question in ["SHOW COUNT(*) WARNINGS", "SHOW WARNINGS"] {
+                let said = pair.say(question);
+                assert!(!said.is_refused(), "{before}; {own}; {question}: {said:?}");
+                assert_eq!(said.plain, said.protected, "{before}; {own}; {question}");
+            }
+        }
+    }
 }
 
 fn found_rows_count_what_offset_skips(kind: Kind) {

@@ -60,9 +60,19 @@ pub(crate) fn read(sql: &[u8], mode: LexMode, all: &[Token]) -> Option<ByName> {
 
 /// The name of the statement that this one executes, if it executes one by its name.
 pub fn executed(sql: &[u8], mode: LexMode) -> Option<String> {
+    name_behind(sql, mode, "execute")
+}
+
+/// The name under which this statement prepares one.
+pub fn prepared_name(sql: &[u8], mode: LexMode) -> Option<String> {
+    name_behind(sql, mode, "prepare")
+}
+
+/// The second word of a statement that begins with `verb`, if it is a name.
+fn name_behind(sql: &[u8], mode: LexMode, verb: &str) -> Option<String> {
     let all = tokens(sql, mode).ok()?;
-    let word = |at: usize, w: &str| all.get(at).is_some_and(|t: &Token| t.is_word(sql, w));
-    if !word(0, "execute") {
+    let first: &Token = all.first()?;
+    if !first.is_word(sql, verb) {
         return None;
     }
     identifier(sql, all.get(1)?)

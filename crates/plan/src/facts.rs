@@ -29,6 +29,8 @@ pub struct Facts {
     pub defaults: usize,
     /// The word `COLLATE` stands in it.
     pub says_collate: bool,
+    /// It may set `collation_connection`, which servers do not track.
+    pub sets_collation: bool,
     /// It shows or changes what tables look like, or may do so.
     pub about_definitions: bool,
     /// It gives a table or a column another name, or may do so.
@@ -188,6 +190,7 @@ impl Facts {
             has_parenthesis,
             defaults: words.count("default"),
             says_collate: words.says("collate"),
+            sets_collation: (is_hidden || is("set")) && words.says("collation_connection"),
             about_definitions: matches!(
                 tokens.first().map(|t| t.kind),
                 Some(TokenKind::Executable)

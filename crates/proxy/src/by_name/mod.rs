@@ -20,7 +20,7 @@ mod values;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_plan::by_name::{executed, is_by_name, parameters};
+use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
 use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
 use onionskin_plan::{Refusal, errors};
 use onionskin_value::{Charset, Family};
@@ -32,6 +32,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{Statement, too_many};
 use crate::session::{Session, hide_tokens, in_logical_terms};
+use crate::state::Collation;
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MOST: usize = 16_382;
@@ -72,6 +73,15 @@ enum Place {
 struct Setting {
     database: Option<String>,
     reading: (LexMode, Option<Charset>, Option<Charset>),
+    /// Literals have the connection's collation.
+    collation: Collation,
+}
+
+impl Setting {
+    /// Whether the words of a text mean the same in both; names may mean tables in another database.
+    fn reads_like(&self, other: &Setting) -> bool {
+        self.reading == other.reading && self.collation == other.collation
+    }
 }
 
 impl Named {
@@ -128,10 +138,9 @@ impl Session {
                     self.write_done(&Done::default())
                 }
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
-                    // the server may still have the one before it
+                    // the server may still have the one before it; then it says itself that there is none
                     self.forget_at_server(name)?;
-                    self.current.interfered = true;
-                    Err(unknown(name, "DEALLOCATE PREPARE"))
+                    self.relay_by_name(sql, whole, &[])
                 }
                 _ => self.relay_by_name(sql, whole, &[]),
             },
@@ -178,6 +187,29 @@ impl Session {
                 self.state.client_charset,
                 self.state.connection_charset,
             ),
+            collation: self.state.collation(),
+        }
+    }
+
+    /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no statement any more: a server
+    /// forgets the old one before it looks at the new text.
+    pub(crate) fn not_prepared(&mut self, sql: &[u8]) {
+        if let Some(name) = prepared_name(sql, self.space.settings.lex)
+            && self.statements.named.has_room(0).is_ok()
+        {
+            let entry = self.unprepared();
+            self.statements.named.put(&name, entry);
+        }
+    }
+
+    /// What is known of a statement until its preparation has succeeded.
+    fn unprepared(&self) -> Entry {
+        Entry {
+            text: Arc::from([].as_slice()),
+            setting: self.setting_now(),
+            parameters: 0,
+            asks: false,
+            place: Place::Nowhere,
         }
     }
 
@@ -191,13 +223,7 @@ impl Session {
         self.statements.named.has_room(0)?;
         let before = self.statements.named.remove(name);
         // until it is known what becomes of it; the servers forget the old statement in any case
-        let mut entry = Entry {
-            text: Arc::from([].as_slice()),
-            setting: self.setting_now(),
-            parameters: 0,
-            asks: false,
-            place: Place::Nowhere,
-        };
+        let mut entry = self.unprepared();
         self.statements.named.put(name, entry.clone());
         let Some(text) = self.text_of(source)? else {
             // no text: the server says so
@@ -210,8 +236,8 @@ impl Session {
         entry.text = Arc::from(text.as_slice());
         self.statements.named.has_room(text.len())?;
         if matches!(prepared.plan.action, Action::Relay) {
-            self.statements.named.remove(name);
             self.check_temporary(&prepared)?;
+            self.statements.named.remove(name);
             self.relay_by_name(sql, whole, &[])?;
             entry.place = Place::Server(prepared);
             self.statements.named.put(name, entry);
@@ -344,8 +370,9 @@ impl Session {
         let prepared = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
             Place::Nowhere => {
-                self.current.interfered = true;
-                return Err(unknown(name, "EXECUTE"));
+                self.forget_at_server(name)?;
+                self.statements.named.remove(name);
+                return self.relay_by_name(sql, whole, &[]);
             }
             Place::Server(prepared) => self.current(&entry, prepared)?,
         };
@@ -379,7 +406,7 @@ impl Session {
         if self.is_of_now(prepared)? {
             return Ok(Some(Arc::clone(prepared)));
         }
-        if entry.setting.reading != self.setting_now().reading {
+        if !entry.setting.reads_like(&self.setting_now()) {
             return Err(prepare_again());
         }
         let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&entry.text));
@@ -474,7 +501,7 @@ impl Session {
                 message: format!("Incorrect arguments to {verb}").into_bytes(),
             });
         }
-        if entry.setting.reading != self.setting_now().reading {
+        if !entry.setting.reads_like(&self.setting_now()) {
             return Err(prepare_again());
         }
         let mut text = entry.text.to_vec();
@@ -571,15 +598,6 @@ fn parameters_of(template: &Template) -> usize {
     template.literals.iter().filter(is_parameter).count()
 }
 
-fn unknown(name: &str, verb: &str) -> Failure {
-    Failure::Server {
-        code: 1243,
-        state: *b"HY000",
-        message: format!("Unknown prepared statement handler ({name}) given to {verb}")
-            .into_bytes(),
-    }
-}
-
 pub(crate) fn cannot_be_prepared() -> Failure {
     Failure::Server {
         code: 1295,
@@ -597,6 +615,6 @@ fn syntax_error(near: &str) -> Failure {
 }
 
 fn prepare_again() -> Failure {
-    let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
+    let about = "a statement that was prepared in another database, SQL mode, character set or collation; prepare it again";
     Refusal::new(&errors::DYNAMIC, about).into()
 }

@@ -94,6 +94,13 @@ impl Diagnostics {
         self.shows_tokens = false;
     }
 
+    /// The server has run a statement over which MariaDB keeps what was there before. Warnings of its own take that place.
+    pub fn server_raised(&mut self, warnings: u16) {
+        if self.of_earlier && warnings > 0 {
+            self.clear();
+        }
+    }
+
     /// Whether the server's counts of warnings are right.
     pub fn adds_nothing(&self) -> bool {
         self.of_earlier || self.count() == 0 && self.surplus == 0 && self.if_met.is_empty()

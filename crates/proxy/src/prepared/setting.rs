@@ -10,6 +10,7 @@ use super::Statement;
 use crate::bind::Values;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
+use crate::state::Collation;
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub(crate) struct Setting {
     lex: LexMode,
     client: Option<Charset>,
     connection: Option<Charset>,
+    collation: Collation,
 }
 
 impl Session {
@@ -28,6 +30,7 @@ impl Session {
             lex: self.space.settings.lex,
             client: self.state.client_charset,
             connection: self.state.connection_charset,
+            collation: self.state.collation(),
         }
     }
 
@@ -36,7 +39,8 @@ impl Session {
         let setting = &statement.setting;
         let is_alike = self.reads_alike(setting, false)
             || (self.reads_alike(setting, true) && statement.sql.is_ascii());
-        match is_alike && setting.database == self.state.database {
+        let is_there = setting.database == self.state.database;
+        match is_alike && is_there && setting.collation == self.state.collation() {
             true => Ok(()),
             false => Err(prepared_otherwise()),
         }
@@ -93,6 +97,6 @@ impl Session {
 }
 
 fn prepared_otherwise() -> Failure {
-    let about = "a statement that was prepared in another database, SQL mode or character set; prepare it again";
+    let about = "a statement that was prepared in another database, SQL mode, character set or collation; prepare it again";
     Failure::refused(&errors::NOT_UNDERSTOOD, about)
 }

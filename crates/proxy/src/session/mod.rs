@@ -292,7 +292,9 @@ impl Session {
             return Ok(());
         }
         let family = self.state.family;
+        let collations_set = self.state.collations_set;
         self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.state.collations_set = collations_set;
         self.server.untold = false;
         // another role sees other tables
         if !self.account.is_private() {
@@ -315,6 +317,9 @@ impl Session {
 
     /// Asks the server what it announces strings with, if that may have changed. The client has its answer already.
     pub fn learn_collation(&mut self) -> Outcome<()> {
+        if std::mem::take(&mut self.current.sets_collation) {
+            self.state.collations_set += 1;
+        }
         if !self.state.asks_collation {
             return Ok(());
         }

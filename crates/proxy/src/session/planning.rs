@@ -191,6 +191,10 @@ impl Session {
         if !self.state.mode_is_read {
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
         }
+        // the text that it prepares or executes has a plan of its own
+        if matches!(plan.action, Action::ByName(_)) {
+            return Ok(());
+        }
         let odd_type = self.state.odd_types.filter(|_| plan.defines.any());
         let shortened = self.state.shortened.filter(|_| reads_definition(plan));
         if let Some(word) = self.state.odd_values.or(odd_type).or(shortened) {

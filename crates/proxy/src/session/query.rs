@@ -340,7 +340,11 @@ impl Session {
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         // of this statement and of no other
         let from_variables = std::mem::take(&mut self.current.from_variables);
-        let mut prepared = self.plan(sql)?;
+        let planned = self.plan(sql);
+        if planned.is_err() {
+            self.not_prepared(sql);
+        }
+        let mut prepared = planned?;
         self.current.note(&prepared.plan.facts);
         if let Action::ByName(statement) = &prepared.plan.action {
             let done = self.by_name(statement, sql, whole);

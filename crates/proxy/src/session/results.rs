@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_wire::messages::OkPacket;
+use onionskin_wire::messages::{EofPacket, OkPacket};
 use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
 use super::Session;
@@ -124,7 +124,6 @@ impl Session {
             None => self.server.connection.last_payload(),
         };
         let more = self.current.more_results && self.server.tracker.is_complete();
-        let untouched = self.diagnostics.adds_nothing();
         let same = self
             .client_capabilities
             .contains(Capabilities::SESSION_TRACK)
@@ -139,7 +138,11 @@ impl Session {
                     .capabilities
                     .contains(Capabilities::DEPRECATE_EOF)
                     || payload.len() < 7));
-        if (same || is_eof) && !more && untouched {
+        if self.diagnostics.of_earlier {
+            let raised = warnings_of(payload, is_eof, self.server.capabilities)?;
+            self.diagnostics.server_raised(raised);
+        }
+        if (same || is_eof) && !more && self.diagnostics.adds_nothing() {
             return self.client.write_payload(payload).map_err(Failure::Client);
         }
         if matches!(step, Step::EofAfterColumns { .. }) {
@@ -147,8 +150,7 @@ impl Session {
         }
         let mut out = Vec::new();
         if is_eof {
-            let mut eof =
-                onionskin_wire::messages::EofPacket::decode(payload).map_err(Failure::Backend)?;
+            let mut eof = EofPacket::decode(payload).map_err(Failure::Backend)?;
             if more {
                 eof.status |= StatusFlags::MORE_RESULTS;
             }
@@ -199,4 +201,13 @@ impl Session {
         ok.encode(&mut out, self.client_capabilities);
         self.client.write_payload(&out).map_err(Failure::Client)
     }
+}
+
+/// How many warnings the end of an answer counts.
+fn warnings_of(payload: &[u8], is_eof: bool, capabilities: Capabilities) -> Outcome<u16> {
+    let warnings = match is_eof {
+        true => EofPacket::decode(payload).map(|eof| eof.warnings),
+        false => OkPacket::decode(payload, capabilities).map(|ok| ok.warnings),
+    };
+    warnings.map_err(Failure::Backend)
 }

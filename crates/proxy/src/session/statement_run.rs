@@ -30,8 +30,10 @@ pub(crate) struct StatementRun {
     pub finds: Finds,
     /// It calls `VALUES()`, of which MySQL warns before anything else.
     pub calls_values: bool,
-    /// It says COLLATE.
+    /// One of the command's statements says COLLATE.
     pub says_collate: bool,
+    /// One of them may set `collation_connection`.
+    pub sets_collation: bool,
     /// The server has run another statement since it raised this one's error.
     pub interfered: bool,
     /// What it showed of the error before that.
@@ -55,7 +57,8 @@ impl StatementRun {
     pub fn note(&mut self, facts: &Facts) {
         self.finds = facts.finds;
         self.calls_values = facts.values_calls > 0;
-        self.says_collate = facts.says_collate;
+        self.says_collate |= facts.says_collate;
+        self.sets_collation |= facts.sets_collation;
     }
 
     /// It is tried, or tried again: the server has said nothing of it yet, nor has the client heard anything.
