@@ -21,6 +21,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("keys", 1),
     ("schema", 12),
     ("plan", 22),
+    ("physical", 1),
     ("rowstream", 4),
     ("proxy", 23),
     ("migrate", 22),

@@ -7,7 +7,7 @@
 //! decided here.
 
 use onionskin_keys::{KeySet, MetadataKey};
-use onionskin_proxy::PhysicalTable;
+use onionskin_physical::PhysicalTable;
 use onionskin_rowstream::checkpoint::Imprint;
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{ColumnRow, catalog_query, constraint_name, identifier, same_name};
