@@ -24,7 +24,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("physical", 1),
     ("rowstream", 4),
     ("proxy", 23),
-    ("migrate", 22),
+    ("migrate", 2),
     ("backup", 2),
     ("bench", 2),
 ];

@@ -4,7 +4,7 @@ use super::readings::{gaps, next_word};
 
 /// The first thing that definitions may not hold, wherever it stands: keyword and value. As for
 /// settings, quotes do not count. An error if it cannot be told.
-pub(super) fn forbidden_in_definition(text: &[u8]) -> Result<Option<String>, String> {
+pub fn forbidden_in_definition(text: &[u8]) -> Result<Option<String>, String> {
     // Engines that read and write elsewhere; none of them is there as long as the server finds no plugins.
     const ENGINES: [&[u8]; 5] = [b"FEDERATED", b"CONNECT", b"SPIDER", b"S3", b"SPHINX"];
     let word_at = |at: usize| {

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 /// So many ways to read a statement's beginning, or the gap between two words, are looked at.
-pub(super) const MOST_READINGS: usize = 64;
+pub const MOST_READINGS: usize = 64;
 /// As far as a reading goes.
 const TOKENS: usize = 6;
 
 /// A piece of a statement.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub enum Token {
     /// A keyword, a name or a number, in upper case; and where it begins.
     Word(String, usize),
     /// In quotes of any kind. `None` if it holds what could end it in another place for another reader.
@@ -23,7 +23,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    pub(super) fn word(&self) -> Option<&str> {
+    pub fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word, _) => Some(word),
             _ => None,
@@ -36,14 +36,14 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 /// The next run of characters of words, at this place or behind it.
-pub(super) fn next_word(text: &[u8], at: usize) -> Option<(usize, usize)> {
+pub fn next_word(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let from = at + text.get(at..)?.iter().position(|byte| is_of_word(*byte))?;
     let length = text[from..].iter().position(|byte| !is_of_word(*byte));
     Some((from, length.map_or(text.len(), |length| from + length)))
 }
 
 /// Where code may go on behind white space and comments, for every way to read them.
-pub(super) fn gaps(text: &[u8], at: usize) -> Result<Vec<usize>, String> {
+pub fn gaps(text: &[u8], at: usize) -> Result<Vec<usize>, String> {
     let (mut found, mut seen, mut open) = (Vec::new(), BTreeSet::new(), vec![at]);
     while let Some(at) = open.pop() {
         if !seen.insert(at) {
@@ -143,7 +143,7 @@ fn ends_of_comment(text: &[u8], at: usize) -> Vec<usize> {
 }
 
 /// All readings of a statement's beginning; more than [`MOST_READINGS`] if there are too many.
-pub(super) fn readings(text: &[u8]) -> Vec<Vec<Token>> {
+pub fn readings(text: &[u8]) -> Vec<Vec<Token>> {
     let mut readings = Vec::new();
     let mut open = vec![(Vec::new(), 0)];
     while let Some((mut tokens, at)) = open.pop() {
@@ -197,7 +197,7 @@ fn token(text: &[u8], at: usize) -> (Token, usize) {
 }
 
 /// The token at a place, and where it ends. Comments that a server might run are signs.
-pub(super) fn plain(text: &[u8], at: usize) -> (Token, usize) {
+pub fn plain(text: &[u8], at: usize) -> (Token, usize) {
     match skip(text, at) {
         Gap::Code(at) => token(text, at),
         Gap::End => (Token::End, text.len()),

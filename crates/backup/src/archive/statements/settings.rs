@@ -4,7 +4,7 @@ use super::readings::{Token, next_word, plain, readings};
 
 /// The statement of `SET STATEMENT name = value, … FOR statement`, with plain values only: so it is
 /// sure where it begins.
-pub(super) fn inner_statement<'a>(text: &'a [u8], tokens: &[Token]) -> Result<&'a [u8], String> {
+pub fn inner_statement<'a>(text: &'a [u8], tokens: &[Token]) -> Result<&'a [u8], String> {
     let odd = || Err("a statement SET STATEMENT with values that are not plain".to_owned());
     let Some(Token::Word(word, at)) = tokens.get(1) else {
         return odd();
@@ -54,7 +54,7 @@ fn behind_value(text: &[u8], at: usize) -> Option<(Token, usize)> {
 
 /// The first word that settings may not hold, wherever it stands. Texts in quotes are not told from
 /// others, because where they end depends on the session.
-pub(super) fn forbidden_setting(text: &[u8]) -> Option<String> {
+pub fn forbidden_setting(text: &[u8]) -> Option<String> {
     const FORBIDDEN: [&[u8]; 5] = [
         b"GLOBAL",
         b"PERSIST",
