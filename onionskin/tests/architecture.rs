@@ -16,16 +16,19 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("keys", &["crypt"]),
     ("schema", &["value"]),
     ("plan", &["schema", "value"]),
+    ("physical", &["plan", "schema", "keys", "crypt", "value"]),
     ("rowstream", &["wire", "schema", "keys"]),
     (
         "proxy",
-        &["plan", "wire", "schema", "keys", "crypt", "value"],
+        &[
+            "physical", "plan", "wire", "schema", "keys", "crypt", "value",
+        ],
     ),
     (
         "migrate",
-        &["rowstream", "proxy", "schema", "keys", "crypt", "value"],
+        &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
-    ("backup", &["rowstream", "wire", "keys", "crypt"]),
+    ("backup", &["rowstream", "keys", "crypt"]),
     ("bench", &[]),
 ];
 

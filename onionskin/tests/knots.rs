@@ -21,9 +21,10 @@ const LARGEST: &[(&str, usize)] = &[
     ("keys", 1),
     ("schema", 12),
     ("plan", 22),
+    ("physical", 1),
     ("rowstream", 4),
     ("proxy", 23),
-    ("migrate", 22),
+    ("migrate", 2),
     ("backup", 2),
     ("bench", 2),
 ];

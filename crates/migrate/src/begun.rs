@@ -5,10 +5,14 @@
 
 use std::fmt;
 
-use onionskin_rowstream::checkpoint::State;
+use onionskin_rowstream::checkpoint::{COMMENT, State};
+use onionskin_rowstream::session::Session;
 
-use crate::error::Result;
-use crate::operation_of;
+use crate::error::{MigrateError, Result};
+use crate::facts;
+use crate::job::Job;
+use crate::operation::Operation;
+use crate::preflight::Names;
 
 /// What tells a migration from others of the same table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ impl Begun {
     pub(crate) fn of(state: &State) -> Result<Self> {
         Ok(Self {
             id: state.id.clone(),
-            operation: operation_of(state)?.shown(),
+            operation: Operation::of(state)?.shown(),
             began: state.began,
         })
     }
@@ -42,6 +46,38 @@ impl fmt::Display for Begun {
             write!(f, ", begun {} UTC", utc(self.began))?;
         }
         write!(f, ": {operation}")
+    }
+}
+
+impl Job {
+    /// An error if no migration of the table has begun.
+    pub(crate) fn must_be_begun(&self, control: &mut Session, names: &Names) -> Result<()> {
+        let comment = facts::comment(control, &names.checkpoint)?;
+        match comment.as_deref() {
+            Some(COMMENT) => Ok(()),
+            None => Err(MigrateError::Request(format!(
+                "no migration of {}.{} has begun",
+                self.database, self.table
+            ))),
+            Some(_) => Err(MigrateError::Request(format!(
+                "the table {} is no migration's, and neither is what has a name like it: rename it, for that is a helper's name",
+                names.checkpoint
+            ))),
+        }
+    }
+
+    /// An error if another migration was asked for than the one that has begun.
+    pub(crate) fn must_be_meant(&self, state: &State) -> Result<()> {
+        match &self.id {
+            Some(id) if *id != state.id => Err(MigrateError::Request(format!(
+                "what has begun with {}.{} is not migration {id}, but {}: the checkpoint may be one of an earlier migration that was put \
+                 back; --abort, and begin again",
+                self.database,
+                self.table,
+                Begun::of(state)?
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onionskin_keys::{KeySet, Suite};
-use onionskin_proxy::{PhysicalTable, physical_create_table};
+use onionskin_physical::{CreateTable, PhysicalTable};
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{Policy, identifier, same_name};
@@ -89,15 +89,17 @@ pub fn statements(
     let pattern = format!("{}.{}", old.database, names.new);
     let policy = Policy::parse(&BTreeMap::from([(pattern, after)]))
         .map_err(|error| MigrateError::Request(error.to_string()))?;
-    let physical = physical_create_table(
-        &logical,
-        &old.database,
-        "utf8mb4_general_ci",
-        &policy,
-        (&keys.set, keys.suite),
-        keys.like_index,
+    let physical = CreateTable {
+        sql: &logical,
+        database: &old.database,
+        default_collation: "utf8mb4_general_ci",
         family,
-    )
+        policy: &policy,
+        keys: &keys.set,
+        suite: keys.suite,
+        like_index: keys.like_index,
+    }
+    .physical()
     .map_err(|reason| MigrateError::Refused {
         table: old.table.clone(),
         reason,

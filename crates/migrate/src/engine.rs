@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use crate::brake::Brake;
 use crate::conflict::{conflict, explained, is_duplicate};
 use crate::error::{MigrateError, Result};
+use crate::phase::{CHECK, COPY, is_reverse};
 use crate::preflight::{self, log_end};
 use crate::progress::Progress;
 use crate::statement::{Judged, Tables, judge};
@@ -299,7 +300,7 @@ impl Engine {
     /// Copies all rows, and writes changes in between.
     pub fn copy(&mut self) -> Result<()> {
         self.progress.set_phase("copying");
-        self.state.phase = "copy".into();
+        self.state.phase = COPY.into();
         let cursor = Cursor::at(self.state.place(), self.state.rows);
         let mut slice = SHORTEST_SLICE;
         while self.state.place() != Place::End {
@@ -335,8 +336,8 @@ impl Engine {
     pub fn verify(&mut self) -> Result<()> {
         self.progress.set_phase("comparing");
         // on a way back the phase is what tells the commands so
-        if !crate::reverse::is_reverse(&self.state) {
-            self.state.phase = "check".into();
+        if !is_reverse(&self.state) {
+            self.state.phase = CHECK.into();
         }
         let cursor = Cursor::at(Place::Start, 0);
         while cursor.place() != Place::End {

@@ -7,8 +7,8 @@
 //! decided here.
 
 use onionskin_keys::{KeySet, MetadataKey};
-use onionskin_proxy::PhysicalTable;
-use onionskin_rowstream::checkpoint::Imprint;
+use onionskin_physical::PhysicalTable;
+use onionskin_rowstream::checkpoint::{Imprint, State};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{ColumnRow, catalog_query, constraint_name, identifier, same_name};
 
@@ -102,6 +102,16 @@ impl Known {
         }
         Ok(Self(facts))
     }
+}
+
+/// The imprint of the table that was made, of a migration that has got so far.
+pub(crate) fn made(state: &State) -> Result<&Imprint> {
+    state.made.as_ref().ok_or_else(|| {
+        MigrateError::Request(
+            "the checkpoint is of a migration that had made no table: --abort, and begin again"
+                .into(),
+        )
+    })
 }
 
 /// Whether a definition has the CHECK of a protected column.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onionskin_rowstream::checkpoint::State;
 use onionskin_schema::{Table, same_name};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,15 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
 }
 
 impl Operation {
+    /// What a checkpoint says.
+    pub(crate) fn of(state: &State) -> Result<Self> {
+        serde_json::from_str(&state.operation).map_err(|_| {
+            MigrateError::Request(
+                "the checkpoint was written by a newer version: use that one".into(),
+            )
+        })
+    }
+
     /// For messages: `encrypt name (eq), age`.
     pub fn shown(&self) -> String {
         let column = |(name, words): (&String, &Vec<String>)| match words.is_empty() {

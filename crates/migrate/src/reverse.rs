@@ -21,29 +21,22 @@ use onionskin_schema::identifier;
 use onionskin_value::Family;
 
 use crate::begun::Begun;
+use crate::definition;
+use crate::done::{Done, plaintext_logs};
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
-use crate::imprint::Known;
+use crate::imprint::{Known, made};
+use crate::job::Job;
+use crate::locks::free_number;
+use crate::phase::{FINISH, REVERSE, ROLL_BACK, is_reverse};
 use crate::preflight::{self, Names};
 use crate::progress::Progress;
 use crate::snapshots::Snapshots;
 use crate::switch::{Switch, Switched, drop_sentry, exists};
-use crate::{Done, Job, definition, done, free_number, plaintext_logs};
 
-/// The checkpoint's phase while the old table is fed.
-pub(crate) const REVERSE: &str = "reverse";
-/// The checkpoint's phase while the tables are switched back.
-pub(crate) const ROLL_BACK: &str = "roll back";
-/// The checkpoint's phase when the old table is about to be dropped or given up, so that it may be missing.
-const FINISH: &str = "finish";
 /// How long the old table may be behind, and a request waits to be seen.
 const PAUSE: Duration = Duration::from_millis(300);
-
-/// Whether a checkpoint is one of a table that has been switched and is fed back.
-pub(crate) fn is_reverse(state: &State) -> bool {
-    [REVERSE, ROLL_BACK, FINISH].contains(&state.phase.as_str())
-}
 
 /// The error of a request that the tables have left behind.
 pub(crate) fn switched_already(table: &str) -> MigrateError {
@@ -104,7 +97,7 @@ impl Job {
         loop {
             let round = engine.round().map_err(no_way_back)?;
             if engine.checkpoint.is_asked(&mut engine.control)? {
-                let mut done = done(&engine.state, switched);
+                let mut done = Done::of(&engine.state, switched);
                 done.old = Some(Names::of(&self.table).old);
                 done.handed_over = true;
                 return Ok(done);
@@ -166,7 +159,7 @@ impl Job {
                 "its definition is another one".into(),
             )));
         }
-        let source = Known::noted(source, crate::made(state)?)?;
+        let source = Known::noted(source, made(state)?)?;
         let target = self.known(control, &Names::of(&self.table).old, &state.original)?;
         check_reversible(&source, &target, &[])?;
         self.must_be_pinned(&[&source.logical, &target.logical])?;
@@ -194,7 +187,7 @@ impl Job {
             )));
         }
         drop_sentry(&mut control, &names.clone().reversed())?;
-        let table = crate::made(&state)
+        let table = made(&state)
             .and_then(|made| {
                 let noted = (made, (names.old.as_str(), &state.original));
                 self.settled(&mut control, noted)
@@ -208,7 +201,7 @@ impl Job {
             control.run_until_done(&format!("DROP TABLE IF EXISTS {}", identifier(&names.old)))?;
         }
         checkpoint.drop(&mut control)?;
-        let mut done = done(&state, None);
+        let mut done = Done::of(&state, None);
         done.table = table;
         done.old = (!self.drop_old).then_some(names.old);
         done.plaintext_logs = plaintext_logs(&mut control, &state)?;
@@ -242,7 +235,7 @@ impl Job {
             };
         }
         let names = names.reversed();
-        let imprints = [crate::made(&state)?.clone(), state.original.clone()];
+        let imprints = [made(&state)?.clone(), state.original.clone()];
         let mut engine = self.reverse_engine(control, family, state, progress, true)?;
         engine.verify().map_err(no_way_back)?;
         Snapshots::now(&mut engine)?.wait(&mut engine)?;
@@ -263,7 +256,7 @@ impl Job {
         let original = self.known(&mut control, &self.table, &state.original);
         let done = Done {
             table: original.ok().map(|original| self.pins_of(&original)),
-            ..done(&state, Some(switched))
+            ..Done::of(&state, Some(switched))
         };
         self.end_roll_back(&mut control, done)
     }
@@ -276,13 +269,13 @@ impl Job {
         mut state: State,
     ) -> Result<Done> {
         let names = Names::of(&self.table).reversed();
-        let noted = (&state.original, (names.old.as_str(), crate::made(&state)?));
+        let noted = (&state.original, (names.old.as_str(), made(&state)?));
         let table = self.settled(&mut control, noted)?;
         let late = self.recover(&mut control, family, &names, &mut state, &[])?;
         let done = Done {
             stragglers: late,
             table,
-            ..done(&state, None)
+            ..Done::of(&state, None)
         };
         self.end_roll_back(&mut control, done)
     }
@@ -317,7 +310,7 @@ impl Job {
         }
         // Who asked before this process held the locks was killed since, or asks again.
         self.checkpoint(&names).clear_request(&mut control)?;
-        let noted = (crate::made(&state)?, (names.old.as_str(), &state.original));
+        let noted = (made(&state)?, (names.old.as_str(), &state.original));
         // Who feeds the old table looks at both.
         let table = self.settled(&mut control, noted).unwrap_or_default();
         let done = self.keep_old(control, family, state, None, progress)?;

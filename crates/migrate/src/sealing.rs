@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onionskin_crypt::{CellFormat, cell_header};
 use onionskin_keys::{ColumnCipher, ColumnId, KeySet};
-use onionskin_proxy::sealing::{equality_token, gram_tokens, order_key};
+use onionskin_physical::companions::{equality_token, gram_tokens, most_numbers, order_key};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
@@ -90,7 +90,7 @@ impl Side {
         let form = Form::Sealed(Box::new(Sealed {
             names: protection.names.clone(),
             grams: protection.grams,
-            most_numbers: onionskin_proxy::sealing::most_numbers(table),
+            most_numbers: most_numbers(table),
             keys: Arc::clone(&keys.set),
             id,
             join,

@@ -8,6 +8,7 @@ use onionskin_rowstream::session::{Login, Session};
 
 use crate::begun::Begun;
 use crate::error::{MigrateError, Result};
+use crate::operation::Operation;
 
 /// A migration that has begun and not ended; whether a process works on it is told by `written_at`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub fn status(login: &Login, keys: Option<&Arc<KeySet>>) -> Result<(Vec<Running>
                 continue;
             }
         };
-        let operation = match crate::operation_of(&state) {
+        let operation = match Operation::of(&state) {
             Ok(operation) => operation.shown(),
             Err(error) => {
                 unread.push(format!("{database}.{name}: {error}"));

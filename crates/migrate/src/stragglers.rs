@@ -25,13 +25,18 @@ use onionskin_schema::identifier;
 use onionskin_value::Family;
 
 use crate::conflict::explained;
+use crate::definition;
 use crate::engine::is_before;
 use crate::error::{MigrateError, Result};
 use crate::facts::Facts;
+use crate::imprint::made;
+use crate::job::Job;
+use crate::locks::free_number;
+use crate::phase::{REVERSE, ROLL_BACK, is_reverse};
 use crate::preflight::{Names, is_led_to, log_end};
+use crate::setup::{READING_PATIENCE, server_id};
 use crate::statement::{Judged, Tables, judge};
 use crate::switch::exists;
-use crate::{Job, READING_PATIENCE, free_number, server_id};
 
 /// How long nothing may come from the log before it is given up.
 const SILENCE: Duration = Duration::from_secs(90);
@@ -296,9 +301,9 @@ impl Job {
             return Ok(Stragglers::default());
         }
         let checkpoint = self.checkpoint(names);
-        let made = crate::made(state)?;
+        let made = made(state)?;
         // On a way back it is the original that has come into place.
-        let [before, after] = match state.phase == crate::reverse::ROLL_BACK {
+        let [before, after] = match state.phase == ROLL_BACK {
             true => [made, &state.original],
             false => [&state.original, made],
         };
@@ -307,7 +312,7 @@ impl Job {
         let (keys, consent) = (self.keys.as_ref(), &self.consent);
         let aftermath = Aftermath {
             login: &self.login,
-            route: crate::definition::route((&old, &new), consent, keys, family, dropped)?,
+            route: definition::route((&old, &new), consent, keys, family, dropped)?,
             names,
             checkpoint: &checkpoint,
             register: &|session: &mut Session| self.register(session, free_number()),
@@ -318,9 +323,9 @@ impl Job {
             // Else whoever goes on after another kill has to know, too, that the old table holds what nothing else does.
             state.locked_at = None;
         }
-        if state.reverse && !crate::reverse::is_reverse(state) {
+        if state.reverse && !is_reverse(state) {
             // What the new table has got up to the rename is from the old one.
-            state.phase = crate::reverse::REVERSE.into();
+            state.phase = REVERSE.into();
             state.position = behind;
             state.definition.clone_from(&new.definition);
         }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use onionskin_keys::KeySet;
 use onionskin_rowstream::RowError;
 use onionskin_rowstream::apply::apply;
-use onionskin_rowstream::checkpoint::Imprint;
+use onionskin_rowstream::checkpoint::{Imprint, State};
 use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::identifier;
 use onionskin_value::Family;
@@ -31,6 +31,7 @@ use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{definition, stable};
 use crate::imprint;
+use crate::phase::SWITCH;
 use crate::preflight::Names;
 use crate::snapshots::Snapshots;
 use crate::stragglers::{Aftermath, Stragglers};
@@ -551,6 +552,21 @@ fn waits_for_lock(control: &mut Session, id: u32) -> Result<bool> {
 /// Whether a table is in the session's database.
 pub(crate) fn exists(session: &mut Session, table: &str) -> Result<bool> {
     Ok(crate::facts::comment(session, table)?.is_some())
+}
+
+/// Whether the tables have changed their names: the old rows are where they belong, or dropped already.
+pub(crate) fn is_switched(
+    control: &mut Session,
+    names: &Names,
+    state: Option<&State>,
+) -> Result<bool> {
+    if exists(control, &names.new)? {
+        return Ok(false);
+    }
+    match exists(control, &names.old)? {
+        true => Ok(!is_sentry(control, names)?),
+        false => Ok(state.is_some_and(|state| state.phase == SWITCH)),
+    }
 }
 
 /// Whether the table with the old one's name is only a sentry.

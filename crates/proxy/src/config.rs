@@ -199,7 +199,7 @@ impl Config {
 
     /// Whether new columns with LIKE get grams.
     pub(crate) fn keeps_grams(&self, family: Family) -> bool {
-        keeps_grams(self.like_index, family)
+        onionskin_physical::keeps_grams(self.like_index, family)
     }
 }
 
@@ -236,11 +236,6 @@ impl ScratchConfig {
             seconds: Self::SECONDS,
         }
     }
-}
-
-/// Whether new columns with LIKE get grams: not where no statement would look for one.
-pub(crate) fn keeps_grams(like_index: bool, family: Family) -> bool {
-    like_index || family == Family::MySql
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! `CREATE TABLE … LIKE`: the other table's definition is asked for, made logical, and carried out as a definition of its own.
 
+use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
 use onionskin_schema::{NewColumn, copy_definition, identifier};
 use onionskin_value::Charset;
 
 use crate::catalog::Prepared;
-use crate::define::{definition_text, with_ids};
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 

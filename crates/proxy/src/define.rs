@@ -1,27 +1,15 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
-use onionskin_crypt::CellFormat;
-use onionskin_keys::{KeySet, MetadataKey, Suite};
-use onionskin_plan::{
-    Action, Catalog, Ddl, DdlPiece, Known, LexMode, Outcome as PlanOutcome, Prefixed, Refusal,
-    Request, Settings, Template, UseScratch, errors,
-};
-use onionskin_schema::alter::{self, Change, Position};
-use onionskin_schema::{
-    Alias, NewColumn, Policy, SchemaError, SetMark, Table, physical_definitions, same_name,
-};
+use onionskin_physical::{definition_text, with_ids};
+use onionskin_plan::{Ddl, DdlPiece, errors};
+use onionskin_schema::{NewColumn, SchemaError, alter, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::Prepared;
-use crate::config::keeps_grams;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
 use crate::session::Session;
-
-fn failed(error: &SchemaError) -> Failure {
-    Failure::Refused(Refusal::new(&errors::DEFINITION, error.to_string()))
-}
 
 /// MySQL's note about the width of a number.
 const WIDTH: &str = "Integer display width is deprecated and will be removed in a future release.";
@@ -219,9 +207,10 @@ impl Session {
         if self.server.rows(sql.as_bytes())?.is_empty() {
             return Ok(());
         }
-        Err(failed(&SchemaError::RowsNeedValues {
+        let error = SchemaError::RowsNeedValues {
             column: column.name.clone(),
-        }))
+        };
+        Err(Failure::refused(&errors::DEFINITION, error.to_string()))
     }
 }
 
@@ -264,274 +253,4 @@ fn check_references(ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-/// The new columns with their ids.
-/// The new columns under ids and keys of their own; `grams` says whether any are kept of those that have LIKE.
-pub(crate) fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite, grams: bool) -> Vec<NewColumn> {
-    let table_id = ddl
-        .table
-        .as_ref()
-        .and_then(|t| t.table_id)
-        .unwrap_or_else(|| keys.random_table_id());
-    let mut columns: Vec<NewColumn> = Vec::new();
-    for column in &ddl.new_columns {
-        let mut column = column.clone();
-        column.table_id = table_id;
-        column.key_id = keys.active_key();
-        column.without_grams = column.capabilities.like && !grams;
-        let cells = CellFormat::newest(suite);
-        (column.suite, column.cell_version) = (suite.id(), cells.version());
-        loop {
-            column.column_id = keys.random_column_id();
-            // the first four digits name the companions
-            if columns
-                .iter()
-                .all(|c| c.column_id[..2] != column.column_id[..2])
-            {
-                break;
-            }
-        }
-        columns.push(column);
-    }
-    columns
-}
-
-/// The changes of protected columns that the table has.
-fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
-    ddl.pieces.iter().filter_map(|piece| match piece {
-        DdlPiece::Drop(index) => Some(Change::Drop(*index)),
-        DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
-        DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
-        _ => None,
-    })
-}
-
-/// The protected columns that only get a new comment, by their indexes in the table.
-fn unchanged(ddl: &Ddl) -> Vec<usize> {
-    let is_changed = |index: usize| {
-        changes(ddl).any(|change| match change {
-            Change::Drop(other)
-            | Change::Rename(other, _)
-            | Change::Default(other, _)
-            | Change::Comment(other, _) => other == index,
-        })
-    };
-    let columns = ddl.table.iter().flat_map(|table| &table.columns);
-    let protected = columns.enumerate().filter(|(_, c)| c.protection.is_some());
-    let indexes = protected.map(|(index, _)| index);
-    indexes.filter(|index| !is_changed(*index)).collect()
-}
-
-/// The mark of all protected columns that the table has after the definition.
-fn set_of(
-    ddl: &Ddl,
-    columns: &[NewColumn],
-    family: Family,
-    tag: impl Fn(&[u8]) -> [u8; 16],
-) -> Result<SetMark, SchemaError> {
-    match ddl.table.as_deref().filter(|table| table.is_protected()) {
-        None => Ok(SetMark::of_new_table(columns, family, tag)),
-        Some(table) => {
-            let changes: Vec<Change<'_>> = changes(ddl).collect();
-            alter::set_after(table, &changes, columns, family, tag)
-        }
-    }
-}
-
-/// The text for the server.
-pub(crate) fn definition_text(
-    ddl: &Ddl,
-    columns: &[NewColumn],
-    family: Family,
-    key: &MetadataKey,
-) -> Outcome<Vec<u8>> {
-    let tag = |bytes: &[u8]| key.tag(bytes);
-    let internal = || Failure::refused(&errors::INTERNAL, "a definition");
-    let existing = |index: usize| -> Outcome<(&Table, &onionskin_schema::Column)> {
-        let table = ddl.table.as_deref().ok_or_else(internal)?;
-        Ok((table, table.columns.get(index).ok_or_else(internal)?))
-    };
-    let set = set_of(ddl, columns, family, tag).map_err(|e| failed(&e))?;
-    let mut sql = Vec::new();
-    for piece in &ddl.pieces {
-        match piece {
-            DdlPiece::Sql(text) => sql.extend_from_slice(text),
-            DdlPiece::Renew => {
-                for index in unchanged(ddl) {
-                    let (table, column) = existing(index)?;
-                    let parts = alter::renew_comment(table, column, &set, family, tag)
-                        .map_err(|e| failed(&e))?;
-                    sql.extend_from_slice(parts.join(", ").as_bytes());
-                    sql.extend_from_slice(b", ");
-                }
-            }
-            DdlPiece::Definitions(i) => {
-                let column = columns.get(*i).ok_or_else(internal)?;
-                let mut parts =
-                    physical_definitions(column, &set, family, tag).map_err(|e| failed(&e))?;
-                if ddl.temporary.is_some() {
-                    // InnoDB has no full-text indexes on temporary tables: LIKE opens all rows there
-                    parts.retain(|part| !part.starts_with("FULLTEXT KEY "));
-                }
-                sql.extend_from_slice(parts.join(", ").as_bytes());
-            }
-            DdlPiece::Add { column, place } => {
-                let column = columns.get(*column).ok_or_else(internal)?;
-                let place = match place {
-                    None => Position::Last,
-                    Some(None) => Position::First,
-                    Some(Some(name)) => {
-                        let table = ddl.table.as_deref().ok_or_else(internal)?;
-                        match table.column(name) {
-                            Some(after) => Position::After(after),
-                            None => {
-                                return Err(Failure::refused(
-                                    &errors::UNKNOWN_COLUMN,
-                                    format!("'{name}'"),
-                                ));
-                            }
-                        }
-                    }
-                };
-                let parts =
-                    alter::add_column(column, place, &set, family, tag).map_err(|e| failed(&e))?;
-                sql.extend_from_slice(parts.join(", ").as_bytes());
-            }
-            DdlPiece::Present(_) | DdlPiece::KeyTooLong => {}
-            DdlPiece::AliasMarks(marks) => {
-                let alias = Alias {
-                    name: &marks.name,
-                    original: &marks.original,
-                    ids: marks.ids,
-                };
-                for mark in alias.marks(tag) {
-                    let value = if marks.listed { "" } else { "NULL AS " };
-                    let mark = onionskin_schema::identifier(&mark);
-                    sql.extend_from_slice(format!(", {value}{mark}").as_bytes());
-                }
-            }
-            // see `with_index_names`
-            DdlPiece::IndexName { base, .. } => {
-                sql.extend_from_slice(onionskin_schema::identifier(base).as_bytes());
-            }
-            DdlPiece::IndexColumn(i) => {
-                let column = columns.get(*i).ok_or_else(internal)?;
-                let name = column.index_column_name().map_err(|e| failed(&e))?;
-                sql.extend_from_slice(onionskin_schema::identifier(&name).as_bytes());
-            }
-            DdlPiece::PrefixLengths(lengths) => {
-                let mut named = Vec::new();
-                for (column, length) in lengths {
-                    let name = match column {
-                        Prefixed::Existing(name) => name.clone(),
-                        Prefixed::New(i) => {
-                            let column = columns.get(*i).ok_or_else(internal)?;
-                            column.index_column_name().map_err(|e| failed(&e))?
-                        }
-                    };
-                    named.push((name, *length));
-                }
-                let comment = onionskin_schema::prefix_comment(&named).ok_or_else(internal)?;
-                sql.extend_from_slice(format!("COMMENT '{comment}' ").as_bytes());
-            }
-            DdlPiece::Drop(i) => {
-                let (table, column) = existing(*i)?;
-                let parts = alter::drop_column(table, column).map_err(|e| failed(&e))?;
-                sql.extend_from_slice(parts.join(", ").as_bytes());
-            }
-            DdlPiece::Rename(i, name) => {
-                let (table, column) = existing(*i)?;
-                let parts = alter::rename_column(table, column, name, &set, family, tag)
-                    .map_err(|e| failed(&e))?;
-                sql.extend_from_slice(parts.join(", ").as_bytes());
-            }
-            DdlPiece::SetDefault(i, default) => {
-                let (table, column) = existing(*i)?;
-                let parts = alter::set_default(table, column, default.as_ref(), &set, family, tag)
-                    .map_err(|e| failed(&e))?;
-                sql.extend_from_slice(parts.join(", ").as_bytes());
-            }
-        }
-    }
-    Ok(sql)
-}
-
-/// The physical definition for a logical `CREATE TABLE`, with ids of its own: columns that the policy names are protected.
-///
-/// It is what the proxy would send for the statement in `database`, where tables get the collation `default_collation`
-/// unless they name one. The error is the text that a client would get.
-pub fn physical_create_table(
-    sql: &str,
-    database: &str,
-    default_collation: &str,
-    policy: &Policy,
-    (keys, suite): (&KeySet, Suite),
-    like_index: bool,
-    family: Family,
-) -> Result<PhysicalTable, String> {
-    let lex = LexMode::default();
-    let mut template = Template::default();
-    template
-        .read(sql.as_bytes(), lex)
-        .map_err(|e| e.to_string())?;
-    let settings = Settings {
-        family,
-        lex,
-        database: Some(database.to_owned()),
-        strict: true,
-        high_not: false,
-        found_rows: false,
-        default_collation: default_collation.to_owned(),
-        charset_collations: String::new(),
-        scratch: UseScratch::Never,
-    };
-    let request = Request {
-        sql: sql.as_bytes(),
-        template: &template,
-        settings: &settings,
-        catalog: &NoTables,
-        policy,
-    };
-    match onionskin_plan::plan(&request) {
-        PlanOutcome::Plan(plan) => match &plan.action {
-            Action::Relay => Ok(PhysicalTable {
-                sql: sql.to_owned(),
-                columns: Vec::new(),
-            }),
-            Action::Define(ddl) => {
-                let grams = keeps_grams(like_index, family);
-                let columns = with_ids(ddl, keys, suite, grams);
-                let text = definition_text(ddl, &columns, family, keys.metadata_key()).map_err(
-                    |failure| match failure {
-                        Failure::Refused(refusal) => refusal.message(),
-                        other => format!("{other:?}"),
-                    },
-                )?;
-                let sql = String::from_utf8(text).map_err(|e| e.to_string())?;
-                Ok(PhysicalTable { sql, columns })
-            }
-            Action::Refuse(refusal) => Err(refusal.message()),
-            _ => Err("this is no definition of a table".into()),
-        },
-        PlanOutcome::Need(_) => Err("this refers to other tables".into()),
-    }
-}
-
-/// A table that is to be made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhysicalTable {
-    /// CREATE TABLE.
-    pub sql: String,
-    /// Its protected columns, with their ids.
-    pub columns: Vec<NewColumn>,
-}
-
-/// A schema without tables: the one that is defined is the only one there is.
-struct NoTables;
-
-impl Catalog for NoTables {
-    fn table(&self, _: &str, _: &str) -> Known {
-        Known::Absent
-    }
 }

@@ -11,7 +11,6 @@
 //! | `catalog` | the snapshot of the schema, per account, and the plan cache |
 //! | `renewal` | how old that may be, and the look-up that renews all of it |
 //! | `bind` | values into cells and tokens, text or parameters |
-//! | `sealing` | a payload's companions, for migrations as well |
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
 //! | `scratch` | tier 3 |
@@ -64,7 +63,6 @@ mod renewal;
 mod row_delete;
 mod row_update;
 mod scratch;
-pub mod sealing;
 mod server_errors;
 mod session;
 mod set_lock;
@@ -79,7 +77,6 @@ mod watch;
 
 use std::sync::Arc;
 
-pub use define::{PhysicalTable, physical_create_table};
 use onionskin_plan::UseScratch;
 
 pub use config::{Backend, BackendTls, Config, LoginLimits, ScratchConfig};

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use onionskin_physical::companions;
 use onionskin_plan::{Piece, Purpose, Slot};
 use onionskin_schema::identifier;
 use onionskin_value::{Family, Pattern};
@@ -13,7 +14,6 @@ use onionskin_value::{Family, Pattern};
 use crate::bind::{Binder, LookedUp, Values};
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::sealing;
 use crate::session::Session;
 
 /// Grams of a pattern that the server is asked about.
@@ -58,7 +58,7 @@ impl Session {
             let mut numbers = Vec::new();
             if let Pattern::Like(pattern) = binder.pattern(column, source, escape)? {
                 let cipher = &prepared.ciphers[column];
-                let tokens = sealing::pattern_tokens(cipher, &pattern, ASKED_ABOUT);
+                let tokens = companions::pattern_tokens(cipher, &pattern, ASKED_ABOUT);
                 numbers.extend(tokens.into_iter().map(|token| token.number()));
             }
             if numbers.is_empty() {

@@ -7,7 +7,7 @@ use std::{
 
 use onionskin_keys::StreamKey;
 
-use super::{ArchiveError, SOURCE, Segment, segment::file_number};
+use super::{ArchiveError, SOURCE, Segment, segment::order_in_log};
 use crate::{Header, Progress, StreamError, manifest::BinlogPosition, verify};
 
 /// Finds the key that a header asks for.
@@ -38,7 +38,7 @@ pub fn segments(folder: &Path) -> Result<Vec<Found>, ArchiveError> {
             });
         }
     }
-    found.sort_by_key(|found| (file_number(&found.place.file), found.place.position));
+    found.sort_by_key(|found| order_in_log(&found.place));
     Ok(found)
 }
 

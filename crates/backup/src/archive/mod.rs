@@ -153,20 +153,8 @@ impl ArchiveError {
                 // The server shuts down, has too many connections, or ended ours.
                 matches!(code, 1040 | 1053 | 1077 | 1927 | 3169)
             }
-            Self::Binlog(error) => error.is_disconnect() || is_refused(error),
+            Self::Binlog(error) => error.is_disconnect() || error.is_unanswered(),
             _ => false,
         }
-    }
-}
-
-/// Nobody listens, for now.
-fn is_refused(error: &BinlogError) -> bool {
-    use onionskin_rowstream::client::ClientError::Wire;
-    match error {
-        BinlogError::Client(Wire(onionskin_wire::WireError::Io(error))) => matches!(
-            error.kind(),
-            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
-        ),
-        _ => false,
     }
 }

@@ -65,6 +65,11 @@ pub fn file_number(file: &str) -> Option<u64> {
     file.rsplit_once('.')?.1.parse().ok()
 }
 
+/// By this, places are in the order of the log.
+pub fn order_in_log(place: &BinlogPosition) -> (Option<u64>, u64) {
+    (file_number(&place.file), place.position)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

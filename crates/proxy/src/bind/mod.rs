@@ -20,6 +20,7 @@ mod text;
 mod together;
 mod values;
 
+use onionskin_physical::companions;
 use onionskin_plan::grams::most_numbers;
 use onionskin_plan::{
     Action, Among, Escape, Facts, Literal, LiteralKind, Piece, Purpose, Slot, Source, Verb, errors,
@@ -45,7 +46,6 @@ pub(crate) use self::values::Values;
 use self::values::number_of_hybrid;
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
-use crate::sealing;
 use crate::server_errors::ILL_FORMED;
 use crate::server_errors::NO_DEFAULT;
 use crate::state::State;
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
             filled.clear();
             if let Pattern::Like(pattern) = found {
                 let cipher = &self.prepared.ciphers[slot.column];
-                sealing::gram_search(cipher, &pattern, filled);
+                companions::gram_search(cipher, &pattern, filled);
             }
             return Ok(Filled::Bytes(filled));
         }
@@ -308,14 +308,15 @@ impl<'a> Binder<'a> {
                     .grams()
                     .map_or(GramForm::Words, |(_, form)| form);
                 let most = most_numbers(&used.table);
-                sealing::gram_tokens(cipher, ty, form, most, payload, filled).map_err(weighed)?;
+                companions::gram_tokens(cipher, ty, form, most, payload, filled)
+                    .map_err(weighed)?;
             }
             Purpose::Seal => cipher
                 .seal(payload, filled)
                 .map_err(|e| Failure::seal(&e, &used.path()))?,
             Purpose::StoreEquality | Purpose::CompareEquality => {
                 if bound == Bound::Exact {
-                    sealing::equality_token(cipher, ty, payload, weights, filled)
+                    companions::equality_token(cipher, ty, payload, weights, filled)
                         .map_err(weighed)?;
                 } else {
                     // no value of the column is equal: a text that no token is
@@ -330,7 +331,7 @@ impl<'a> Binder<'a> {
                     filled.resize(onionskin_crypt::order_key_len(width) + 1, 0xff);
                 }
                 _ => {
-                    sealing::order_key(cipher, ty, payload, weights, filled).map_err(weighed)?;
+                    companions::order_key(cipher, ty, payload, weights, filled).map_err(weighed)?;
                     // behind the beginning that the key covers a candidate may still be greater
                     if bound == Bound::Between && slot.purpose != Purpose::CandidateOrder {
                         filled.push(0);

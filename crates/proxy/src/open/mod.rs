@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use onionskin_crypt::{ColumnCipher, cell_header, order_key_len};
 use onionskin_keys::KeySet;
+use onionskin_physical::companions::order_key;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
 use onionskin_value::{
     Charset, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
@@ -26,7 +27,6 @@ pub(crate) use self::definitions::{
 pub(crate) use self::held::HeldRows;
 use crate::catalog::{Prepared, cipher_of};
 use crate::error::{Failure, Outcome};
-use crate::sealing::order_key;
 use crate::state::State;
 
 /// How the cells of one result open.

@@ -1,5 +1,9 @@
 //! What can go wrong while the binlog is followed.
 
+use std::io::ErrorKind;
+
+use onionskin_wire::WireError;
+
 use super::columns::TableName;
 use crate::client::ClientError;
 
@@ -66,12 +70,23 @@ impl BinlogError {
             _ => false,
         }
     }
+
+    /// Whether nobody listens where the server should, as while it starts.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            Self::Client(ClientError::Wire(WireError::Io(error))) => matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound
+            ),
+            _ => false,
+        }
+    }
 }
 
-impl From<onionskin_wire::WireError> for BinlogError {
-    fn from(error: onionskin_wire::WireError) -> Self {
+impl From<WireError> for BinlogError {
+    fn from(error: WireError) -> Self {
         match error {
-            onionskin_wire::WireError::Malformed(what) => Self::Malformed(what),
+            WireError::Malformed(what) => Self::Malformed(what),
             other => Self::Client(other.into()),
         }
     }

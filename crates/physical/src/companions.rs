@@ -111,3 +111,82 @@ fn put_words(mut tokens: Vec<GramToken>, sign: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&token.word());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onionskin_crypt::{ColumnId, DataKey, Suite};
+    use onionskin_value::{Charset, Escape, Input, Pattern};
+    use rand::{SeedableRng, rngs::StdRng};
+
+    use super::*;
+
+    fn cipher() -> ColumnCipher {
+        let id = ColumnId {
+            table: [1; 8],
+            column: [2; 4],
+        };
+        let key = DataKey::generate(&mut StdRng::seed_from_u64(3));
+        ColumnCipher::new(Suite::Aes, 1, &key, id, None)
+    }
+
+    fn text() -> SqlType {
+        SqlType::parse("varchar(50)", Some("utf8mb4_general_ci")).unwrap()
+    }
+
+    fn tokens(form: GramForm, most: usize, payload: &str) -> String {
+        let mut out = Vec::new();
+        gram_tokens(&cipher(), &text(), form, most, payload.as_bytes(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_that_the_collation_takes_for_equal_share_their_equality_token() {
+        let token = |payload: &str| {
+            let (mut weights, mut out) = (vec![9], Vec::new());
+            let payload = payload.as_bytes();
+            equality_token(&cipher(), &text(), payload, &mut weights, &mut out).unwrap();
+            out
+        };
+        assert_eq!(token("Alice"), token("ALICE"));
+        assert_ne!(token("Alice"), token("Alicia"));
+    }
+
+    #[test]
+    fn repetitions_and_places_of_grams_do_not_show() {
+        let words = tokens(GramForm::Words, 0, "abcabcabc");
+        assert!(words.split(' ').is_sorted() && words.split(' ').count() > 1);
+        assert_eq!(words, tokens(GramForm::Words, 0, "abcabc"));
+        assert_eq!(tokens(GramForm::Words, 0, ""), "");
+        assert_eq!(tokens(GramForm::Numbers, 9, ""), "[]");
+    }
+
+    #[test]
+    fn a_text_with_too_many_grams_has_one_number() {
+        let count = |numbers: &str| numbers.split(", ").count();
+        let all = tokens(GramForm::Numbers, 100, "The quick brown fox");
+        let most = count(&all);
+        assert_eq!(tokens(GramForm::Numbers, most, "The quick brown fox"), all);
+        let too_many = tokens(GramForm::Numbers, most - 1, "The quick brown fox");
+        assert_eq!(too_many, format!("[{TOO_MANY}]"));
+    }
+
+    #[test]
+    fn a_pattern_is_searched_by_tokens_that_its_matches_have() {
+        let words = tokens(GramForm::Words, 0, "a needle in the hay");
+        let input = Input::Text {
+            bytes: b"%needle%",
+            charset: Charset::Utf8mb4,
+        };
+        let read = LikePattern::read(&text(), input, Escape::Backslash).unwrap();
+        let Pattern::Like(pattern) = read else {
+            panic!("a pattern with wildcards");
+        };
+        let mut search = Vec::new();
+        gram_search(&cipher(), &pattern, &mut search);
+        let search = String::from_utf8(search).unwrap();
+        assert!(!search.is_empty() && search.split(' ').count() <= MOST_TOKENS);
+        for token in search.split(' ') {
+            assert!(words.contains(token.strip_prefix('+').unwrap()), "{token}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! From nothing to a new table and a checkpoint: the phase "prepare". And what of it can be told before.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onionskin_rowstream::checkpoint::{Imprint, State, VERSION};
+use onionskin_rowstream::session::Session;
+use onionskin_schema::identifier;
+use onionskin_value::Family;
+
+use crate::abort::clean_up;
+use crate::begun::Begun;
+use crate::consent::Consent;
+use crate::definition::{self, Planned};
+use crate::done::Done;
+use crate::error::{MigrateError, Result};
+use crate::facts::{self, Facts};
+use crate::imprint::Known;
+use crate::job::Job;
+use crate::operation::Operation;
+use crate::phase::PREPARE;
+use crate::preflight::{self, Names};
+use crate::progress::Progress;
+use crate::reverse::check_reversible;
+use crate::switch::exists;
+
+/// What the new table is made from.
+struct Making<'a> {
+    old: &'a Known,
+    names: &'a Names,
+    operation: &'a Operation,
+    planned: &'a Planned,
+    family: Family,
+}
+
+impl Job {
+    /// Does it, from the beginning.
+    pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
+        let (mut job, control) = self.spelled()?;
+        job.consent = Consent::of(operation, job.reverse);
+        job.begin(control, operation, progress, new_id())
+            .map_err(MigrateError::of_lost_connection)
+    }
+
+    pub(crate) fn begin(
+        &self,
+        mut control: Session,
+        operation: &Operation,
+        progress: &Progress,
+        id: String,
+    ) -> Result<Done> {
+        let (family, old) = self.inspected(&mut control)?;
+        let names = Names::of(&self.table);
+        self.lock_out_others(&mut control)?;
+        self.must_be_the_first(&mut control, &names)?;
+        let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let checkpoint = self.checkpoint(&names);
+        let mut state = self.first_state(&mut control, operation, &old, id)?;
+        checkpoint.create(&mut control, &state)?;
+        progress.note(Begun::of(&state)?.to_string());
+        let making = Making {
+            old: &Known::at_the_beginning(old),
+            names: &names,
+            operation,
+            planned: &planned,
+            family,
+        };
+        match self.make(&mut control, &making) {
+            Ok(made) => state.made = Some(made),
+            Err(error) => {
+                // Nothing was copied yet, so nothing is left behind.
+                clean_up(&mut control, &names, &checkpoint)?;
+                return Err(error);
+            }
+        }
+        checkpoint.write(&mut control, &state)?;
+        self.go_on(control, family, state, progress)
+    }
+
+    /// The server's family and the table, of which all of it can be done.
+    fn inspected(&self, control: &mut Session) -> Result<(Family, Facts)> {
+        let family = facts::family(control)?;
+        let old = self.facts(control, &self.table)?;
+        self.must_be_pinned(&[&old.logical])?;
+        preflight::check_log(&self.login, control, &self.database, family)?;
+        preflight::check_table(control, &old)?;
+        Ok((family, old))
+    }
+
+    /// An error if another migration has left tables.
+    fn must_be_the_first(&self, control: &mut Session, names: &Names) -> Result<()> {
+        for name in [&names.checkpoint, &names.new, &names.old] {
+            if exists(control, name)? {
+                return Err(MigrateError::Refused {
+                    table: format!("{}.{}", self.database, self.table),
+                    reason: format!(
+                        "there is a table {name}, from a migration that was not ended or whose old table was kept: \
+                         --resume goes on with it, --abort cleans up, and an old table is yours to drop"
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn first_state(
+        &self,
+        control: &mut Session,
+        operation: &Operation,
+        old: &Facts,
+        id: String,
+    ) -> Result<State> {
+        Ok(State {
+            version: VERSION,
+            id,
+            operation: serde_json::to_string(operation)
+                .map_err(|error| MigrateError::Request(error.to_string()))?,
+            definition: old.definition.clone(),
+            phase: PREPARE.into(),
+            position: String::new(),
+            copied_to: None,
+            copied: false,
+            rows: 0,
+            estimate: old.rows,
+            changes: 0,
+            repaired: 0,
+            began: now(),
+            server: control.identity()?,
+            reverse: self.reverse,
+            locked_at: None,
+            original: old.imprint.clone(),
+            made: None,
+        })
+    }
+
+    /// Makes the new table and looks whether rows can get there, and back if they have to.
+    fn make(&self, control: &mut Session, making: &Making<'_>) -> Result<Imprint> {
+        let Making {
+            old,
+            names,
+            operation,
+            planned,
+            family,
+        } = *making;
+        definition::create(control, old, names, &planned.statements, operation)?;
+        let new = self.facts(control, &names.new)?;
+        let new = Known::made(new, planned.physical.as_ref(), old)?;
+        let dropped = operation.dropped();
+        let (keys, consent) = (self.keys.as_ref(), &self.consent);
+        if self.reverse {
+            check_reversible(&new, old, &dropped)?;
+            definition::route((&new, old), consent, keys, family, &[])?;
+        }
+        definition::route((old, &new), consent, keys, family, &dropped)?;
+        Ok(new.imprint.clone())
+    }
+
+    /// The statements that a run would begin and end with.
+    pub fn dry_run(&self, operation: &Operation) -> Result<Vec<String>> {
+        let (job, control) = self.spelled()?;
+        job.rehearse(control, operation)
+    }
+
+    fn rehearse(&self, mut control: Session, operation: &Operation) -> Result<Vec<String>> {
+        let (family, old) = self.inspected(&mut control)?;
+        let names = Names::of(&self.table);
+        let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
+        let mut lines = planned.statements;
+        let key = old.unique.iter().find_map(|index| old.key(index));
+        lines.push(match key {
+            Some(key) => format!(
+                "-- about {} rows are copied in the order of {}, compared, and kept up to date from the binary log",
+                old.rows, key.index
+            ),
+            None => "-- no key to copy by".into(),
+        });
+        lines.push(format!(
+            "RENAME TABLE {} TO {}, {} TO {}",
+            identifier(&self.table),
+            identifier(&names.old),
+            identifier(&names.new),
+            identifier(&self.table)
+        ));
+        Ok(lines)
+    }
+}
+
+/// Digits that no other migration has.
+fn new_id() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_secs())
+}

@@ -1,0 +1,64 @@
+//! Named locks: one migration of a table at a time.
+
+use onionskin_rowstream::session::Session;
+
+use crate::error::{MigrateError, Result};
+use crate::job::Job;
+
+/// Most threads.
+pub const MOST_THREADS: usize = 32;
+/// Sessions of one migration beside those for rows: for marks, for the lock, for the rename.
+const OTHER_SESSIONS: usize = 3;
+
+impl Job {
+    /// Holds named locks until the session ends. Every session of a migration holds one: after a kill, statements of its
+    /// sessions may still run, and whoever goes on must wait for their end.
+    pub(crate) fn lock_out_others(&self, control: &mut Session) -> Result<()> {
+        for number in (0..MOST_THREADS + OTHER_SESSIONS).rev() {
+            let got = control.text(&format!(
+                "SELECT GET_LOCK('{}', 15)",
+                self.lock_name(number)
+            ))?;
+            if got != "1" {
+                return Err(MigrateError::Busy(self.table.clone()));
+            }
+            if number > 0 {
+                control.text(&format!(
+                    "SELECT RELEASE_LOCK('{}')",
+                    self.lock_name(number)
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_name(&self, number: usize) -> String {
+        // FNV-1a: names are longer than a lock's may be.
+        let hash = format!("{}\0{}", self.database, self.table)
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        format!("onionskin-{hash:016x}-{number}")
+    }
+
+    /// Takes the lock of a session.
+    pub(crate) fn register(&self, session: &mut Session, number: usize) -> Result<()> {
+        // Sessions of an earlier attempt to switch may just be ending.
+        match session.text(&format!(
+            "SELECT GET_LOCK('{}', 15)",
+            self.lock_name(number)
+        ))? == "1"
+        {
+            true => Ok(()),
+            false => Err(MigrateError::Busy(self.table.clone())),
+        }
+    }
+}
+
+/// The lock and the rename each take a number of their own.
+pub(crate) fn free_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    MOST_THREADS + NEXT.fetch_add(1, Ordering::Relaxed) % OTHER_SESSIONS
+}

@@ -1,0 +1,100 @@
+//! A whole logical `CREATE TABLE` made physical, without a session.
+
+use onionskin_keys::{KeySet, Suite};
+use onionskin_plan::{
+    Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, UseScratch, plan,
+};
+use onionskin_schema::{NewColumn, Policy};
+use onionskin_value::Family;
+
+use crate::new_columns::{keeps_grams, with_ids};
+use crate::text::definition_text;
+
+/// A logical `CREATE TABLE`, with what it depends on.
+pub struct CreateTable<'a> {
+    /// The statement. Columns that the policy names are protected.
+    pub sql: &'a str,
+    /// The database of the session that would send it.
+    pub database: &'a str,
+    /// The collation of tables that name none.
+    pub default_collation: &'a str,
+    /// The server's family.
+    pub family: Family,
+    /// Which columns are protected.
+    pub policy: &'a Policy,
+    /// The keys of new columns.
+    pub keys: &'a KeySet,
+    /// The suite of new columns.
+    pub suite: Suite,
+    /// Whether MariaDB keeps grams of columns with LIKE.
+    pub like_index: bool,
+}
+
+/// A table that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhysicalTable {
+    /// CREATE TABLE.
+    pub sql: String,
+    /// Its protected columns, with their ids.
+    pub columns: Vec<NewColumn>,
+}
+
+impl CreateTable<'_> {
+    /// What the proxy would send for the statement, with ids of its own. The error is the text that a
+    /// client would get.
+    pub fn physical(&self) -> Result<PhysicalTable, String> {
+        let lex = LexMode::default();
+        let mut template = Template::default();
+        template
+            .read(self.sql.as_bytes(), lex)
+            .map_err(|e| e.to_string())?;
+        let settings = Settings {
+            family: self.family,
+            lex,
+            database: Some(self.database.to_owned()),
+            strict: true,
+            high_not: false,
+            found_rows: false,
+            default_collation: self.default_collation.to_owned(),
+            charset_collations: String::new(),
+            scratch: UseScratch::Never,
+        };
+        let request = Request {
+            sql: self.sql.as_bytes(),
+            template: &template,
+            settings: &settings,
+            catalog: &NoTables,
+            policy: self.policy,
+        };
+        let Outcome::Plan(plan) = plan(&request) else {
+            return Err("this refers to other tables".into());
+        };
+        match &plan.action {
+            Action::Relay => Ok(PhysicalTable {
+                sql: self.sql.to_owned(),
+                columns: Vec::new(),
+            }),
+            Action::Define(ddl) => self.defined(ddl),
+            Action::Refuse(refusal) => Err(refusal.message()),
+            _ => Err("this is no definition of a table".into()),
+        }
+    }
+
+    fn defined(&self, ddl: &Ddl) -> Result<PhysicalTable, String> {
+        let grams = keeps_grams(self.like_index, self.family);
+        let columns = with_ids(ddl, self.keys, self.suite, grams);
+        let text = definition_text(ddl, &columns, self.family, self.keys.metadata_key())
+            .map_err(|refusal| refusal.message())?;
+        let sql = String::from_utf8(text).map_err(|e| e.to_string())?;
+        Ok(PhysicalTable { sql, columns })
+    }
+}
+
+/// A schema without tables: the one that is defined is the only one there is.
+struct NoTables;
+
+impl Catalog for NoTables {
+    fn table(&self, _: &str, _: &str) -> Known {
+        Known::Absent
+    }
+}

@@ -1,0 +1,245 @@
+//! The text of a planned definition: each protected column becomes its physical columns.
+
+use onionskin_keys::MetadataKey;
+use onionskin_plan::{AliasMarks, Ddl, DdlPiece, Prefixed, Refusal, errors};
+use onionskin_schema::alter::{self, Change, Position};
+use onionskin_schema::{
+    Alias, Column, DefaultLiteral, NewColumn, SchemaError, SetMark, Table, identifier,
+    physical_definitions, prefix_comment,
+};
+use onionskin_value::Family;
+
+/// The text for the server. `columns` are the new columns with their ids.
+pub fn definition_text(
+    ddl: &Ddl,
+    columns: &[NewColumn],
+    family: Family,
+    key: &MetadataKey,
+) -> Result<Vec<u8>, Refusal> {
+    let set = set_of(ddl, columns, family, key).map_err(|e| failed(&e))?;
+    let definition = Definition {
+        ddl,
+        columns,
+        family,
+        key,
+        set,
+    };
+    let mut sql = Vec::new();
+    for piece in &ddl.pieces {
+        definition.put(piece, &mut sql)?;
+    }
+    Ok(sql)
+}
+
+/// A definition with all that its text needs.
+struct Definition<'a> {
+    ddl: &'a Ddl,
+    columns: &'a [NewColumn],
+    family: Family,
+    key: &'a MetadataKey,
+    /// The mark of all protected columns that the table has afterwards.
+    set: SetMark,
+}
+
+impl Definition<'_> {
+    fn put(&self, piece: &DdlPiece, sql: &mut Vec<u8>) -> Result<(), Refusal> {
+        match piece {
+            DdlPiece::Sql(text) => sql.extend_from_slice(text),
+            DdlPiece::Renew => {
+                for index in unchanged(self.ddl) {
+                    put_list(&self.renewed_comment(index)?, sql);
+                    sql.extend_from_slice(b", ");
+                }
+            }
+            DdlPiece::Definitions(new) => put_list(&self.definitions(*new)?, sql),
+            DdlPiece::Add { column, place } => {
+                put_list(&self.added_column(*column, place.as_ref())?, sql);
+            }
+            DdlPiece::Present(_) | DdlPiece::KeyTooLong => {}
+            DdlPiece::AliasMarks(marks) => self.put_alias_marks(marks, sql),
+            // Where it matters which names are taken, a free one has been put in its place before.
+            DdlPiece::IndexName { base, .. } => put_name(base, sql),
+            DdlPiece::IndexColumn(new) => put_name(&self.index_column(*new)?, sql),
+            DdlPiece::PrefixLengths(lengths) => {
+                let comment = self.prefix_comment(lengths)?;
+                sql.extend_from_slice(format!("COMMENT '{comment}' ").as_bytes());
+            }
+            DdlPiece::Drop(index) => put_list(&self.dropped_column(*index)?, sql),
+            DdlPiece::Rename(index, name) => put_list(&self.renamed_column(*index, name)?, sql),
+            DdlPiece::SetDefault(index, default) => {
+                put_list(&self.changed_default(*index, default.as_ref())?, sql);
+            }
+        }
+        Ok(())
+    }
+
+    fn tag(&self) -> impl Fn(&[u8]) -> [u8; 16] {
+        |bytes| self.key.tag(bytes)
+    }
+
+    fn new_column(&self, new: usize) -> Result<&NewColumn, Refusal> {
+        self.columns.get(new).ok_or_else(internal)
+    }
+
+    /// The table as it is before the definition.
+    fn table(&self) -> Result<&Table, Refusal> {
+        self.ddl.table.as_deref().ok_or_else(internal)
+    }
+
+    /// The table with one of the columns that it has.
+    fn existing(&self, index: usize) -> Result<(&Table, &Column), Refusal> {
+        let table = self.table()?;
+        Ok((table, table.columns.get(index).ok_or_else(internal)?))
+    }
+
+    fn renewed_comment(&self, index: usize) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(index)?;
+        alter::renew_comment(table, column, &self.set, self.family, self.tag())
+            .map_err(|e| failed(&e))
+    }
+
+    /// A new column in `CREATE TABLE`.
+    fn definitions(&self, new: usize) -> Result<Vec<String>, Refusal> {
+        let column = self.new_column(new)?;
+        let mut parts = physical_definitions(column, &self.set, self.family, self.tag())
+            .map_err(|e| failed(&e))?;
+        if self.ddl.temporary.is_some() {
+            // InnoDB has no full-text indexes on temporary tables: LIKE opens all rows there
+            parts.retain(|part| !part.starts_with("FULLTEXT KEY "));
+        }
+        Ok(parts)
+    }
+
+    /// A new column in `ALTER TABLE`.
+    fn added_column(
+        &self,
+        new: usize,
+        place: Option<&Option<String>>,
+    ) -> Result<Vec<String>, Refusal> {
+        let column = self.new_column(new)?;
+        let position =
+            match place {
+                None => Position::Last,
+                Some(None) => Position::First,
+                Some(Some(name)) => {
+                    let after = self.table()?.column(name);
+                    Position::After(after.ok_or_else(|| {
+                        Refusal::new(&errors::UNKNOWN_COLUMN, format!("'{name}'"))
+                    })?)
+                }
+            };
+        alter::add_column(column, position, &self.set, self.family, self.tag())
+            .map_err(|e| failed(&e))
+    }
+
+    fn dropped_column(&self, index: usize) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(index)?;
+        alter::drop_column(table, column).map_err(|e| failed(&e))
+    }
+
+    fn renamed_column(&self, index: usize, name: &str) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(index)?;
+        alter::rename_column(table, column, name, &self.set, self.family, self.tag())
+            .map_err(|e| failed(&e))
+    }
+
+    fn changed_default(
+        &self,
+        index: usize,
+        default: Option<&DefaultLiteral>,
+    ) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(index)?;
+        alter::set_default(table, column, default, &self.set, self.family, self.tag())
+            .map_err(|e| failed(&e))
+    }
+
+    /// The physical column that an index on a new column is built on.
+    fn index_column(&self, new: usize) -> Result<String, Refusal> {
+        let name = self.new_column(new)?.index_column_name();
+        name.map_err(|e| failed(&e))
+    }
+
+    fn prefix_comment(&self, lengths: &[(Prefixed, u32)]) -> Result<String, Refusal> {
+        let mut named = Vec::new();
+        for (column, length) in lengths {
+            let name = match column {
+                Prefixed::Existing(name) => name.clone(),
+                Prefixed::New(new) => self.index_column(*new)?,
+            };
+            named.push((name, *length));
+        }
+        prefix_comment(&named).ok_or_else(internal)
+    }
+
+    fn put_alias_marks(&self, marks: &AliasMarks, sql: &mut Vec<u8>) {
+        let alias = Alias {
+            name: &marks.name,
+            original: &marks.original,
+            ids: marks.ids,
+        };
+        for mark in alias.marks(self.tag()) {
+            let value = if marks.listed { "" } else { "NULL AS " };
+            sql.extend_from_slice(format!(", {value}{}", identifier(&mark)).as_bytes());
+        }
+    }
+}
+
+fn put_list(parts: &[String], sql: &mut Vec<u8>) {
+    sql.extend_from_slice(parts.join(", ").as_bytes());
+}
+
+fn put_name(name: &str, sql: &mut Vec<u8>) {
+    sql.extend_from_slice(identifier(name).as_bytes());
+}
+
+fn failed(error: &SchemaError) -> Refusal {
+    Refusal::new(&errors::DEFINITION, error.to_string())
+}
+
+/// A plan that names a column which is not there.
+fn internal() -> Refusal {
+    Refusal::new(&errors::INTERNAL, "a definition")
+}
+
+/// The changes of protected columns that the table has.
+fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
+    ddl.pieces.iter().filter_map(|piece| match piece {
+        DdlPiece::Drop(index) => Some(Change::Drop(*index)),
+        DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
+        DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
+        _ => None,
+    })
+}
+
+/// The protected columns that only get a new comment, by their indexes in the table.
+fn unchanged(ddl: &Ddl) -> Vec<usize> {
+    let is_changed = |index: usize| {
+        changes(ddl).any(|change| match change {
+            Change::Drop(other)
+            | Change::Rename(other, _)
+            | Change::Default(other, _)
+            | Change::Comment(other, _) => other == index,
+        })
+    };
+    let columns = ddl.table.iter().flat_map(|table| &table.columns);
+    let protected = columns.enumerate().filter(|(_, c)| c.protection.is_some());
+    let indexes = protected.map(|(index, _)| index);
+    indexes.filter(|index| !is_changed(*index)).collect()
+}
+
+/// The mark of all protected columns that the table has after the definition.
+fn set_of(
+    ddl: &Ddl,
+    columns: &[NewColumn],
+    family: Family,
+    key: &MetadataKey,
+) -> Result<SetMark, SchemaError> {
+    let tag = |bytes: &[u8]| key.tag(bytes);
+    match ddl.table.as_deref().filter(|table| table.is_protected()) {
+        None => Ok(SetMark::of_new_table(columns, family, tag)),
+        Some(table) => {
+            let changes: Vec<Change<'_>> = changes(ddl).collect();
+            alter::set_after(table, &changes, columns, family, tag)
+        }
+    }
+}
