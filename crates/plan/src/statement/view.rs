@@ -383,14 +383,10 @@ fn orders_by(planner: &Planner, name: &str) -> bool {
 /// Adds what goes with a protected column under this name.
 fn add(column: &ColumnUse, name: &str, added: &mut Vec<Added>) -> Planned<()> {
     let of_table = column.column();
-    let (Some(protection), Some(sql_type), Some(table_id)) = (
-        &of_table.protection,
-        &of_table.sql_type,
-        column.table.table_id,
-    ) else {
+    let (Some(protection), Some(table_id)) = (&of_table.protection, column.table.table_id) else {
         return refuse(&errors::INTERNAL, column.path());
     };
-    let capabilities = &protection.capabilities;
+    let (sql_type, capabilities) = (&protection.sql_type, &protection.capabilities);
     let names = PhysicalNames::new(name, protection.column_id, sql_type, capabilities);
     let companions = protection.names.companions().zip(names.companions());
     added.extend(
