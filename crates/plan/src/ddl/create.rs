@@ -21,11 +21,8 @@ pub(crate) fn create_table<'a>(
     tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
-    let end = tokens
-        .iter()
-        .rposition(|t| !t.is(b';'))
-        .map_or(0, |i| i + 1);
-    let mut r = Reader::over(request, &tokens, 0..end);
+    let mut r = Reader::whole(request, &tokens);
+    let end = r.end;
     let Some(head) = head(&mut r)? else {
         return Ok((Action::Relay, None));
     };

@@ -19,11 +19,7 @@ pub(crate) fn index<'a>(
     tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
-    let end = tokens
-        .iter()
-        .rposition(|t| !t.is(b';'))
-        .map_or(0, |i| i + 1);
-    let mut r = Reader::over(request, &tokens, 0..end);
+    let mut r = Reader::whole(request, &tokens);
     if r.eat("drop") {
         return Ok((Action::Relay, None));
     }
@@ -47,7 +43,7 @@ pub(crate) fn index<'a>(
     parts.write(&r, &mut out);
     parts.write_notes(&mut out);
     out.sql(b") ");
-    parts.write_options(&r, r.at..end, &mut out)?;
+    parts.write_options(&r, r.at..r.end, &mut out)?;
     define(Ddl {
         pieces: out.0,
         new_columns: Vec::new(),

@@ -39,11 +39,7 @@ pub(crate) fn alter_table<'a>(
     tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
-    let end = tokens
-        .iter()
-        .rposition(|t| !t.is(b';'))
-        .map_or(0, |i| i + 1);
-    let mut r = Reader::over(request, &tokens, 0..end);
+    let mut r = Reader::whole(request, &tokens);
     let head = head(&mut r)?;
     let Some(database) = &head.database else {
         return Ok((Action::Relay, None));
@@ -61,7 +57,7 @@ pub(crate) fn alter_table<'a>(
     }
     check_names(request.sql, &tokens)?;
     let is_it = |t: &Arc<Table>| same_name(&t.name, names.1) && same_name(&t.database, names.0);
-    let specs = Specifications::read(&r, r.at..end, &table)?;
+    let specs = Specifications::read(&r, r.at..r.end, &table)?;
     let target = Target {
         names,
         is_near: near.iter().any(is_it),
