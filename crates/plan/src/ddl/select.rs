@@ -15,7 +15,7 @@ use super::index::is_key_element;
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, Refusal};
-use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::NewTable;
 use crate::planner::{Planned, Planner, Request, UseScratch, identifier, refuse};
 
@@ -104,13 +104,46 @@ const BEYOND: [&str; 7] = [
 pub(super) fn check_comments(r: &Reader, options: &Range<usize>) -> Planned<()> {
     let is_fine = |(at, token): (usize, &Token)| {
         token.kind != TokenKind::Executable
-            || (options.contains(&at)
-                && crate::statement::holds_options(r.sql(), token, r.request.settings.lex))
+            || (options.contains(&at) && holds_options(r.sql(), token, r.request.settings.lex))
     };
     match r.tokens.iter().enumerate().all(is_fine) {
         true => Ok(()),
         false => refuse(&errors::EXECUTABLE_COMMENT, ""),
     }
+}
+
+/// Whether an executable comment holds nothing but options of a table that say how it is stored.
+fn holds_options(sql: &[u8], comment: &Token, mode: LexMode) -> bool {
+    const OPTIONS: [&str; 20] = [
+        "aria",
+        "auto_increment",
+        "character",
+        "charset",
+        "collate",
+        "comment",
+        "compressed",
+        "default",
+        "dynamic",
+        "engine",
+        "innodb",
+        "key_block_size",
+        "memory",
+        "myisam",
+        "row_format",
+        "set",
+        "stats_auto_recalc",
+        "stats_persistent",
+        "utf8",
+        "utf8mb4",
+    ];
+    let (body, version) = crate::lex::executable(comment.text(sql));
+    let inner = &body[version..];
+    let fits = |t: &Token| match t.kind {
+        TokenKind::Word => OPTIONS.iter().any(|w| t.is_word(inner, w)),
+        TokenKind::Literal(_) => true,
+        _ => t.is(b'=') || t.is(b','),
+    };
+    crate::lex::tokens(inner, mode).is_ok_and(|tokens| tokens.iter().all(fits))
 }
 
 /// Plans it: the scratch engine runs the statement.

@@ -35,10 +35,10 @@ use crate::lex::{LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
+use crate::request::HIDDEN;
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
-pub(crate) use self::definitions::holds_options;
 pub(crate) use self::near::candidates;
 use self::near::string_as_name;
 pub(crate) use self::rows::query_behind;
@@ -49,15 +49,6 @@ use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
     is_idle_comment, manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
-
-/// Introduces, in the place of a table's name, the default collation of the table whose name
-/// follows, or of the database: the catalog answers with a table without columns whose name is
-/// the collation's.
-pub const COLLATION: &str = "\u{1}collation of ";
-
-/// What is wrong with a table or view of which the account may see that it is there, and none of
-/// its columns.
-pub const HIDDEN: &str = "its columns are not shown";
 
 /// What planning answers.
 #[derive(Debug)]
