@@ -659,6 +659,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 false => KeyRole::None,
             },
             protection: (!is_key).then(|| Protection {
+                sql_type,
                 column_id: [id; 4],
                 key_id: 1,
                 suite: 1,

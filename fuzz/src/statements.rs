@@ -127,6 +127,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 KeyRole::None
             },
             protection: protections.map(|capabilities| Protection {
+                sql_type,
                 column_id: [id; 4],
                 key_id: 1,
                 suite: 1,

@@ -122,6 +122,36 @@ pub(crate) fn goes_unnoticed(expr: &Expr) -> bool {
     }
 }
 
+/// A comparison that the server can only narrow, turned so that the column is its subject.
+struct Narrowing<'e> {
+    subject: &'e Expr,
+    place: Range<usize>,
+    column: ColumnUse,
+    /// What it is compared with, and how.
+    with: Vec<(Comparison, Other<'e>)>,
+    /// One of them suffices.
+    any: bool,
+}
+
+/// What a column is compared with.
+enum Other<'e> {
+    Constant(Source),
+    /// A column with the same tokens.
+    Column(&'e Expr, Range<usize>, ColumnUse),
+}
+
+impl Narrowing<'_> {
+    /// What is true exactly where this is false.
+    fn negated(self) -> Self {
+        let with = self.with.into_iter();
+        Narrowing {
+            with: with.map(|(c, other)| (c.negated(), other)).collect(),
+            any: !self.any,
+            ..self
+        }
+    }
+}
+
 /// `column LIKE constant`.
 struct Like<'e> {
     subject: &'e Expr,
@@ -236,27 +266,37 @@ impl Planner<'_> {
         })
     }
 
-    /// A leaf that the server can only narrow, turned so that the column is its subject.
-    fn narrowing<'e>(&mut self, leaf: &'e Expr, scope: &Scope) -> Planned<Option<Comparisons<'e>>> {
+    /// A leaf that the server can only narrow.
+    fn narrowing<'e>(&mut self, leaf: &'e Expr, scope: &Scope) -> Planned<Option<Narrowing<'e>>> {
         let mut candidates = Vec::new();
         candidates.extend(Comparisons::of(leaf));
         candidates.extend(Comparisons::of(leaf).and_then(Comparisons::mirrored));
         for found in candidates {
-            let Some((_, column)) = self.column_of(found.subject, scope)? else {
+            let Some((place, column)) = self.column_of(found.subject, scope)? else {
                 continue;
             };
             if !found.with.iter().any(|(c, _)| only_narrows(&column, *c)) {
                 continue;
             }
-            let mut fits = true;
-            for (_, other) in &found.with {
-                fits &= match self.column_of(other, scope)? {
-                    Some((_, other)) => same_tokens(&column, &other),
-                    None => self.constant(other).is_some(),
+            let count = found.with.len();
+            let mut with = Vec::new();
+            for (comparison, other) in found.with {
+                let other = match self.column_of(other, scope)? {
+                    Some((place, named)) => {
+                        same_tokens(&column, &named).then_some(Other::Column(other, place, named))
+                    }
+                    None => self.constant(other).map(|(_, s)| Other::Constant(s)),
                 };
+                with.extend(other.map(|other| (comparison, other)));
             }
-            if fits {
-                return Ok(Some(found));
+            if with.len() == count {
+                return Ok(Some(Narrowing {
+                    subject: found.subject,
+                    place,
+                    column,
+                    with,
+                    any: found.any,
+                }));
             }
         }
         Ok(None)
@@ -310,18 +350,20 @@ impl Planner<'_> {
         let Some(found) = self.narrowing(leaf, scope)? else {
             return self.fetched_truth(leaf, place, negated, scope, fetched);
         };
-        let found = if negated { found.negated() } else { found };
-        let Some((range, column)) = self.column_of(found.subject, scope)? else {
-            return refuse(&errors::INTERNAL, "a candidate");
-        };
-        let subject = found.subject;
+        let Narrowing {
+            subject,
+            place: range,
+            column,
+            with,
+            any,
+        } = if negated { found.negated() } else { found };
         let left = fetched.cell(self, subject, &range, &column, scope);
         let mut text = TextBuilder::default();
         let mut tests = Vec::new();
         text.sql(b"(");
-        for (i, (comparison, other)) in found.with.iter().enumerate() {
+        for (i, (comparison, other)) in with.into_iter().enumerate() {
             if i > 0 {
-                text.sql(if found.any { b" OR " } else { b" AND " });
+                text.sql(if any { b" OR " } else { b" AND " });
             }
             let physical = match comparison {
                 Comparison::NotEqual => column.sealed(),
@@ -335,9 +377,9 @@ impl Planner<'_> {
                 Comparison::Equal => b" = ",
                 Comparison::NotEqual => b" IS NOT NULL",
             });
-            let not_equal = *comparison == Comparison::NotEqual;
-            let right = match self.column_of(other, scope)? {
-                Some((place, other_column)) => {
+            let not_equal = comparison == Comparison::NotEqual;
+            let right = match other {
+                Other::Column(other, place, other_column) => {
                     if !not_equal {
                         let ord = other_column.column().ord_name().unwrap_or_default();
                         let named = self.physical(other, &place, ord);
@@ -345,10 +387,7 @@ impl Planner<'_> {
                     }
                     Compared::Fetch(fetched.cell(self, other, &place, &other_column, scope))
                 }
-                None => {
-                    let Some((_, source)) = self.constant(other) else {
-                        return refuse(&errors::INTERNAL, "a candidate");
-                    };
+                Other::Constant(source) => {
                     if !not_equal {
                         text.piece(self.slot(&column, Purpose::CandidateOrder, source));
                     }
@@ -357,12 +396,12 @@ impl Planner<'_> {
             };
             tests.push(Test::Compare {
                 left: Operand::Fetch(left),
-                comparison: *comparison,
+                comparison,
                 right,
             });
         }
         text.sql(b")");
-        let test = if found.any {
+        let test = if any {
             Test::Any(tests)
         } else {
             Test::All(tests)

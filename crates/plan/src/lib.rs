@@ -45,7 +45,7 @@ pub use plan::{
     ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text,
     Upsert, Written, WrittenColumn,
 };
-pub use request::{Catalog, Known, Request, Settings, UseScratch};
+pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;
-pub use statement::{COLLATION, HIDDEN, Outcome, plan};
+pub use statement::{Outcome, plan};
 pub use template::{Literal, Rows, Template};

@@ -54,6 +54,15 @@ pub enum Known {
     Unknown,
 }
 
+/// Introduces, in the place of a table's name, the default collation of the table whose name
+/// follows, or of the database: the catalog answers with a table without columns whose name is
+/// the collation's.
+pub const COLLATION: &str = "\u{1}collation of ";
+
+/// What is wrong with a table or view of which the account may see that it is there, and none of
+/// its columns.
+pub const HIDDEN: &str = "its columns are not shown";
+
 /// The snapshot of the schema.
 pub trait Catalog {
     /// What is known of `database.name`, letter case ignored.

@@ -31,6 +31,7 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
         };
         let column_id = [id, id, 0, 0];
         Protection {
+            sql_type,
             column_id,
             key_id: 1,
             suite: 1,

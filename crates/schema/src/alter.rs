@@ -312,7 +312,7 @@ fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>)
     let protection = column.protection.as_ref().ok_or_else(not_protected)?;
     let metadata = ColumnMetadata {
         name: column.name.clone(),
-        sql_type: column.sql_type.ok_or_else(not_protected)?,
+        sql_type: protection.sql_type,
         explicit_collation: column.explicit_collation,
         default: match &column.default {
             Some(Default::Literal(literal)) => Some(literal.clone()),

@@ -285,9 +285,10 @@ fn claim_companions(
     companions: &mut Vec<&ColumnRow<'_>>,
     damage: &mut Damage,
 ) {
-    let (Some(protection), Some(sql_type)) = (&mut column.protection, &column.sql_type) else {
+    let Some(protection) = &mut column.protection else {
         return;
     };
+    let sql_type = &protection.sql_type;
     let PhysicalNames { eq, ord, gram, .. } = &protection.names;
     if let Some(name) = gram {
         match companions.iter().position(|row| row.column_name == name) {
@@ -359,6 +360,7 @@ fn protected_column(
         // Of a sealed column's own keys nobody knows; the companions tell.
         key: KeyRole::None,
         protection: Some(Protection {
+            sql_type: metadata.sql_type,
             column_id: metadata.column_id,
             key_id: metadata.key_id,
             suite: metadata.suite,

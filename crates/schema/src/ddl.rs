@@ -231,7 +231,7 @@ pub fn index_column_name(column: &Column) -> Result<&str, SchemaError> {
     protection
         .names
         .equality_column()
-        .filter(|_| column.sql_type.as_ref().is_none_or(can_be_indexed))
+        .filter(|_| can_be_indexed(&protection.sql_type))
         .map(|(name, _)| name)
         .ok_or_else(|| SchemaError::IndexWithoutCapability {
             column: column.name.clone(),

@@ -21,7 +21,7 @@
 //! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows of
 //!   `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
 //! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for ALTER TABLE.
-//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`information_schema_view`]: back from
+//! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`logical_views`]: back from
 //!   what the server shows to what a server with the logical table would show.
 //! - [`Policy`]: which columns of new tables are to be protected.
 //!
@@ -69,7 +69,7 @@ pub use display::{Dialect, bits_of_default, canonical_default};
 pub use enforced::SeenColumn;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
-pub use information_views::{LOGICAL_VIEWS, information_schema_view};
+pub use information_views::{LogicalView, logical_views};
 pub use pins::{PinnedColumn, PinnedTable, Pins, PinsError};
 pub use policy::{Policy, PolicyMatch};
 pub use prefix::prefix_comment;

@@ -197,6 +197,8 @@ impl PhysicalNames {
 /// How a column is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protection {
+    /// The column's logical type, which is always known of a protected one.
+    pub sql_type: SqlType,
     /// Stands in every cell, and binds keys and tokens to the column.
     pub column_id: [u8; 4],
     /// The data key that the column's tokens are made under and new cells are sealed under.

@@ -565,6 +565,7 @@ mod tests {
                 generated: false,
                 key: KeyRole::Multiple,
                 protection: Some(Protection {
+                    sql_type,
                     column_id,
                     key_id: 1,
                     suite: 1,

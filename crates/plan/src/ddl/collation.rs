@@ -8,7 +8,7 @@ use super::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::planner::{Known, Planned, Request, Settings};
-use crate::statement::COLLATION;
+use crate::request::COLLATION;
 
 /// The collation that a character set stands for in the session. `None`: not one that is known.
 pub(super) fn default_collation(charset: &str, settings: &Settings) -> Option<&'static str> {

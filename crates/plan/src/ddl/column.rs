@@ -3,299 +3,109 @@
 use std::ops::Range;
 
 use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
-use onionskin_value::{Charset, Family, Input, Kind, SqlType};
+use onionskin_value::{Family, Kind, SqlType};
 
 use super::collation::default_collation;
-use super::default;
-use super::key_length::{KeyKind, KeyLength, member_bytes};
+use super::column_type::type_words;
+use super::constant::string;
+use super::default::{self, Given};
+use super::key_length::{KeyKind, KeyLength};
 use super::reader::Reader;
 use super::schema_refusal;
 use crate::errors::{self, Refusal};
-use crate::lex::{LiteralKind, Token, TokenKind};
-use crate::planner::{Planned, Request, refuse};
+use crate::lex::Token;
+use crate::planner::{Planned, Request, Settings, refuse};
 
-/// What a VARCHAR or VARBINARY can have in a row of 65,535 bytes, beside its length and the flag of NULL.
+/// What a VARCHAR or VARBINARY can have in a row of 65,535 bytes, beside its length and the flag of
+/// NULL.
 const ROW_BYTES: u32 = 65_532;
 
-/// A column's attributes beside its protection.
+/// A protected column's definition.
 pub(super) struct ColumnDef {
     pub(super) column: NewColumn,
-    /// `UNIQUE` or `PRIMARY KEY` in the column's own definition.
-    pub(super) key: Option<&'static str>,
+    pub(super) key: Option<OwnKey>,
 }
 
-/// Reads a type: its first word, and the whole as the servers write it. The error is what is not understood.
-fn type_words(r: &mut Reader) -> Result<(String, String), &'static str> {
-    let mut type_text = String::new();
-    let first = r.name().ok_or("its type")?.to_ascii_lowercase();
-    type_text.push_str(match first.as_str() {
-        "integer" => "int",
-        "int1" => "tinyint",
-        "int2" => "smallint",
-        "int3" | "middleint" => "mediumint",
-        "int4" => "int",
-        "int8" => "bigint",
-        "bool" | "boolean" => "tinyint(1)",
-        "dec" | "numeric" | "fixed" => "decimal",
-        "real" => "double",
-        "float4" => "float",
-        "float8" => "double",
-        "character" | "char" if r.eat("varying") => "varchar",
-        "character" => "char",
-        "varcharacter" => "varchar",
-        "long" => "mediumtext",
-        other => other,
-    });
-    if first == "double" {
-        r.eat("precision");
-    }
-    let enumerated = matches!(type_text.as_str(), "enum" | "set");
-    if let Some(inside) = r.parenthesized() {
-        if enumerated {
-            let names = members(r, inside).ok_or("its members")?;
-            type_text.push_str(&format!("({names})"));
-        } else {
-            let text = String::from_utf8_lossy(r.text(inside)).replace(char::is_whitespace, "");
-            type_text.push_str(&format!("({text})"));
-        }
-    } else if type_text == "decimal" {
-        type_text.push_str("(10,0)");
-    } else if type_text == "char" || type_text == "binary" {
-        type_text.push_str("(1)");
-    }
-    Ok((first, type_text))
+/// A key in the column's own definition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnKey {
+    Unique,
+    Primary,
 }
 
-/// The type of a column that is not protected, or one that is as long in a key. `None` for what is not read here.
-pub(super) fn plain_type(
+/// How a new column is to be protected.
+pub(super) struct Wanted {
+    capabilities: Capabilities,
+    /// The tokens of its definition, those of `ENCRYPTED FOR (…)` left out.
+    parts: Vec<Range<usize>>,
+}
+
+/// Finds out how the new column that a definition begins with is to be protected: it says so
+/// itself, or `[protect]` does. `None`: it is not. `table` are the names of its database and its
+/// table.
+pub(super) fn protection(
     reader: &Reader,
-    element: Range<usize>,
-    table_collation: &str,
-) -> Option<SqlType> {
-    let mut r = Reader::over(reader.request, reader.tokens, element);
-    r.name()?;
-    if r.is("enum") || r.is("set") {
-        // lists of members are kept for good: those of plain columns are not read
-        let is_set = r.eat("set") || !r.eat("enum");
-        let inside = r.parenthesized()?;
-        let ty = match member_bytes(r.split(inside).len(), is_set) {
-            1 => "tinyint",
-            2 => "smallint",
-            3 => "mediumint",
-            4 => "int",
-            _ => "bigint",
-        };
-        return SqlType::parse(ty, None).ok();
-    }
-    let (_, type_text) = type_words(&mut r).ok()?;
-    let mut collation = table_collation.to_owned();
-    while !r.done() {
-        if r.parenthesized().is_some() {
-            // an expression may have a collation of its own
-        } else if r.eat("collate") {
-            collation = r.name_or_string()?.to_ascii_lowercase();
-            break;
-        } else if r.eat("charset")
-            || (r.is("character") || r.is("char")) && {
-                r.at += 1;
-                r.eat("set")
-            }
-        {
-            let charset = r.name_or_string()?;
-            collation = default_collation(&charset, reader.request.settings)?.to_string();
-        } else {
-            r.at += 1;
+    definition: Range<usize>,
+    table: (&str, &str),
+    column: &str,
+) -> Planned<Option<Wanted>> {
+    let mut words = reader.tokens[definition.clone()].iter();
+    let is_auto = words.any(|t| t.is_word(reader.sql(), "auto_increment"));
+    let wanted = match take_encrypted(reader, definition.clone())? {
+        Some(encrypted) => Some(Wanted {
+            capabilities: encrypted.capabilities,
+            parts: vec![encrypted.before, encrypted.after],
+        }),
+        None => {
+            let policy = reader.request.policy;
+            let found = policy.capabilities(table.0, table.1, column, is_auto);
+            let capabilities = found.map_err(|e| schema_refusal(&e))?;
+            capabilities.map(|capabilities| Wanted {
+                capabilities,
+                parts: std::iter::once(definition).collect(),
+            })
         }
+    };
+    if wanted.is_some() && is_auto {
+        let about = format!("column {column}: AUTO_INCREMENT");
+        return refuse(&errors::DEFINITION, about);
     }
-    SqlType::parse(&type_text, Some(&collation)).ok()
+    Ok(wanted)
 }
 
 /// Reads a protected column's definition: `name type attributes`.
 pub(super) fn column_definition(
     reader: &Reader,
-    parts: &[Range<usize>],
-    capabilities: Capabilities,
+    wanted: Wanted,
     table_collation: &str,
 ) -> Planned<ColumnDef> {
-    let sql = reader.sql();
-    let family = reader.request.settings.family;
+    let request = reader.request;
+    let family = request.settings.family;
+    let parts = wanted.parts.into_iter();
     let tokens: Vec<Token> = parts
-        .iter()
-        .flat_map(|r| reader.tokens[r.clone()].iter().copied())
+        .flat_map(|part| reader.tokens[part].iter().copied())
         .collect();
-    let mut r = Reader::over(reader.request, &tokens, 0..tokens.len());
-    let bad = |about: &str| Refusal::new(&errors::DEFINITION, about.to_string());
-    let name = r.name().ok_or_else(|| bad("a column's name"))?;
-    let attribute =
-        |what: &str| Refusal::new(&errors::DEFINITION, format!("column {name}: {what}"));
-
-    let (first, mut type_text) = type_words(&mut r).map_err(&attribute)?;
-    let mut binary_text = false;
-    let (mut charset, mut collation) = (None, None);
-    let mut signed = false;
-    let (mut not_null, mut null, mut key) = (false, false, None);
-    let (mut default, mut comment, mut invisible) = (None, None, false);
-    let mut on_update = None;
-    let mut is_json = type_text == "json";
-    while let Some(token) = r.token() {
-        if r.eat("unsigned") {
-            type_text.push_str(" unsigned");
-        } else if r.eat("signed") {
-            signed = true;
-        } else if r.eat("zerofill") {
-            if type_text.contains("zerofill") {
-                return Err(attribute("ZEROFILL twice"));
-            }
-            if !type_text.contains("unsigned") {
-                type_text.push_str(" unsigned");
-            }
-            type_text.push_str(" zerofill");
-        } else if r.is("character") || r.is("charset") || (r.is("char") && charset.is_none()) {
-            if !r.eat("charset") {
-                r.at += 1;
-                if !r.eat("set") {
-                    return Err(attribute("CHARACTER SET"));
-                }
-            }
-            charset = Some(
-                r.name_or_string()
-                    .ok_or_else(|| attribute("CHARACTER SET"))?,
-            );
-        } else if r.eat("collate") {
-            r.eat_punct(b'=');
-            collation = Some(r.name_or_string().ok_or_else(|| attribute("COLLATE"))?);
-        } else if r.eat("binary") {
-            binary_text = true;
-        } else if r.eat("not") {
-            if !r.eat("null") {
-                return Err(attribute("NOT"));
-            }
-            not_null = true;
-        } else if r.eat("null") {
-            null = true;
-        } else if r.eat("default") {
-            let given = default::given(&mut r, &name, type_text.starts_with("bit"))?;
-            default = Some(given.ok_or_else(|| attribute("DEFAULT"))?);
-        } else if r.eat("on") {
-            let fraction = match r.eat("update") {
-                true => default::present(&mut r),
-                false => None,
-            };
-            on_update = Some(fraction.ok_or_else(|| attribute("ON UPDATE"))?);
-        } else if r.eat("comment") {
-            comment = Some(string(&mut r).ok_or_else(|| attribute("COMMENT"))?);
-        } else if r.eat("invisible") {
-            invisible = true;
-        } else if r.eat("visible") {
-            invisible = false;
-        } else if r.eat("unique") {
-            r.eat("key");
-            key = Some("UNIQUE KEY");
-        } else if r.eat("primary") {
-            r.eat("key");
-            key = Some("PRIMARY KEY");
-        } else if r.eat("key") {
-            key = Some("PRIMARY KEY");
-        } else if type_text == "longtext"
-            && family == Family::MariaDb
-            && is_json_check(&mut r, &name)
-        {
-            is_json = true;
-        } else {
-            let text = String::from_utf8_lossy(token.text(sql)).into_owned();
-            return Err(attribute(&text));
-        }
-    }
-    if signed && type_text.contains("unsigned") {
-        return Err(attribute("SIGNED beside UNSIGNED or ZEROFILL"));
-    }
-    if first == "json" && (charset.is_some() || collation.is_some()) {
-        return Err(attribute("CHARACTER SET of JSON"));
-    }
-    if type_text.starts_with("decimal(0,") {
-        // a precision of 0 stands for the default, but not beside a scale
-        return Err(attribute("its precision"));
-    }
-    // BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
-    if type_text == "serial" {
-        return Err(attribute("SERIAL is AUTO_INCREMENT"));
-    }
-    let explicit = charset.is_some() || collation.is_some() || binary_text;
-    let effective = match (&collation, &charset) {
-        (Some(collation), _) => collation.to_ascii_lowercase(),
-        (None, Some(charset)) => default_collation(charset, reader.request.settings)
-            .ok_or_else(|| attribute("CHARACTER SET"))?
-            .to_string(),
-        (None, None) => table_collation.to_string(),
-    };
-    let effective = if binary_text {
-        format!("{}_bin", effective.split('_').next().unwrap_or("utf8mb4"))
-    } else {
-        effective
-    };
-    let sql_type = match is_json {
-        true if type_text == "longtext" && effective != "utf8mb4_bin" => {
-            return Err(attribute("CHECK"));
-        }
-        true => SqlType::json(family),
-        false => {
-            SqlType::parse(&type_text, Some(&effective)).map_err(|e| attribute(&e.to_string()))?
-        }
-    };
-    if sql_type.collation.is_none() && sql_type.is_character() {
-        return Err(attribute("its collation"));
-    }
-    // the server does not get to see it
-    if sql_type.collation.is_some_and(|c| !c.is_of(family)) {
-        return Err(attribute(match effective.as_str() {
-            "utf8mb4_0900_ai_ci" => {
-                "utf8mb4_0900_ai_ci on MariaDB: write utf8mb4_uca1400_nopad_ai_ci"
-            }
-            _ => "a collation that this server does not have",
-        }));
-    }
-    let bytes = match sql_type.kind {
-        Kind::VarChar { chars } => chars.saturating_mul(sql_type.charset().max_bytes()),
-        Kind::VarBinary { len } => len,
-        _ => 0,
-    };
-    if bytes > ROW_BYTES {
-        // outside of strict mode the server makes a TEXT or BLOB of it, and warns
-        return Err(attribute("it is longer than a row"));
-    }
-    let kind = match key {
-        Some("PRIMARY KEY") => Some(KeyKind::Primary),
-        Some(_) => Some(KeyKind::Unique),
-        None => None,
-    };
+    let mut written = Written::read(Reader::over(request, &tokens, 0..tokens.len()))?;
+    written.check_words()?;
+    let sql_type = written.sql_type(table_collation, request.settings)?;
+    let kind = written.key.map(|key| match key {
+        OwnKey::Primary => KeyKind::Primary,
+        OwnKey::Unique => KeyKind::Unique,
+    });
     if let Some(kind) = kind {
-        KeyLength::new(family, kind).add(&name, &sql_type, None)?;
+        KeyLength::new(family, kind).add(&written.name, &sql_type, None)?;
     }
-    let default = match default {
-        Some(given) => Some(default::kept(given, &sql_type, &name, reader.request)?),
-        None => None,
-    };
-    if let Some(fraction) = on_update {
-        default::check_on_update(fraction, &sql_type, &name)?;
-        if default.is_none() && not_null && family == Family::MariaDb {
-            // MariaDB makes up a zero date
-            return Err(attribute("ON UPDATE without a DEFAULT, and NOT NULL"));
-        }
-    }
-    if matches!(default, Some(DefaultLiteral::Null)) && not_null {
-        return Err(attribute("DEFAULT NULL on a NOT NULL column"));
-    }
-    let _ = null;
+    let default = written.kept_default(&sql_type, request)?;
     let column = NewColumn {
-        name,
         sql_type,
-        explicit_collation: explicit,
-        nullable: !not_null && key != Some("PRIMARY KEY"),
+        explicit_collation: written.names_collation(),
+        nullable: !written.not_null && written.key != Some(OwnKey::Primary),
         default,
-        on_update: on_update.is_some(),
-        comment,
-        invisible,
-        capabilities,
+        on_update: written.on_update.is_some(),
+        name: written.name,
+        comment: written.comment,
+        invisible: written.invisible,
+        capabilities: wanted.capabilities,
         without_grams: false,
         column_id: [0; 4],
         table_id: [0; 8],
@@ -303,275 +113,350 @@ pub(super) fn column_definition(
         suite: 0,
         cell_version: 0,
     };
-    Ok(ColumnDef { column, key })
-}
-
-/// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition: the capabilities and the
-/// definition's tokens without it.
-#[allow(clippy::type_complexity)] // the pair is taken apart at once
-pub(super) fn take_encrypted(
-    reader: &Reader,
-    range: Range<usize>,
-) -> Planned<Option<(Capabilities, Range<usize>, Range<usize>)>> {
-    let sql = reader.sql();
-    let found = range.clone().find(|&i| {
-        reader.tokens[i].is_word(sql, "encrypted")
-            && reader
-                .tokens
-                .get(i + 1)
-                .is_some_and(|t| t.is_word(sql, "for"))
-    });
-    let Some(start) = found else { return Ok(None) };
-    let mut inner = Reader::over(reader.request, reader.tokens, start + 2..range.end);
-    let bad = || {
-        Refusal::new(
-            &errors::DEFINITION,
-            "ENCRYPTED FOR (eq, range, like, join:NAME)",
-        )
-    };
-    let words = inner.parenthesized().ok_or_else(bad)?;
-    let mut capabilities = Capabilities::default();
-    if !words.is_empty() {
-        for part in reader.split(words) {
-            let mut word = Reader::over(reader.request, reader.tokens, part);
-            if word.eat("eq") {
-                capabilities.eq = true;
-            } else if word.eat("range") {
-                capabilities.range = true;
-            } else if word.eat("like") {
-                capabilities.like = true;
-            } else if word.eat("join") {
-                if !word.eat_punct(b':') && !word.eat_punct(b'=') {
-                    return Err(bad());
-                }
-                capabilities.join = Some(word.name().ok_or_else(bad)?);
-            } else {
-                return Err(bad());
-            }
-            if !word.done() {
-                return Err(bad());
-            }
-        }
-    }
-    let stop = inner.at;
-    Ok(Some((capabilities, range.start..start, stop..range.end)))
-}
-
-/// `CHECK (json_valid(`name`))`: how MariaDB prints that a LONGTEXT is JSON.
-fn is_json_check(r: &mut Reader, name: &str) -> bool {
-    let start = r.at;
-    if r.eat("check")
-        && let Some(inside) = r.parenthesized()
-    {
-        let mut check = Reader::over(r.request, r.tokens, inside);
-        let column = (check.eat("json_valid") && check.eat_punct(b'('))
-            .then(|| check.name())
-            .flatten();
-        if column.is_some_and(|c| c.eq_ignore_ascii_case(name))
-            && check.eat_punct(b')')
-            && check.done()
-        {
-            return true;
-        }
-    }
-    r.at = start;
-    false
-}
-
-/// The members of an ENUM or SET, quoted in the one form that types are read from.
-fn members(r: &Reader, inside: Range<usize>) -> Option<String> {
-    let mut names = Vec::new();
-    for part in r.split(inside) {
-        let mut one = Reader::over(r.request, r.tokens, part);
-        let token = one.token()?;
-        if token.kind != TokenKind::Literal(LiteralKind::String) {
-            return None;
-        }
-        names.push(format!("'{}'", string(&mut one)?.replace('\'', "''")));
-        if !one.done() {
-            return None;
-        }
-    }
-    Some(names.join(","))
-}
-
-/// A constant after `DEFAULT` of a BIT column, as `b'…'`. A text would count as bytes; it is not taken.
-pub(super) fn bit_default(r: &mut Reader) -> Option<DefaultLiteral> {
-    if r.eat("null") {
-        return Some(DefaultLiteral::Null);
-    }
-    let number = if r.eat("true") {
-        1
-    } else if r.eat("false") {
-        0
-    } else {
-        let token = r.token()?;
-        let TokenKind::Literal(kind @ (LiteralKind::Integer | LiteralKind::Bits)) = token.kind
-        else {
-            return None;
-        };
-        r.at += 1;
-        let mut scratch = Vec::new();
-        let text = token.text(r.sql());
-        let mode = r.request.settings.lex;
-        match crate::literal::decode(text, kind, false, mode, Charset::Utf8mb4, &mut scratch)? {
-            Input::Integer { magnitude, .. } => magnitude,
-            Input::Hex(bytes) if bytes.len() <= 8 => bytes
-                .iter()
-                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
-            _ => return None,
-        }
-    };
-    Some(DefaultLiteral::Value(format!("b'{number:b}'").into_bytes()))
-}
-
-fn string(r: &mut Reader) -> Option<String> {
-    match default_literal(r)? {
-        DefaultLiteral::Value(bytes) => String::from_utf8(bytes).ok(),
-        DefaultLiteral::Null | DefaultLiteral::Expression(_) => None,
-    }
-}
-
-/// A constant after `DEFAULT`, in text form.
-pub(super) fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
-    if r.eat("null") {
-        return Some(DefaultLiteral::Null);
-    }
-    if r.eat("true") {
-        return Some(DefaultLiteral::Value(b"1".to_vec()));
-    }
-    if r.eat("false") {
-        return Some(DefaultLiteral::Value(b"0".to_vec()));
-    }
-    let negative = r.eat_punct(b'-');
-    let token = r.token()?;
-    let TokenKind::Literal(kind) = token.kind else {
-        return None;
-    };
-    r.at += 1;
-    let text = token.text(r.sql());
-    let mut scratch = Vec::new();
-    let mode = r.request.settings.lex;
-    let value =
-        match crate::literal::decode(text, kind, negative, mode, mode.charset, &mut scratch)? {
-            Input::Text {
-                bytes,
-                charset: Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii,
-            } => bytes.to_vec(),
-            // a name's character set is the client's, and what it says is kept in UTF-8
-            Input::Text { bytes, charset } if kind == LiteralKind::String => {
-                charset.to_utf8(bytes)?
-            }
-            Input::Integer { .. } | Input::Decimal(_) | Input::Double(_) => {
-                let mut number = if negative { b"-".to_vec() } else { Vec::new() };
-                number.extend_from_slice(text);
-                number
-            }
-            Input::Bytes(bytes) => bytes.to_vec(),
-            _ => return None,
-        };
-    Some(DefaultLiteral::Value(value))
-}
-
-/// Whether a value is not stored as it stands.
-fn raises_warnings(text: &[u8], ty: &SqlType, context: &onionskin_value::Context<'_>) -> bool {
-    let input = match ty.is_binary() {
-        true => Input::Bytes(text),
-        false => Input::Text {
-            bytes: text,
-            charset: Charset::Utf8mb4,
-        },
-    };
-    let mut warnings = Vec::new();
-    let stored = onionskin_value::store(ty, input, context, &mut Vec::new(), &mut warnings);
-    stored.is_ok() && !warnings.is_empty()
-}
-
-/// A default as the server would keep and print it.
-pub(super) fn canonical(
-    default: &DefaultLiteral,
-    sql_type: &SqlType,
-    column: &str,
-    request: &Request,
-) -> Planned<DefaultLiteral> {
-    let timestamp = matches!(sql_type.kind, onionskin_value::Kind::Timestamp { .. });
-    if timestamp && matches!(default, DefaultLiteral::Value(_)) {
-        // the server keeps an instant, and shows it in each session's time zone
-        return refuse(
-            &errors::DEFINITION,
-            format!("column {column}: TIMESTAMP with a DEFAULT"),
-        );
-    }
-    let blob = matches!(
-        sql_type.kind,
-        Kind::TinyBlob | Kind::Blob | Kind::MediumBlob | Kind::LongBlob
-    );
-    if blob
-        && request.settings.family == Family::MariaDb
-        && matches!(default, DefaultLiteral::Value(text) if !text.is_ascii())
-    {
-        // MariaDB converts it to the character set of the table, of all things
-        return refuse(
-            &errors::DEFINITION,
-            format!("column {column}: BLOB with a DEFAULT that is not ASCII"),
-        );
-    }
-    let year = matches!(sql_type.kind, onionskin_value::Kind::Year);
-    if year && matches!(default, DefaultLiteral::Value(text) if text.len() != 4) {
-        // the number 0 is the year 0, the text '0' is 2000
-        return refuse(
-            &errors::DEFINITION,
-            format!("column {column}: YEAR with a DEFAULT that is not of four digits"),
-        );
-    }
-    let context = onionskin_value::Context {
-        sql_mode: onionskin_value::SqlMode::STRICT,
-        time_zone: &onionskin_value::TimeZone::UTC,
-        family: request.settings.family,
-        // A default that the server does not take, it refuses itself.
-        latest_timestamp: onionskin_value::LATEST_TIMESTAMP_UNSIGNED,
-        signed_zero: false,
-        enum_takes_zero: false,
-        ignore: false,
-        row: 1,
+    Ok(ColumnDef {
         column,
-        database: "",
-        table: "",
-    };
-    let printed = onionskin_schema::canonical_default(default, sql_type, &context)
-        .map_err(|e| schema_refusal(&e))?;
-    if let DefaultLiteral::Value(text) = default
-        && !sql_type.is_bit()
-        && raises_warnings(text, sql_type, &context)
-    {
-        // the server keeps what is left of it, and warns
-        return refuse(
-            &errors::DEFINITION,
-            format!("column {column}: a DEFAULT that the column would change"),
-        );
-    }
-    // six digits are printed of a FLOAT; a default that loses some of its own would be another
-    let payload = |default: &DefaultLiteral| {
-        let DefaultLiteral::Value(text) = default else {
-            return None;
+        key: written.key,
+    })
+}
+
+/// A protected column's definition as it is written.
+struct Written {
+    name: String,
+    /// The first word of the type.
+    type_word: String,
+    /// The type as servers write it.
+    type_text: String,
+    /// SIGNED, which is no part of the type as servers write it.
+    signed: bool,
+    charset: Option<String>,
+    collation: Option<String>,
+    /// BINARY behind a type of texts: the binary collation of their character set.
+    binary_text: bool,
+    /// JSON, or what MariaDB makes of it.
+    is_json: bool,
+    not_null: bool,
+    default: Option<Given>,
+    /// The digits of a fraction in ON UPDATE CURRENT_TIMESTAMP.
+    on_update: Option<u8>,
+    comment: Option<String>,
+    invisible: bool,
+    key: Option<OwnKey>,
+}
+
+impl Written {
+    fn read(mut r: Reader) -> Planned<Self> {
+        let Some(name) = r.name() else {
+            return refuse(&errors::DEFINITION, "a column's name");
         };
-        let input = Input::Text {
-            bytes: text,
-            charset: Charset::Utf8mb4,
+        let (type_word, type_text) = type_words(&mut r).map_err(|what| refused(&name, what))?;
+        let mut written = Written {
+            name,
+            is_json: type_text == "json",
+            type_word,
+            type_text,
+            signed: false,
+            charset: None,
+            collation: None,
+            binary_text: false,
+            not_null: false,
+            default: None,
+            on_update: None,
+            comment: None,
+            invisible: false,
+            key: None,
         };
-        let mut out = Vec::new();
-        onionskin_value::store(sql_type, input, &context, &mut out, &mut Vec::new()).ok()?;
-        Some(out)
-    };
-    let real = matches!(
-        sql_type.kind,
-        onionskin_value::Kind::Float | onionskin_value::Kind::Double
-    );
-    if real && payload(default) != payload(&printed) {
-        return refuse(
-            &errors::DEFINITION,
-            format!("column {column}: a DEFAULT of more digits than are shown"),
-        );
+        while let Some(token) = r.token() {
+            let is_understood = written.attribute_of_type(&mut r)?
+                || written.attribute_of_values(&mut r)?
+                || written.other_attribute(&mut r)?
+                || written.json_check(&mut r);
+            if !is_understood {
+                let word = String::from_utf8_lossy(token.text(r.sql()));
+                return Err(written.refused(&word));
+            }
+        }
+        Ok(written)
     }
-    Ok(printed)
+
+    fn refused(&self, what: &str) -> Refusal {
+        refused(&self.name, what)
+    }
+
+    /// Reads UNSIGNED, SIGNED, ZEROFILL, CHARACTER SET, COLLATE, BINARY. `false`: none of them
+    /// stands here.
+    fn attribute_of_type(&mut self, r: &mut Reader) -> Planned<bool> {
+        if r.eat("unsigned") {
+            self.type_text.push_str(" unsigned");
+        } else if r.eat("signed") {
+            self.signed = true;
+        } else if r.eat("zerofill") {
+            if self.type_text.contains("zerofill") {
+                return Err(self.refused("ZEROFILL twice"));
+            }
+            if !self.type_text.contains("unsigned") {
+                self.type_text.push_str(" unsigned");
+            }
+            self.type_text.push_str(" zerofill");
+        } else if r.is("character") || r.is("charset") || (r.is("char") && self.charset.is_none()) {
+            if !r.eat("charset") {
+                r.at += 1;
+                if !r.eat("set") {
+                    return Err(self.refused("CHARACTER SET"));
+                }
+            }
+            let name = r.name_or_string();
+            self.charset = Some(name.ok_or_else(|| self.refused("CHARACTER SET"))?);
+        } else if r.eat("collate") {
+            r.eat_punct(b'=');
+            let name = r.name_or_string();
+            self.collation = Some(name.ok_or_else(|| self.refused("COLLATE"))?);
+        } else if r.eat("binary") {
+            self.binary_text = true;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads NOT NULL, NULL, DEFAULT, ON UPDATE.
+    fn attribute_of_values(&mut self, r: &mut Reader) -> Planned<bool> {
+        if r.eat("not") {
+            if !r.eat("null") {
+                return Err(self.refused("NOT"));
+            }
+            self.not_null = true;
+        } else if r.eat("null") {
+            // a column allows NULL without it as well
+        } else if r.eat("default") {
+            let is_bit = self.type_text.starts_with("bit");
+            let given = default::given(r, &self.name, is_bit)?;
+            self.default = Some(given.ok_or_else(|| self.refused("DEFAULT"))?);
+        } else if r.eat("on") {
+            let fraction = match r.eat("update") {
+                true => default::present(r),
+                false => None,
+            };
+            self.on_update = Some(fraction.ok_or_else(|| self.refused("ON UPDATE"))?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads COMMENT, INVISIBLE, VISIBLE and keys.
+    fn other_attribute(&mut self, r: &mut Reader) -> Planned<bool> {
+        if r.eat("comment") {
+            self.comment = Some(string(r).ok_or_else(|| self.refused("COMMENT"))?);
+        } else if r.eat("invisible") {
+            self.invisible = true;
+        } else if r.eat("visible") {
+            self.invisible = false;
+        } else if r.eat("unique") {
+            r.eat("key");
+            self.key = Some(OwnKey::Unique);
+        } else if r.eat("primary") {
+            r.eat("key");
+            self.key = Some(OwnKey::Primary);
+        } else if r.eat("key") {
+            self.key = Some(OwnKey::Primary);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads ``CHECK (json_valid(`name`))``: how MariaDB prints that a LONGTEXT is JSON.
+    fn json_check(&mut self, r: &mut Reader) -> bool {
+        let family = r.request.settings.family;
+        if self.type_text != "longtext" || family != Family::MariaDb {
+            return false;
+        }
+        let mut check = Reader::over(r.request, r.tokens, r.at..r.end);
+        if !check.eat("check") {
+            return false;
+        }
+        let Some(inside) = check.parenthesized() else {
+            return false;
+        };
+        let mut condition = Reader::over(r.request, r.tokens, inside);
+        let found = condition.eat("json_valid")
+            && condition.eat_punct(b'(')
+            && condition
+                .name()
+                .is_some_and(|c| c.eq_ignore_ascii_case(&self.name))
+            && condition.eat_punct(b')')
+            && condition.done();
+        if found {
+            self.is_json = true;
+            r.at = check.at;
+        }
+        found
+    }
+
+    /// Refuses words that contradict each other, and types that are something else.
+    fn check_words(&self) -> Planned<()> {
+        if self.signed && self.type_text.contains("unsigned") {
+            return Err(self.refused("SIGNED beside UNSIGNED or ZEROFILL"));
+        }
+        if self.type_word == "json" && (self.charset.is_some() || self.collation.is_some()) {
+            return Err(self.refused("CHARACTER SET of JSON"));
+        }
+        if self.type_text.starts_with("decimal(0,") {
+            // a precision of 0 stands for the default, but not beside a scale
+            return Err(self.refused("its precision"));
+        }
+        // BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
+        if self.type_text == "serial" {
+            return Err(self.refused("SERIAL is AUTO_INCREMENT"));
+        }
+        Ok(())
+    }
+
+    /// Whether the definition itself says what its collation is.
+    fn names_collation(&self) -> bool {
+        self.charset.is_some() || self.collation.is_some() || self.binary_text
+    }
+
+    /// The name of the collation, if the type has one.
+    fn collation(&self, table_collation: &str, settings: &Settings) -> Planned<String> {
+        let collation = match (&self.collation, &self.charset) {
+            (Some(collation), _) => collation.to_ascii_lowercase(),
+            (None, Some(charset)) => default_collation(charset, settings)
+                .ok_or_else(|| self.refused("CHARACTER SET"))?
+                .to_owned(),
+            (None, None) => table_collation.to_owned(),
+        };
+        if self.binary_text {
+            let charset = collation.split('_').next().unwrap_or("utf8mb4");
+            return Ok(format!("{charset}_bin"));
+        }
+        Ok(collation)
+    }
+
+    /// The type, if it is one that the server has and takes as it stands.
+    fn sql_type(&self, table_collation: &str, settings: &Settings) -> Planned<SqlType> {
+        let family = settings.family;
+        let collation = self.collation(table_collation, settings)?;
+        let sql_type = match self.is_json {
+            true if self.type_text == "longtext" && collation != "utf8mb4_bin" => {
+                return Err(self.refused("CHECK"));
+            }
+            true => SqlType::json(family),
+            false => SqlType::parse(&self.type_text, Some(&collation))
+                .map_err(|e| self.refused(&e.to_string()))?,
+        };
+        if sql_type.collation.is_none() && sql_type.is_character() {
+            return Err(self.refused("its collation"));
+        }
+        // the server does not get to see it
+        if sql_type.collation.is_some_and(|c| !c.is_of(family)) {
+            return Err(self.refused(match collation.as_str() {
+                "utf8mb4_0900_ai_ci" => {
+                    "utf8mb4_0900_ai_ci on MariaDB: write utf8mb4_uca1400_nopad_ai_ci"
+                }
+                _ => "a collation that this server does not have",
+            }));
+        }
+        let bytes = match sql_type.kind {
+            Kind::VarChar { chars } => chars.saturating_mul(sql_type.charset().max_bytes()),
+            Kind::VarBinary { len } => len,
+            _ => 0,
+        };
+        if bytes > ROW_BYTES {
+            // outside of strict mode the server makes a TEXT or BLOB of it, and warns
+            return Err(self.refused("it is longer than a row"));
+        }
+        Ok(sql_type)
+    }
+
+    /// The default as it is kept, if it fits to the type, to ON UPDATE and to NOT NULL.
+    fn kept_default(
+        &mut self,
+        sql_type: &SqlType,
+        request: &Request,
+    ) -> Planned<Option<DefaultLiteral>> {
+        let default = match self.default.take() {
+            Some(given) => Some(default::kept(given, sql_type, &self.name, request)?),
+            None => None,
+        };
+        if let Some(fraction) = self.on_update {
+            default::check_on_update(fraction, sql_type, &self.name)?;
+            let family = request.settings.family;
+            if default.is_none() && self.not_null && family == Family::MariaDb {
+                // MariaDB makes up a zero date
+                return Err(self.refused("ON UPDATE without a DEFAULT, and NOT NULL"));
+            }
+        }
+        if matches!(default, Some(DefaultLiteral::Null)) && self.not_null {
+            return Err(self.refused("DEFAULT NULL on a NOT NULL column"));
+        }
+        Ok(default)
+    }
+}
+
+fn refused(column: &str, what: &str) -> Refusal {
+    Refusal::new(&errors::DEFINITION, format!("column {column}: {what}"))
+}
+
+/// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition.
+pub(super) struct Encrypted {
+    pub(super) capabilities: Capabilities,
+    /// The definition's tokens before it.
+    pub(super) before: Range<usize>,
+    /// The definition's tokens behind it.
+    pub(super) after: Range<usize>,
+}
+
+/// Finds `ENCRYPTED FOR (…)` in a column's definition.
+pub(super) fn take_encrypted(reader: &Reader, range: Range<usize>) -> Planned<Option<Encrypted>> {
+    let is = |at: usize, word| {
+        let token = reader.tokens.get(at);
+        token.is_some_and(|t| t.is_word(reader.sql(), word))
+    };
+    let mut places = range.clone();
+    let Some(start) = places.find(|&i| is(i, "encrypted") && is(i + 1, "for")) else {
+        return Ok(None);
+    };
+    let mut inner = Reader::over(reader.request, reader.tokens, start + 2..range.end);
+    let Some(words) = inner.parenthesized() else {
+        return Err(bad_capabilities());
+    };
+    Ok(Some(Encrypted {
+        capabilities: capabilities(reader, words)?,
+        before: range.start..start,
+        after: inner.at..range.end,
+    }))
+}
+
+fn bad_capabilities() -> Refusal {
+    Refusal::new(
+        &errors::DEFINITION,
+        "ENCRYPTED FOR (eq, range, like, join:NAME)",
+    )
+}
+
+/// Reads what stands in the parentheses of `ENCRYPTED FOR (…)`.
+fn capabilities(reader: &Reader, words: Range<usize>) -> Planned<Capabilities> {
+    let mut capabilities = Capabilities::default();
+    if words.is_empty() {
+        return Ok(capabilities);
+    }
+    for part in reader.split(words) {
+        let mut word = Reader::over(reader.request, reader.tokens, part);
+        if word.eat("eq") {
+            capabilities.eq = true;
+        } else if word.eat("range") {
+            capabilities.range = true;
+        } else if word.eat("like") {
+            capabilities.like = true;
+        } else if word.eat("join") && (word.eat_punct(b':') || word.eat_punct(b'=')) {
+            capabilities.join = Some(word.name().ok_or_else(bad_capabilities)?);
+        } else {
+            return Err(bad_capabilities());
+        }
+        if !word.done() {
+            return Err(bad_capabilities());
+        }
+    }
+    Ok(capabilities)
 }

@@ -1,15 +1,16 @@
 //! What stands behind DEFAULT and ON UPDATE in the definition of a protected column.
 //!
-//! A constant is read here and the proxy fills it in by itself. Anything else is kept as the text of an expression: no part of a row may be
-//! read in it, and every function must return the same on the scratch engine, which computes it. The server's own spelling of the
-//! expression, which is what is shown, is asked for when the definition is carried out.
+//! A constant is read here and the proxy fills it in by itself. Anything else is kept as the text
+//! of an expression: no part of a row may be read in it, and every function must return the same on
+//! the scratch engine, which computes it. The server's own spelling of the expression, which is
+//! what is shown, is asked for when the definition is carried out.
 
 use std::ops::Range;
 
 use onionskin_schema::{DefaultLiteral, present_time, time_fraction};
 use onionskin_value::{Family, SqlType};
 
-use super::column::{bit_default, canonical, default_literal};
+use super::constant::{bit_default, canonical, default_literal};
 use super::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, TokenKind};
@@ -21,14 +22,17 @@ pub(super) enum Given {
     Literal(DefaultLiteral),
     /// CURRENT_TIMESTAMP with so many digits of a fraction, and the text of it.
     Now(u8, String),
-    /// The text of an expression: with its parentheses on MariaDB, and without them on MySQL, where they belong to DEFAULT.
+    /// The text of an expression: with its parentheses on MariaDB, and without them on MySQL, where
+    /// they belong to DEFAULT.
     Expression(String),
 }
 
-/// Words for the present time that MariaDB takes for a function of its own since 11.7: a DATETIME, where NOW() is a TIMESTAMP.
+/// Words for the present time that MariaDB takes for a function of its own since 11.7: a DATETIME,
+/// where NOW() is a TIMESTAMP.
 const LOCAL: [&str; 2] = ["localtime", "localtimestamp"];
 
-/// Whether the server may be one of those; the scratch engine tells how it prints them. `character_set_collations` came with 11.2.
+/// Whether the server may be one of those; the scratch engine tells how it prints them.
+/// `character_set_collations` came with 11.2.
 fn may_have_local_time(r: &Reader) -> bool {
     let settings = &r.request.settings;
     settings.family == Family::MariaDb && !settings.charset_collations.is_empty()
@@ -101,7 +105,8 @@ pub(super) fn present(r: &mut Reader) -> Option<u8> {
     digits
 }
 
-/// A constant that stands alone, in parentheses; in more of them than anybody writes it is an expression.
+/// A constant that stands alone, in parentheses; in more of them than anybody writes it is an
+/// expression.
 fn constant_within(r: &Reader, inside: Range<usize>, is_bit: bool) -> Option<DefaultLiteral> {
     const MOST_PARENTHESES: usize = 32;
     let mut inner = Reader::over(r.request, r.tokens, inside);

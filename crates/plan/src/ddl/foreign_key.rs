@@ -15,6 +15,14 @@ use crate::errors::{self, Refusal};
 use crate::planner::{Known, Planned, quoted, refuse};
 use crate::scope::position;
 
+/// The table that is defined or altered.
+pub(super) struct ThisTable<'s> {
+    /// The names of the database and of the table.
+    pub(super) names: (&'s str, &'s str),
+    /// Its protected column of a name.
+    pub(super) column: &'s dyn Fn(&str) -> Option<Side>,
+}
+
 /// A protected column of a foreign key, on either side.
 pub(super) struct Side {
     /// The column of its tokens; `None` if it has none.
@@ -54,7 +62,7 @@ impl Side {
             token: token.map(|(name, _)| name.to_owned()),
             kind: token.map(|(_, kind)| kind),
             group: protection.capabilities.join.clone(),
-            ty: column.sql_type?,
+            ty: protection.sql_type,
             key: Some((protection.key_id, protection.suite)),
             new: None,
             reference: Some((Arc::clone(table), index)),
@@ -132,16 +140,11 @@ fn read(reader: &Reader, element: &Range<usize>) -> Planned<ForeignKey> {
 }
 
 /// The protected column of the other table that a name means.
-fn referred(
-    reader: &Reader,
-    key: &ForeignKey,
-    (database, table): (&str, &str),
-    local: &dyn Fn(&str) -> Option<Side>,
-    name: &str,
-) -> Option<Side> {
+fn referred(reader: &Reader, key: &ForeignKey, this: &ThisTable, name: &str) -> Option<Side> {
     let other = key.database.as_deref()?;
+    let (database, table) = this.names;
     if same_name(other, database) && same_name(&key.table, table) {
-        return local(name);
+        return (this.column)(name);
     }
     match reader.request.catalog.table(other, &key.table) {
         Known::Table(t) => Side::existing(&t, position(&t, name)?),
@@ -150,13 +153,17 @@ fn referred(
 }
 
 /// New columns with `eq` join the group of the columns that they refer to, unless they name one.
-pub(super) fn inherit_groups(
+pub(super) fn inherit_groups<'k>(
     reader: &Reader,
-    elements: &[Range<usize>],
-    place: (&str, &str),
+    keys: impl Iterator<Item = &'k Range<usize>>,
+    names: (&str, &str),
     new_columns: &mut [NewColumn],
 ) -> Planned<()> {
-    for element in elements.iter().filter(|e| begins(reader, e)) {
+    let this = ThisTable {
+        names,
+        column: &|_| None,
+    };
+    for element in keys {
         let key = read(reader, element)?;
         for (column, other) in key.columns.iter().zip(&key.others) {
             let name = |range: &Range<usize>| {
@@ -165,7 +172,7 @@ pub(super) fn inherit_groups(
             let (Some(name), Some(other)) = (name(column), name(other)) else {
                 continue;
             };
-            let group = referred(reader, &key, place, &|_| None, &other).and_then(|o| o.group);
+            let group = referred(reader, &key, &this, &other).and_then(|o| o.group);
             let found = new_columns
                 .iter_mut()
                 .find(|c| c.name.eq_ignore_ascii_case(&name));
@@ -184,8 +191,7 @@ pub(super) fn inherit_groups(
 pub(super) fn foreign_key(
     reader: &Reader,
     element: &Range<usize>,
-    place: (&str, &str),
-    local: &dyn Fn(&str) -> Option<Side>,
+    this: &ThisTable,
     references: &mut Vec<Reference>,
     out: &mut Pieces,
 ) -> Planned<()> {
@@ -197,7 +203,7 @@ pub(super) fn foreign_key(
         let (Some(column), Some(other)) = (name_at(column), name_at(other)) else {
             return refuse(&errors::NOT_UNDERSTOOD, "FOREIGN KEY");
         };
-        let pair = (local(&column), referred(reader, &key, place, local, &other));
+        let pair = ((this.column)(&column), referred(reader, &key, this, &other));
         match &pair {
             (None, None) => {}
             (Some(a), Some(b)) if a.fits(b) => {
@@ -288,12 +294,7 @@ fn check_actions(reader: &Reader, range: Range<usize>) -> Planned<()> {
 }
 
 /// `REFERENCES other (column)` in the definition of a column that is not protected.
-pub(super) fn in_column(
-    reader: &Reader,
-    element: &Range<usize>,
-    place: (&str, &str),
-    local: &dyn Fn(&str) -> Option<Side>,
-) -> Planned<()> {
+pub(super) fn in_column(reader: &Reader, element: &Range<usize>, this: &ThisTable) -> Planned<()> {
     let mut r = Reader::over(reader.request, reader.tokens, element.clone());
     while !r.done() && !r.eat("references") {
         r.at += 1;
@@ -316,7 +317,7 @@ pub(super) fn in_column(
     for part in reader.split(list) {
         let name = Reader::over(reader.request, reader.tokens, part).name();
         if let Some(name) = name
-            && referred(reader, &key, place, local, &name).is_some()
+            && referred(reader, &key, this, &name).is_some()
         {
             let about = format!("REFERENCES to the protected column {name} from one that is not");
             return refuse(&errors::INDEX, about);

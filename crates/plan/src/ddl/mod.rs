@@ -5,27 +5,35 @@
 //! near a protected column is refused. Ids and authentication tags are made when the plan is
 //! carried out, so the text has pieces for them.
 //!
-//! `reader.rs` walks over tokens, `column.rs` reads a protected column's definition, `default.rs` its default, `index.rs` the
-//! indexes over it, `foreign_key.rs` its references, `collation.rs` tells which collation it gets; `copy.rs` is
-//! `CREATE TABLE … LIKE`, `select.rs` finds the parts of `CREATE TABLE … SELECT`.
+//! One file for each statement: `create.rs` with the table's `body.rs`, `copy.rs` for
+//! `CREATE TABLE … LIKE`, `select.rs` for `CREATE TABLE … SELECT`, `alter/`, `create_index.rs`.
+//!
+//! What they share: `reader.rs` walks over tokens. `column.rs` reads a protected column's
+//! definition, with `column_type.rs` for types, `collation.rs` for the collation of columns that
+//! name none, `default.rs` for what stands behind DEFAULT, and `constant.rs` for constants there.
+//! `index.rs` reads indexes as elements, `key_parts.rs` their columns, `key_length.rs` adds these
+//! up. `foreign_key.rs` reads references.
 
 mod alter;
+mod body;
 mod collation;
 mod column;
+mod column_type;
+mod constant;
 mod copy;
 mod create;
+mod create_index;
 mod default;
 mod foreign_key;
 mod index;
 mod key_length;
-mod migration;
+mod key_parts;
 mod reader;
 mod select;
-mod specs;
 
 pub(crate) use alter::alter_table;
 pub(crate) use create::create_table;
-pub(crate) use index::index;
+pub(crate) use create_index::index;
 
 use onionskin_schema::SchemaError;
 
@@ -92,8 +100,8 @@ pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<Stri
     r.table()
 }
 
-/// Refuses names of the form that physical columns have: an index or a foreign key over one would be made behind the back of
-/// the protected column that it belongs to.
+/// Refuses names of the form that physical columns have: an index or a foreign key over one would
+/// be made behind the back of the protected column that it belongs to.
 fn check_names(sql: &[u8], tokens: &[Token]) -> Planned<()> {
     let mut names = tokens.iter().filter_map(|t| identifier(sql, t));
     match names.find(|n| onionskin_schema::is_reserved_name(n)) {

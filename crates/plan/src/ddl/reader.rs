@@ -23,6 +23,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Walks over a statement, up to the semicolons at its end.
+    pub(crate) fn whole(request: &'a Request<'a>, tokens: &'a [Token]) -> Self {
+        let last = tokens.iter().rposition(|t| !t.is(b';'));
+        Self::over(request, tokens, 0..last.map_or(0, |last| last + 1))
+    }
+
     pub(crate) fn sql(&self) -> &'a [u8] {
         self.request.sql
     }

@@ -1,7 +1,8 @@
 //! `CREATE TABLE … SELECT`: where its parts stand.
 //!
-//! What columns the table gets is not known here: the scratch engine runs the statement and shows it (`scratch/create.rs`). So a column list is only
-//! looked through for what concerns protection, and for what a temporary table cannot have.
+//! What columns the table gets is not known here: the scratch engine runs the statement and shows
+//! it (`scratch/create.rs`). So a column list is only looked through for what concerns protection,
+//! and for what a temporary table cannot have.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::index::is_key_element;
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, Refusal};
-use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::NewTable;
 use crate::planner::{Planned, Planner, Request, UseScratch, identifier, refuse};
 
@@ -49,7 +50,8 @@ fn begins_query(sql: &[u8], tokens: &[Token], mut at: usize) -> bool {
     is(at, "select") || (is(at, "with") && !is(at + 1, "system"))
 }
 
-/// The parts of a `CREATE TABLE` that ends with a query; the reader stands behind the table's name. `None`: it does not.
+/// The parts of a `CREATE TABLE` that ends with a query; the reader stands behind the table's name.
+/// `None`: it does not.
 pub(super) fn parts(mut r: Reader) -> Option<Parts> {
     let (sql, tokens, end) = (r.sql(), r.tokens, r.end);
     let list = match begins_query(sql, tokens, r.at) {
@@ -98,6 +100,52 @@ const BEYOND: [&str; 7] = [
     "nextval",
 ];
 
+/// Refuses executable comments. Tools write options into them, such as `/*! ENGINE = innodb */`.
+pub(super) fn check_comments(r: &Reader, options: &Range<usize>) -> Planned<()> {
+    let is_fine = |(at, token): (usize, &Token)| {
+        token.kind != TokenKind::Executable
+            || (options.contains(&at) && holds_options(r.sql(), token, r.request.settings.lex))
+    };
+    match r.tokens.iter().enumerate().all(is_fine) {
+        true => Ok(()),
+        false => refuse(&errors::EXECUTABLE_COMMENT, ""),
+    }
+}
+
+/// Whether an executable comment holds nothing but options of a table that say how it is stored.
+fn holds_options(sql: &[u8], comment: &Token, mode: LexMode) -> bool {
+    const OPTIONS: [&str; 20] = [
+        "aria",
+        "auto_increment",
+        "character",
+        "charset",
+        "collate",
+        "comment",
+        "compressed",
+        "default",
+        "dynamic",
+        "engine",
+        "innodb",
+        "key_block_size",
+        "memory",
+        "myisam",
+        "row_format",
+        "set",
+        "stats_auto_recalc",
+        "stats_persistent",
+        "utf8",
+        "utf8mb4",
+    ];
+    let (body, version) = crate::lex::executable(comment.text(sql));
+    let inner = &body[version..];
+    let fits = |t: &Token| match t.kind {
+        TokenKind::Word => OPTIONS.iter().any(|w| t.is_word(inner, w)),
+        TokenKind::Literal(_) => true,
+        _ => t.is(b'=') || t.is(b','),
+    };
+    crate::lex::tokens(inner, mode).is_ok_and(|tokens| tokens.iter().all(fits))
+}
+
 /// Plans it: the scratch engine runs the statement.
 pub(super) fn create_select<'a>(
     request: &'a Request<'a>,
@@ -106,60 +154,13 @@ pub(super) fn create_select<'a>(
     head: Head,
     parts: Parts,
 ) -> Planned<Decided<'a>> {
-    let sql = request.sql;
-    if request.settings.scratch == UseScratch::Never {
-        return refuse(
-            &errors::STATEMENT,
-            "CREATE TABLE … SELECT with a protected table and without a scratch engine ([scratch] in the configuration)",
-        );
-    }
-    if head.or_replace && head.if_absent {
-        return refuse(&errors::NOT_UNDERSTOOD, "OR REPLACE beside IF NOT EXISTS");
-    }
-    let plain = |at: usize, t: &Token| {
-        t.kind != TokenKind::Executable
-            || (parts.options.contains(&at)
-                && crate::statement::holds_options(sql, t, request.settings.lex))
-    };
-    if !tokens.iter().enumerate().all(|(at, t)| plain(at, t)) {
-        return refuse(&errors::EXECUTABLE_COMMENT, "");
-    }
-    let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
-    if tokens[..parts.query.start].iter().any(is_parameter) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a parameter in a definition");
-    }
-    if tokens[parts.options.clone()]
-        .iter()
-        .any(|t| t.is_word(sql, "union"))
-    {
-        return refuse(&errors::STATEMENT, "a union of tables with a query");
-    }
     let r = Reader::over(request, &tokens, 0..tokens.len());
-    let (mut cut, mut encrypted, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-    if let Some(list) = &parts.list {
-        let beyond = |t: &&Token| BEYOND.iter().any(|word| t.is_word(sql, word));
-        if let Some(word) = tokens[list.clone()].iter().find(beyond) {
-            let word = String::from_utf8_lossy(word.text(sql)).to_uppercase();
-            let about = format!("CREATE TABLE … SELECT with {word}; add it afterwards");
-            return refuse(&errors::STATEMENT, about);
-        }
-        for element in r.split(list.clone()) {
-            if is_key_element(&r, &element) {
-                continue;
-            }
-            let name = tokens.get(element.start);
-            let Some(name) = name.and_then(|t| identifier(sql, t)) else {
-                return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
-            };
-            if let Some((_, before, after)) = take_encrypted(&r, element)? {
-                let words = String::from_utf8_lossy(r.text(before.end..after.start));
-                encrypted.push((name.clone(), words.into_owned()));
-                cut.push((before.end, after.start));
-            }
-            columns.push(name);
-        }
-    }
-    if has_encrypted(sql, &tokens[parts.options.start..]) {
+    check_parts(&r, &head, &parts)?;
+    let listed = match &parts.list {
+        Some(list) => Listed::read(&r, list.clone())?,
+        None => Listed::default(),
+    };
+    if has_encrypted(request.sql, &tokens[parts.options.start..]) {
         return refuse(
             &errors::NOT_UNDERSTOOD,
             "ENCRYPTED FOR outside of the column list",
@@ -178,9 +179,9 @@ pub(super) fn create_select<'a>(
         ignore: parts.ignore,
         replaces: parts.replaces,
         list: parts.list.map(|l| (l.start, l.end)),
-        cut,
-        encrypted,
-        listed: columns,
+        cut: listed.cut,
+        encrypted: listed.encrypted,
+        listed: listed.names,
         options: (parts.options.start, parts.options.end),
         query: (parts.query.start, parts.query.end),
         collation,
@@ -200,6 +201,70 @@ pub(super) fn create_select<'a>(
             }
         }
         Err(refusal) => Err(refusal),
+    }
+}
+
+/// Refuses what the scratch engine cannot make a table of.
+fn check_parts(r: &Reader, head: &Head, parts: &Parts) -> Planned<()> {
+    if r.request.settings.scratch == UseScratch::Never {
+        return refuse(
+            &errors::STATEMENT,
+            "CREATE TABLE … SELECT with a protected table and without a scratch engine ([scratch] in the configuration)",
+        );
+    }
+    if head.or_replace && head.if_absent {
+        return refuse(&errors::NOT_UNDERSTOOD, "OR REPLACE beside IF NOT EXISTS");
+    }
+    check_comments(r, &parts.options)?;
+    let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
+    if r.tokens[..parts.query.start].iter().any(is_parameter) {
+        return refuse(&errors::NOT_UNDERSTOOD, "a parameter in a definition");
+    }
+    let mut options = r.tokens[parts.options.clone()].iter();
+    if options.any(|t| t.is_word(r.sql(), "union")) {
+        return refuse(&errors::STATEMENT, "a union of tables with a query");
+    }
+    Ok(())
+}
+
+/// What a column list says of protection.
+#[derive(Default)]
+struct Listed {
+    /// All columns.
+    names: Vec<String>,
+    /// Columns with `ENCRYPTED FOR (…)`, and these words.
+    encrypted: Vec<(String, String)>,
+    /// The tokens of these words.
+    cut: Vec<(usize, usize)>,
+}
+
+impl Listed {
+    fn read(r: &Reader, list: Range<usize>) -> Planned<Self> {
+        let sql = r.sql();
+        let beyond = |t: &&Token| BEYOND.iter().any(|word| t.is_word(sql, word));
+        if let Some(word) = r.tokens[list.clone()].iter().find(beyond) {
+            let word = String::from_utf8_lossy(word.text(sql)).to_uppercase();
+            let about = format!("CREATE TABLE … SELECT with {word}; add it afterwards");
+            return refuse(&errors::STATEMENT, about);
+        }
+        let mut listed = Self::default();
+        for element in r.split(list) {
+            if is_key_element(r, &element) {
+                continue;
+            }
+            let name = r.tokens.get(element.start);
+            let Some(name) = name.and_then(|t| identifier(sql, t)) else {
+                return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
+            };
+            if let Some(found) = take_encrypted(r, element)? {
+                let place = found.before.end..found.after.start;
+                let words = String::from_utf8_lossy(r.text(place.clone())).into_owned();
+                listed.encrypted.push((name.clone(), words));
+                listed.cut.push((place.start, place.end));
+            }
+            listed.names.push(name);
+        }
+        Ok(listed)
     }
 }
 

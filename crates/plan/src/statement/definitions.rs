@@ -7,7 +7,7 @@
 use crate::errors;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Planned, Request, refuse};
-use crate::statement::COLLATION;
+use crate::request::COLLATION;
 
 /// Refuses a statement that goes to the server as it is, if a table may be made or changed in it that the policy concerns. `names` are all
 /// that its identifiers may mean.
@@ -103,40 +103,6 @@ fn flattened<'a>(
         }
     }
     Ok(())
-}
-
-/// Whether an executable comment holds nothing but options of a table that say how it is stored.
-pub(crate) fn holds_options(sql: &[u8], comment: &Token, mode: LexMode) -> bool {
-    const OPTIONS: [&str; 20] = [
-        "aria",
-        "auto_increment",
-        "character",
-        "charset",
-        "collate",
-        "comment",
-        "compressed",
-        "default",
-        "dynamic",
-        "engine",
-        "innodb",
-        "key_block_size",
-        "memory",
-        "myisam",
-        "row_format",
-        "set",
-        "stats_auto_recalc",
-        "stats_persistent",
-        "utf8",
-        "utf8mb4",
-    ];
-    let (body, version) = crate::lex::executable(comment.text(sql));
-    let inner = &body[version..];
-    let fits = |t: &Token| match t.kind {
-        TokenKind::Word => OPTIONS.iter().any(|w| t.is_word(inner, w)),
-        TokenKind::Literal(_) => true,
-        _ => t.is(b'=') || t.is(b','),
-    };
-    crate::lex::tokens(inner, mode).is_ok_and(|tokens| tokens.iter().all(fits))
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@
 //! database that the statement names, a rule has to understand the statement completely. If
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
-//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans what
-//! reads and writes rows, `unmet.rs` refuses tables that are not what the configuration or the pins say, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where they are.
+//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds
+//! the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans
+//! what reads and writes rows, `unmet.rs` refuses tables that are not what the configuration or the
+//! pins say, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs`
+//! the others. Of statements in the texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
@@ -32,10 +35,10 @@ use crate::lex::{LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
+use crate::request::HIDDEN;
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
-pub(crate) use self::definitions::holds_options;
 pub(crate) use self::near::candidates;
 use self::near::string_as_name;
 pub(crate) use self::rows::query_behind;
@@ -43,17 +46,9 @@ use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
 use self::words::{
-    defines, first_words, hides_by_name, is_analyze, is_by_name, is_describe, is_idle_comment,
-    manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
+    defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
+    is_idle_comment, manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
 };
-
-/// Introduces, in the place of a table's name, the default collation of the table whose name
-/// follows, or of the database: the catalog answers with a table without columns whose name is
-/// the collation's.
-pub const COLLATION: &str = "\u{1}collation of ";
-
-/// What is wrong with a table or view of which the account may see that it is there, and none of its columns.
-pub const HIDDEN: &str = "its columns are not shown";
 
 /// What planning answers.
 #[derive(Debug)]
@@ -141,8 +136,8 @@ pub fn plan(request: &Request) -> Outcome {
     Outcome::Plan(Box::new(Plan { facts, ..plan }))
 }
 
-/// Whether a statement with these first words goes to the parser as a whole. Definitions and grants are read by tokens; the queries and
-/// expressions in them meet the parser's own bound.
+/// Whether a statement with these first words goes to the parser as a whole. Definitions and grants
+/// are read by tokens; the queries and expressions in them meet the parser's own bound.
 fn is_parsed(sql: &[u8], tokens: &[Token]) -> bool {
     const OTHERS: [&str; 6] = ["create", "alter", "drop", "rename", "grant", "revoke"];
     let first = tokens.first();
@@ -155,23 +150,18 @@ fn unread(refusal: Refusal) -> Outcome {
     Outcome::Plan(Box::new(plan))
 }
 
+/// Finds the rule for a statement. Those before the rules for tables look at words only, and at
+/// statements that are far from all protected tables as well.
 fn decide<'a>(
     request: &'a Request<'a>,
-    tokens: Vec<Token>,
+    mut tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     let words = first_words(sql, &tokens, 4);
     let starts = |w: &str| word_is(&words, 0, w);
-
-    if hides_by_name(sql, &tokens, request.settings.lex) {
-        return refuse(&errors::EXECUTABLE_COMMENT, "");
-    }
-    if is_by_name(&words) {
-        return match crate::by_name::read(sql, request.settings.lex, &tokens) {
-            Some(statement) => Ok((Action::ByName(statement), None)),
-            None => refuse(&errors::DYNAMIC, "a statement text in this form"),
-        };
+    if let Some(action) = by_name(request, &tokens, &words)? {
+        return Ok((action, None));
     }
     if starts("set") && mentions(sql, &tokens, "session_track_") {
         return refuse(&errors::TRACKING, "SET");
@@ -188,46 +178,13 @@ fn decide<'a>(
             "a name in double quotes without ANSI_QUOTES",
         );
     }
-    if near.is_empty()
-        && let Some(plan) = settings::with_scope(request, &tokens)?
-    {
-        return Ok((plan, None));
+    if let Some(action) = without_tables(request, &tokens, near.is_empty())? {
+        return Ok((action, None));
     }
-    if let Some(plan) = columns_view(request, &tokens)? {
-        if !near.is_empty() {
-            // the rest of the statement goes to the server as it is
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "information_schema beside a protected table",
-            );
-        }
-        return Ok((plan, None));
-    }
-    if near.is_empty() {
+    if is_relayed_unseen(sql, &tokens, &words, &near)? {
         return Ok((Action::Relay, None));
     }
-    let is_hidden = |t: &&Arc<Table>| t.damaged.as_deref() == Some(HIDDEN);
-    if let Some(table) = near.iter().find(is_hidden) {
-        // what compares, the server refuses; it need not see with what
-        let head = tokens.iter().take_while(|t| !t.is_word(sql, "as"));
-        let defines = starts("create") || starts("alter");
-        let is_view = defines && head.into_iter().any(|t| t.is_word(sql, "view"));
-        let tells_nothing = starts("drop") || is_view || !holds_constants(sql, &tokens);
-        if near.iter().all(|t| is_hidden(&t)) && tells_nothing {
-            return Ok((Action::Relay, None));
-        }
-        let about = format!("{}.{}", table.database, table.name);
-        return refuse(&errors::HIDDEN_COLUMNS, about);
-    }
-    if let Some(reason) = near.iter().find_map(|t| t.damaged.as_ref().map(|r| (t, r))) {
-        let (table, reason) = reason;
-        // a damaged table can be dropped, nothing else
-        if !starts("drop") {
-            let about = format!("{}.{} ({reason})", table.database, table.name);
-            return refuse(&errors::DAMAGED, about);
-        }
-    }
-    let mut tokens = tokens;
+    check_damaged(&words, &near)?;
     if starts("select") || starts("lock") {
         // what mysqldump writes; left out, they change nothing that is answered
         tokens.retain(|t| !is_idle_comment(sql, t));
@@ -235,6 +192,86 @@ fn decide<'a>(
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
+    near_tables(request, tokens, &words, near)
+}
+
+/// Statements that are prepared by their names, in SQL.
+fn by_name(request: &Request, tokens: &[Token], words: &[&str]) -> Planned<Option<Action>> {
+    if hides_by_name(request.sql, tokens, request.settings.lex) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    if !is_by_name(words) {
+        return Ok(None);
+    }
+    match crate::by_name::read(request.sql, request.settings.lex, tokens) {
+        Some(statement) => Ok(Some(Action::ByName(statement))),
+        None => refuse(&errors::DYNAMIC, "a statement text in this form"),
+    }
+}
+
+/// Statements that are far from all protected tables, and those that read the views of
+/// `information_schema`.
+fn without_tables(request: &Request, tokens: &[Token], is_far: bool) -> Planned<Option<Action>> {
+    if is_far && let Some(action) = settings::with_scope(request, tokens)? {
+        return Ok(Some(action));
+    }
+    match columns_view(request, tokens)? {
+        // the rest of the statement goes to the server as it is
+        Some(_) if !is_far => refuse(
+            &errors::NOT_UNDERSTOOD,
+            "information_schema beside a protected table",
+        ),
+        Some(action) => Ok(Some(action)),
+        None => Ok(is_far.then_some(Action::Relay)),
+    }
+}
+
+/// Whether the statement goes to the server as it is because the account cannot see the columns of
+/// its tables. What compares, the server refuses; it need not see with what.
+fn is_relayed_unseen(
+    sql: &[u8],
+    tokens: &[Token],
+    words: &[&str],
+    near: &[Arc<Table>],
+) -> Planned<bool> {
+    let is_hidden = |t: &Arc<Table>| t.damaged.as_deref() == Some(HIDDEN);
+    let Some(table) = near.iter().find(|t| is_hidden(t)) else {
+        return Ok(false);
+    };
+    let tells_nothing = word_is(words, 0, "drop")
+        || defines_view(sql, tokens, words)
+        || !holds_constants(sql, tokens);
+    if near.iter().all(is_hidden) && tells_nothing {
+        return Ok(true);
+    }
+    let about = format!("{}.{}", table.database, table.name);
+    refuse(&errors::HIDDEN_COLUMNS, about)
+}
+
+/// A damaged table can be dropped, nothing else.
+fn check_damaged(words: &[&str], near: &[Arc<Table>]) -> Planned<()> {
+    for table in near {
+        if let Some(reason) = &table.damaged
+            && !word_is(words, 0, "drop")
+        {
+            let about = format!("{}.{} ({reason})", table.database, table.name);
+            return refuse(&errors::DAMAGED, about);
+        }
+    }
+    Ok(())
+}
+
+/// Finds the rule for a statement that is near protected tables, none of them damaged but to be
+/// dropped.
+fn near_tables<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    words: &[&str],
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let sql = request.sql;
+    let starts = |w: &str| word_is(words, 0, w);
+    let describes = starts("explain") || starts("describe") || starts("desc");
     if starts("grant") || starts("revoke") {
         return grants::grant(request, tokens, near);
     }
@@ -243,37 +280,33 @@ fn decide<'a>(
         let action = crate::scratch::load(&mut planner)?;
         return Ok((action, Some(planner)));
     }
-    if relayed_by_table_name(&words) && only_names(sql, &tokens) {
+    if relayed_by_table_name(words) && only_names(sql, &tokens) || manages_accounts(words) {
         return Ok((Action::Relay, None));
     }
-    if manages_accounts(&words) {
-        return Ok((Action::Relay, None));
+    if defines_view(sql, &tokens, words) {
+        return view::create_view(request, tokens, near);
     }
-    if starts("create") || starts("alter") {
-        let is_view = tokens
-            .iter()
-            .take_while(|t| !t.is_word(sql, "as"))
-            .any(|t| t.is_word(sql, "view"));
-        if is_view {
-            return view::create_view(request, tokens, near);
-        }
-    }
-    if starts("create") || (starts("drop") && word_is(&words, 1, "index")) {
+    if starts("create") || (starts("drop") && word_is(words, 1, "index")) {
         return crate::ddl::index(request, tokens, near);
     }
-    if starts("show")
-        || ((starts("describe") || starts("desc") || starts("explain"))
-            && is_describe(sql, &tokens))
-    {
+    if starts("show") || (describes && is_describe(sql, &tokens)) {
         return show(request, tokens, near);
     }
-    let explain = starts("explain") || starts("describe") || starts("desc");
-    if explain || is_analyze(request, &tokens) {
+    if describes || is_analyze(request, &tokens) {
         return explained(request, &tokens, near);
     }
     if is_set_statement(request, &tokens) {
         return set_statement(request, &tokens, near);
     }
+    reads_or_writes(request, tokens, near)
+}
+
+/// Statements that read and write rows: tiers 1 and 2, and tier 3 where those refuse.
+fn reads_or_writes<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
     if request.settings.scratch == UseScratch::Always {
         let refusal = Refusal::new(&errors::VALUE, "");
         return on_scratch_engine(request, tokens, near, refusal);
@@ -300,7 +333,8 @@ fn holds_constants(sql: &[u8], tokens: &[Token]) -> bool {
     })
 }
 
-/// What tiers 1 and 2 have refused, on tier 3. Its own refusals are the more helpful ones where it knows the kind of statement.
+/// What tiers 1 and 2 have refused, on tier 3. Its own refusals are the more helpful ones where it
+/// knows the kind of statement.
 fn on_scratch_engine<'a>(
     request: &'a Request<'a>,
     tokens: Vec<Token>,

@@ -4,7 +4,7 @@ use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Request, identifier};
-use crate::statement::COLLATION;
+use crate::request::COLLATION;
 
 /// Words that cannot be a table's name without quotes.
 fn is_reserved(word: &str) -> bool {

@@ -16,163 +16,222 @@ pub(super) fn show<'a>(
     tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
-    let sql = request.sql;
     let [table] = near.as_slice() else {
         return refuse(&errors::NOT_UNDERSTOOD, "SHOW with several tables");
-    };
-    let is = |at: usize, w: &str| tokens.get(at).is_some_and(|t: &Token| t.is_word(sql, w));
-    let done = |what, text: Vec<u8>| {
-        let text = vec![Piece::Sql(text)];
-        Ok((
-            Action::Show {
-                what,
-                text,
-                table: Arc::clone(table),
-            },
-            None,
-        ))
     };
     let end = tokens
         .iter()
         .rposition(|t| !t.is(b';'))
         .map_or(0, |i| i + 1);
-    if is(0, "show") && is(1, "create") {
-        return match (is(2, "table"), is(2, "view"), table.view) {
-            (true, _, false) => done(Show::CreateTable, sql.to_vec()),
-            (true, _, true) | (_, true, _) => done(Show::CreateView, sql.to_vec()),
-            _ => refuse(
-                &errors::STATEMENT,
-                "SHOW CREATE of something that uses a protected table",
-            ),
-        };
-    }
-    let name = |at: usize| tokens.get(at).and_then(|t| identifier(sql, t));
-    let quoted_table = format!("{}.{}", quoted(&table.database), quoted(&table.name));
-    if !is(0, "show") {
-        // DESCRIBE [db.]table [column | 'pattern']
-        let mut at = 2;
-        if tokens.get(at).is_some_and(|t| t.is(b'.')) {
-            at += 2;
-        }
-        let (mut like, mut column) = (None, None);
-        if at < end {
-            match tokens[at].kind {
-                TokenKind::Literal(_) => {
-                    let literals = &request.template.literals;
-                    like = literals.iter().position(|l| l.start == tokens[at].start);
-                }
-                _ => column = name(at),
-            }
-            at += 1;
-        }
-        if at != end {
-            return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE");
-        }
-        let text = format!("SHOW COLUMNS FROM {quoted_table}").into_bytes();
-        let named = Vec::new();
-        return done(
-            Show::Columns {
-                like,
-                column,
-                named,
-            },
-            text,
-        );
-    }
-    let mut at = 1;
-    let full = is(at, "full");
-    if full {
-        at += 1;
-    }
-    let what_columns = is(at, "columns") || is(at, "fields");
-    let what_index = is(at, "index") || is(at, "indexes") || is(at, "keys");
-    at += 1;
-    if !(what_columns || what_index) || !(is(at, "from") || is(at, "in")) {
-        return refuse(&errors::NOT_UNDERSTOOD, "SHOW");
-    }
-    at += 2;
-    // `db.table`, or `table FROM db`
-    if tokens.get(at).is_some_and(|t| t.is(b'.')) || is(at, "from") || is(at, "in") {
-        at += 2;
-    }
-    let list = |at: usize, field: &str| literals_of(request, &tokens[..end], at, field);
-    if what_index {
-        let named = match list(at, "column_name") {
-            Some(named) => named,
-            None if at == end => Vec::new(),
-            None if is(at, "where") && names_no_column(sql, &tokens[at + 1..end]) => {
-                let mut text = format!("SHOW INDEX FROM {quoted_table} ").into_bytes();
-                text.extend_from_slice(&sql[tokens[at].start..tokens[end - 1].end]);
-                return done(Show::Index { named: Vec::new() }, text);
-            }
-            None => return refuse(&errors::NOT_UNDERSTOOD, "SHOW INDEX … WHERE"),
-        };
-        return done(
-            Show::Index { named },
-            format!("SHOW INDEX FROM {quoted_table}").into_bytes(),
-        );
-    }
-    let (mut like, mut named) = (None, Vec::new());
-    let pattern = match () {
-        () if is(at, "like") => Some(at + 1),
-        () if is(at, "where") && is(at + 1, "field") && is(at + 2, "like") => Some(at + 3),
-        () => None,
+    let statement = Statement {
+        request,
+        tokens: &tokens[..end],
+        table,
     };
-    if let Some(pattern) = pattern.filter(|p| p + 1 == end) {
-        let start = tokens[pattern].start;
-        like = request
-            .template
-            .literals
-            .iter()
-            .position(|l| l.start == start);
-        if like.is_none() {
-            return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … LIKE");
-        }
-    } else if let Some(found) = list(at, "field") {
-        named = found;
-    } else if at != end {
-        return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … WHERE");
+    let Shown { what, text } = if !statement.is(0, "show") {
+        statement.describe()?
+    } else if statement.is(1, "create") {
+        statement.show_create()?
+    } else {
+        statement.show_rows()?
+    };
+    let action = Action::Show {
+        what,
+        text: vec![Piece::Sql(text)],
+        table: Arc::clone(table),
+    };
+    Ok((action, None))
+}
+
+/// What a statement shows, and the text that the server gets.
+struct Shown {
+    what: Show,
+    text: Vec<u8>,
+}
+
+struct Statement<'a> {
+    request: &'a Request<'a>,
+    tokens: &'a [Token],
+    table: &'a Table,
+}
+
+impl Statement<'_> {
+    fn is(&self, at: usize, word: &str) -> bool {
+        let token = self.tokens.get(at);
+        token.is_some_and(|t| t.is_word(self.request.sql, word))
     }
-    let full = if full { "FULL " } else { "" };
-    let text = format!("SHOW {full}COLUMNS FROM {quoted_table}").into_bytes();
-    done(
-        Show::Columns {
+
+    fn is_end(&self, at: usize) -> bool {
+        at == self.tokens.len()
+    }
+
+    /// Which of the statement's literals stands here.
+    fn literal(&self, at: usize) -> Option<usize> {
+        literal(self.request, self.tokens.get(at)?)
+    }
+
+    fn quoted_table(&self) -> String {
+        let Table { database, name, .. } = self.table;
+        format!("{}.{}", quoted(database), quoted(name))
+    }
+
+    /// `SHOW CREATE TABLE`, `SHOW CREATE VIEW`.
+    fn show_create(&self) -> Planned<Shown> {
+        let what = match (self.is(2, "table"), self.is(2, "view"), self.table.view) {
+            (true, _, false) => Show::CreateTable,
+            (true, _, true) | (_, true, _) => Show::CreateView,
+            _ => {
+                return refuse(
+                    &errors::STATEMENT,
+                    "SHOW CREATE of something that uses a protected table",
+                );
+            }
+        };
+        let text = self.request.sql.to_vec();
+        Ok(Shown { what, text })
+    }
+
+    /// `DESCRIBE [db.]table [column | 'pattern']`
+    fn describe(&self) -> Planned<Shown> {
+        let is_qualified = self.tokens.get(2).is_some_and(|t| t.is(b'.'));
+        let at = if is_qualified { 4 } else { 2 };
+        let (mut like, mut column) = (None, None);
+        match self.tokens.get(at..) {
+            Some([]) => {}
+            Some([only]) => match only.kind {
+                TokenKind::Literal(_) => like = self.literal(at),
+                _ => column = identifier(self.request.sql, only),
+            },
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE"),
+        }
+        let what = Show::Columns {
+            like,
+            column,
+            named: Vec::new(),
+        };
+        let text = format!("SHOW COLUMNS FROM {}", self.quoted_table()).into_bytes();
+        Ok(Shown { what, text })
+    }
+
+    /// `SHOW [FULL] COLUMNS FROM …`, `SHOW INDEX FROM …`
+    fn show_rows(&self) -> Planned<Shown> {
+        let full = self.is(1, "full");
+        let at = if full { 2 } else { 1 };
+        let is_any = |words: &[&str]| words.iter().any(|word| self.is(at, word));
+        let columns = is_any(&["columns", "fields"]);
+        let is_from = self.is(at + 1, "from") || self.is(at + 1, "in");
+        if !is_from || !(columns || is_any(&["index", "indexes", "keys"])) {
+            return refuse(&errors::NOT_UNDERSTOOD, "SHOW");
+        }
+        let condition = self.behind_name(at + 2);
+        match columns {
+            true => self.show_columns(full, condition),
+            false => self.show_index(condition),
+        }
+    }
+
+    /// Behind `table`, `db.table` or `table FROM db`.
+    fn behind_name(&self, at: usize) -> usize {
+        let behind = at + 1;
+        let is_longer = self.tokens.get(behind).is_some_and(|t| t.is(b'.'))
+            || self.is(behind, "from")
+            || self.is(behind, "in");
+        if is_longer { behind + 2 } else { behind }
+    }
+
+    /// `at` is where LIKE or WHERE would stand.
+    fn show_columns(&self, full: bool, at: usize) -> Planned<Shown> {
+        let (mut like, mut named) = (None, Vec::new());
+        if let Some(pattern) = self.last_pattern(at) {
+            like = self.literal(pattern);
+            if like.is_none() {
+                return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … LIKE");
+            }
+        } else if let Some(found) = self.values_of("field", at) {
+            named = found;
+        } else if !self.is_end(at) {
+            return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … WHERE");
+        }
+        let what = Show::Columns {
             like,
             column: None,
             named,
-        },
-        text,
-    )
-}
-
-/// `WHERE field = 'a'` or `WHERE field IN ('a', 'b')` up to the end: the literals.
-fn literals_of(request: &Request, tokens: &[Token], at: usize, field: &str) -> Option<Vec<usize>> {
-    let sql = request.sql;
-    let named = |t: &Token| identifier(sql, t).is_some_and(|n| n.eq_ignore_ascii_case(field));
-    if !tokens.get(at)?.is_word(sql, "where") || !named(tokens.get(at + 1)?) {
-        return None;
+        };
+        let full = if full { "FULL " } else { "" };
+        let text = format!("SHOW {full}COLUMNS FROM {}", self.quoted_table()).into_bytes();
+        Ok(Shown { what, text })
     }
-    let values: &[Token] = match tokens.get(at + 2..)? {
-        [equals, value] if equals.is(b'=') => std::slice::from_ref(value),
-        [word, open, values @ .., close]
-            if word.is_word(sql, "in") && open.is(b'(') && close.is(b')') =>
-        {
-            values
+
+    /// `at` is where WHERE would stand.
+    fn show_index(&self, at: usize) -> Planned<Shown> {
+        let mut text = format!("SHOW INDEX FROM {}", self.quoted_table()).into_bytes();
+        let mut named = Vec::new();
+        if let Some(found) = self.values_of("column_name", at) {
+            named = found;
+        } else if !self.is_end(at) {
+            let sql = self.request.sql;
+            match self.tokens.get(at..) {
+                Some([first, condition @ ..])
+                    if first.is_word(sql, "where") && names_no_column(sql, condition) =>
+                {
+                    let end = condition.last().unwrap_or(first).end;
+                    text.push(b' ');
+                    text.extend_from_slice(&sql[first.start..end]);
+                }
+                _ => return refuse(&errors::NOT_UNDERSTOOD, "SHOW INDEX … WHERE"),
+            }
         }
-        _ => return None,
-    };
-    let mut found = Vec::new();
-    for (n, token) in values.iter().enumerate() {
-        if n % 2 == 1 {
-            if !token.is(b',') {
+        let what = Show::Index { named };
+        Ok(Shown { what, text })
+    }
+
+    /// Where the pattern stands in `LIKE 'a'` or `WHERE field LIKE 'a'`, if it is the last word.
+    fn last_pattern(&self, at: usize) -> Option<usize> {
+        let pattern = if self.is(at, "like") {
+            at + 1
+        } else if self.is(at, "where") && self.is(at + 1, "field") && self.is(at + 2, "like") {
+            at + 3
+        } else {
+            return None;
+        };
+        self.is_end(pattern + 1).then_some(pattern)
+    }
+
+    /// `WHERE field = 'a'` or `WHERE field IN ('a', 'b')` up to the end: the literals.
+    fn values_of(&self, field: &str, at: usize) -> Option<Vec<usize>> {
+        let sql = self.request.sql;
+        let [word, name, comparison @ ..] = self.tokens.get(at..)? else {
+            return None;
+        };
+        let is_field = identifier(sql, name).is_some_and(|n| n.eq_ignore_ascii_case(field));
+        if !word.is_word(sql, "where") || !is_field {
+            return None;
+        }
+        let values: &[Token] = match comparison {
+            [equals, value] if equals.is(b'=') => std::slice::from_ref(value),
+            [word, open, values @ .., close]
+                if word.is_word(sql, "in") && open.is(b'(') && close.is(b')') =>
+            {
+                values
+            }
+            _ => return None,
+        };
+        let mut found = Vec::new();
+        for (n, token) in values.iter().enumerate() {
+            if n % 2 == 0 {
+                found.push(literal(self.request, token)?);
+            } else if !token.is(b',') {
                 return None;
             }
-            continue;
         }
-        let literals = &request.template.literals;
-        found.push(literals.iter().position(|l| l.start == token.start)?);
+        Some(found)
     }
-    Some(found)
+}
+
+/// Which of the statement's literals a token is.
+fn literal(request: &Request, token: &Token) -> Option<usize> {
+    let mut literals = request.template.literals.iter();
+    literals.position(|l| l.start == token.start)
 }
 
 /// Whether a condition on the rows of SHOW INDEX speaks of what is the same for the physical table.

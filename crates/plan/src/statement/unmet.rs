@@ -13,7 +13,7 @@ use crate::lex::Token;
 use crate::plan::Action;
 use crate::plan::Effect;
 use crate::planner::{Known, Planned, Request};
-use crate::statement::COLLATION;
+use crate::request::COLLATION;
 
 /// A name that a statement may mean, and why nothing may be done with it.
 pub(super) struct Unmet<'n> {

@@ -177,6 +177,82 @@ struct Physical {
     list: Option<Vec<String>>,
 }
 
+/// The columns of a view that are opened.
+struct Opened {
+    /// Each with its name, as the client knows it.
+    columns: Vec<(ColumnUse, String)>,
+    /// The view's list of columns, if it has one, with physical names.
+    listed: Vec<String>,
+}
+
+impl Opened {
+    /// `list` are the names in the view's list of columns, `names` those of its query.
+    fn of(
+        planner: &Planner,
+        items: &[ResultItem],
+        list: Option<&[String]>,
+        names: &[Option<String>],
+    ) -> Planned<Self> {
+        let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_owned());
+        let (mut columns, mut listed) = (Vec::new(), Vec::new());
+        for (n, item) in items.iter().enumerate() {
+            let of_list = list.and_then(|list| list.get(n));
+            let Some((index, from)) = item.open else {
+                if item.name.is_some() {
+                    // the server would name the column after physical ones
+                    return Err(refused(
+                        "an expression over a protected column without an alias",
+                    ));
+                }
+                listed.extend(of_list.map(|name| quoted(name)));
+                continue;
+            };
+            if from != OpenFrom::Sealed || item.computed {
+                return Err(refused("an aggregate"));
+            }
+            let name = of_list.or(names[n].as_ref());
+            let name = name.ok_or_else(|| refused("an alias between several stars"))?;
+            listed.push(quoted(&format!("{name}$enc")));
+            columns.push((planner.columns[index].clone(), name.clone()));
+        }
+        let others = (0..items.len()).filter(|&n| items[n].open.is_none());
+        let others: Vec<&str> = others
+            .filter_map(|n| list.map_or(names[n].as_deref(), |list| Some(list.get(n)?.as_str())))
+            .collect();
+        for (n, (_, name)) in columns.iter().enumerate() {
+            let twice = columns[..n].iter().any(|(_, other)| same_name(other, name))
+                || others.iter().any(|other| same_name(other, name));
+            if twice {
+                return Err(refused("two columns of one name"));
+            }
+        }
+        Ok(Opened { columns, listed })
+    }
+}
+
+/// Refuses protected columns of several tables, and of one that FROM names more than once.
+fn check_one_table(
+    planner: &Planner,
+    from: &[TableWithJoins],
+    columns: &[(ColumnUse, String)],
+) -> Planned<()> {
+    let Some((first, _)) = columns.first() else {
+        return Ok(());
+    };
+    let id = first.table.table_id;
+    if columns.iter().any(|(c, _)| c.table.table_id != id) {
+        return refuse(&errors::VIEW, "protected columns of two tables");
+    }
+    let mut times = 0;
+    for item in from {
+        times += count(planner, item, id)?;
+    }
+    match times {
+        1 => Ok(()),
+        _ => refuse(&errors::VIEW, "a protected table joined with itself"),
+    }
+}
+
 /// The view's query with physical columns and, behind all others, companions.
 fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical> {
     let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_string());
@@ -217,61 +293,14 @@ fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical>
     {
         return refuse(&errors::COLUMN_COUNT, "a view's list of columns");
     }
-    // the name of each column that is opened, as the client knows it
-    let mut columns: Vec<(ColumnUse, String)> = Vec::new();
-    let mut listed = Vec::new();
-    for (n, item) in given.items.iter().enumerate() {
-        let of_list = list.and_then(|list| list.get(n));
-        let name = of_list.or(names[n].as_ref());
-        let Some((index, from)) = item.open else {
-            if item.name.is_some() {
-                // the server would name the column after physical ones
-                return Err(refused(
-                    "an expression over a protected column without an alias",
-                ));
-            }
-            listed.extend(of_list.map(|name| quoted(name)));
-            continue;
-        };
-        let column = planner.columns[index].clone();
-        if from != OpenFrom::Sealed || item.computed {
-            return Err(refused("an aggregate"));
-        }
-        let name = name.ok_or_else(|| refused("an alias between several stars"))?;
-        listed.push(quoted(&format!("{name}$enc")));
-        columns.push((column, name.clone()));
-    }
-    let others = (0..given.items.len()).filter(|&n| given.items[n].open.is_none());
-    let others: Vec<&str> = others
-        .filter_map(|n| list.map_or(names[n].as_deref(), |list| Some(list.get(n)?.as_str())))
-        .collect();
-    for (n, (_, name)) in columns.iter().enumerate() {
-        let twice = columns[..n].iter().any(|(_, other)| same_name(other, name))
-            || others.iter().any(|other| same_name(other, name));
-        if twice {
-            return Err(refused("two columns of one name"));
-        }
-    }
-    let Some((first, _)) = columns.first() else {
+    let Opened { columns, listed } = Opened::of(planner, &given.items, list, &names)?;
+    if columns.is_empty() {
         if !grouped {
             check_defaults(&planner.near, &columns)?;
         }
         return parts(planner, end, Vec::new(), None);
-    };
-    if columns
-        .iter()
-        .any(|(c, _)| c.table.table_id != first.table.table_id)
-    {
-        return Err(refused("protected columns of two tables"));
     }
-    let id = first.table.table_id;
-    let mut times = 0;
-    for item in &select.from {
-        times += count(planner, item, id)?;
-    }
-    if times != 1 {
-        return Err(refused("a protected table joined with itself"));
-    }
+    check_one_table(planner, &select.from, &columns)?;
     let mut added = Vec::new();
     for (n, (column, name)) in columns.iter().enumerate() {
         if columns[..n].iter().any(|(c, _)| c.index == column.index) {
@@ -383,14 +412,10 @@ fn orders_by(planner: &Planner, name: &str) -> bool {
 /// Adds what goes with a protected column under this name.
 fn add(column: &ColumnUse, name: &str, added: &mut Vec<Added>) -> Planned<()> {
     let of_table = column.column();
-    let (Some(protection), Some(sql_type), Some(table_id)) = (
-        &of_table.protection,
-        &of_table.sql_type,
-        column.table.table_id,
-    ) else {
+    let (Some(protection), Some(table_id)) = (&of_table.protection, column.table.table_id) else {
         return refuse(&errors::INTERNAL, column.path());
     };
-    let capabilities = &protection.capabilities;
+    let (sql_type, capabilities) = (&protection.sql_type, &protection.capabilities);
     let names = PhysicalNames::new(name, protection.column_id, sql_type, capabilities);
     let companions = protection.names.companions().zip(names.companions());
     added.extend(

@@ -73,6 +73,13 @@ pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool
 /// Words that begin a statement about statements prepared by name.
 const VERBS: [&str; 3] = ["prepare", "execute", "deallocate"];
 
+/// Whether the statement is `CREATE VIEW` or `ALTER VIEW`.
+pub(super) fn defines_view(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
+    let mut head = tokens.iter().take_while(|t| !t.is_word(sql, "as"));
+    (word_is(words, 0, "create") || word_is(words, 0, "alter"))
+        && head.any(|t| t.is_word(sql, "view"))
+}
+
 /// Words of statements that change what a name means.
 const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "rename", "truncate"];
 

@@ -48,6 +48,7 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
         };
         let column_id = [id, 0, 0, 0];
         Protection {
+            sql_type,
             column_id,
             key_id: 1,
             suite: Suite::Aes.id(),

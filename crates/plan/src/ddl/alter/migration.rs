@@ -1,13 +1,15 @@
 //! Changes of a column that need every row written anew, as the command that does them.
 //!
-//! The proxy does not begin a migration by itself: it needs an account that reads the binary log and defines tables, which an
-//! application's session seldom is, it outlives the session, and the proxy keeps no state. So the statement is refused with the command.
+//! The proxy does not begin a migration by itself: it needs an account that reads the binary log
+//! and defines tables, which an application's session seldom is, it outlives the session, and the
+//! proxy keeps no state. So the statement is refused with the command.
 
 use onionskin_schema::{Capabilities, Column, Table};
 
 use crate::errors::{self, Refusal};
 
-/// Refuses a change of `column` to what `wanted` says (`None`: no `ENCRYPTED FOR`), naming the command.
+/// Refuses a change of `column` to what `wanted` says (`None`: no `ENCRYPTED FOR`), naming the
+/// command.
 pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilities>) -> Refusal {
     let name = &column.name;
     let before = column.protection.as_ref().map(|p| p.capabilities.list());

@@ -1,0 +1,153 @@
+//! `ADD`: columns, indexes, constraints.
+
+use std::ops::Range;
+
+use onionskin_schema::{Table, same_name};
+
+use super::alteration::Alteration;
+use super::specs::refused;
+use crate::ddl::column::{Wanted, column_definition, protection};
+use crate::ddl::foreign_key::{self, ThisTable};
+use crate::ddl::index::{is_key_element, key_element};
+use crate::ddl::reader::Reader;
+use crate::ddl::{DdlPiece, schema_refusal};
+use crate::errors;
+use crate::planner::{Planned, identifier, quoted, refuse};
+
+/// Where a new column goes, as in [`DdlPiece::Add`].
+type Place = Option<Option<String>>;
+
+impl Alteration<'_> {
+    /// `spec` is all of the specification; the reader stands behind ADD, if it has that word.
+    pub(super) fn add_spec(&mut self, s: Reader, spec: &Range<usize>) -> Planned<()> {
+        let element = s.at..s.end;
+        if foreign_key::begins(&s, &element) {
+            self.add_foreign_key(&element)
+        } else if is_key_element(&s, &element) {
+            self.add_key(element, spec)
+        } else {
+            self.add_column(s)
+        }
+    }
+
+    fn add_foreign_key(&mut self, element: &Range<usize>) -> Planned<()> {
+        self.out.sql(b"ADD ");
+        let this = ThisTable {
+            names: self.target.names,
+            column: &|name| self.target.side(name),
+        };
+        let (references, out) = (&mut self.references, &mut self.out);
+        foreign_key::foreign_key(&self.target.r, element, &this, references, out)
+    }
+
+    /// An index, or a constraint that is no foreign key.
+    fn add_key(&mut self, element: Range<usize>, spec: &Range<usize>) -> Planned<()> {
+        self.check_primary_key(spec)?;
+        self.out.sql(b"ADD ");
+        let lookup = |name: &str| self.target.indexed(name, &self.new_columns);
+        let (names, out) = (&mut self.index_names, &mut self.out);
+        key_element(&self.target.r, element, &lookup, names, out)
+    }
+
+    /// A primary key would make columns NOT NULL whose cells and tokens allow NULL.
+    fn check_primary_key(&self, spec: &Range<usize>) -> Planned<()> {
+        let target = &self.target;
+        let mut words = target.tokens(spec).iter();
+        if !words.any(|t| t.is_word(target.sql(), "primary")) {
+            return Ok(());
+        }
+        let is_new = |name: &str| {
+            let mut new = self.new_columns.iter();
+            new.any(|c| c.nullable && same_name(&c.name, name))
+        };
+        let allows_null = |name: &String| {
+            is_new(name) || target.protected(name).is_some_and(|p| p.column.nullable)
+        };
+        match target.names_in(spec).find(allows_null) {
+            Some(name) => {
+                let about =
+                    format!("PRIMARY KEY over the protected column {name}, which allows NULL");
+                refuse(&errors::ALTERATION, about)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The reader stands behind ADD.
+    fn add_column(&mut self, mut s: Reader) -> Planned<()> {
+        s.eat("column");
+        let whole = s.at..s.end;
+        let column = s.name().ok_or_else(|| refused("ADD"))?;
+        self.target.specs.free_name(&self.target.table, &column)?;
+        let (definition, place) = split_place(&s, whole);
+        match protection(&s, definition.clone(), self.target.names, &column)? {
+            Some(wanted) => self.add_protected_column(wanted, place),
+            None => self.add_plain_column(&definition, place),
+        }
+    }
+
+    fn add_plain_column(&mut self, definition: &Range<usize>, place: Place) -> Planned<()> {
+        // behind the name stands the type, which may be a column's name, too
+        let behind_type = (definition.start + 2).min(definition.end);
+        if self
+            .target
+            .mentions_protected(&(behind_type..definition.end))
+        {
+            return Err(refused("an expression over a protected column"));
+        }
+        let this = ThisTable {
+            names: self.target.names,
+            column: &|name| self.target.side(name),
+        };
+        foreign_key::in_column(&self.target.r, definition, &this)?;
+        self.out.sql(b"ADD COLUMN ");
+        self.keep(definition.clone());
+        match place {
+            None => {}
+            Some(None) => self.out.sql(b" FIRST"),
+            Some(Some(after)) => {
+                let after = after_text(&self.target.table, &after);
+                self.out.sql(after.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn add_protected_column(&mut self, wanted: Wanted, place: Place) -> Planned<()> {
+        let target = &self.target;
+        let definition = column_definition(&target.r, wanted, &target.collation)?;
+        if definition.key.is_some() {
+            return Err(refused("a key in the definition of an added column"));
+        }
+        let family = target.r.request.settings.family;
+        onionskin_schema::check_protectable(&definition.column, family)
+            .map_err(|e| schema_refusal(&e))?;
+        self.out.0.push(DdlPiece::Add {
+            column: self.new_columns.len(),
+            place,
+        });
+        self.new_columns.push(definition.column);
+        Ok(())
+    }
+}
+
+/// Cuts FIRST or AFTER off the end of a new column's definition.
+fn split_place(s: &Reader, whole: Range<usize>) -> (Range<usize>, Place) {
+    let (start, end) = (whole.start, whole.end);
+    let is = |at: usize, word: &str| s.tokens[at].is_word(s.sql(), word);
+    if end > start + 1 && is(end - 1, "first") {
+        return (start..end - 1, Some(None));
+    }
+    if end > start + 2 && is(end - 2, "after") {
+        let column = identifier(s.sql(), &s.tokens[end - 1]);
+        return (start..end - 2, Some(column));
+    }
+    (whole, None)
+}
+
+fn after_text(table: &Table, after: &str) -> String {
+    let physical = table
+        .column(after)
+        .map_or(after, onionskin_schema::alter::last_physical_name);
+    format!(" AFTER {}", quoted(physical))
+}

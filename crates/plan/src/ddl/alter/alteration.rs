@@ -1,0 +1,141 @@
+//! What is known of an `ALTER TABLE` while its specifications are read, and what is made of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::{Column, NewColumn, Protection, Table, same_name};
+
+use super::specs::Specifications;
+use crate::ddl::column_type::plain_type;
+use crate::ddl::foreign_key::Side;
+use crate::ddl::index::IndexNames;
+use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
+use crate::ddl::reader::Reader;
+use crate::ddl::{Pieces, Prefixed, Reference};
+use crate::errors;
+use crate::lex::Token;
+use crate::planner::{Planned, identifier, refuse};
+use crate::scope::position;
+
+/// The statement and its table.
+pub(super) struct Target<'a> {
+    /// Stands behind the table's name.
+    pub(super) r: Reader<'a>,
+    /// The names of the database and of the table, as the statement has them.
+    pub(super) names: (&'a str, &'a str),
+    pub(super) table: Arc<Table>,
+    /// The table is protected, or should be and is damaged.
+    pub(super) is_near: bool,
+    /// The collation of new columns that name none.
+    pub(super) collation: String,
+    pub(super) specs: &'a Specifications,
+}
+
+/// What is made of the statement.
+pub(super) struct Alteration<'a> {
+    pub(super) target: Target<'a>,
+    pub(super) out: Pieces,
+    pub(super) new_columns: Vec<NewColumn>,
+    pub(super) index_names: IndexNames,
+    pub(super) references: Vec<Reference>,
+}
+
+/// A protected column of the table.
+#[derive(Clone, Copy)]
+pub(super) struct ProtectedColumn<'t> {
+    /// Its place among the table's columns.
+    pub(super) index: usize,
+    pub(super) column: &'t Column,
+    pub(super) protection: &'t Protection,
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn sql(&self) -> &'a [u8] {
+        self.r.sql()
+    }
+
+    pub(super) fn tokens(&self, range: &Range<usize>) -> &'a [Token] {
+        &self.r.tokens[range.clone()]
+    }
+
+    /// The protected column of this name.
+    pub(super) fn protected(&self, name: &str) -> Option<ProtectedColumn<'_>> {
+        let index = position(&self.table, name)?;
+        let column = &self.table.columns[index];
+        let protection = column.protection.as_ref()?;
+        Some(ProtectedColumn {
+            index,
+            column,
+            protection,
+        })
+    }
+
+    /// Whether any of these words is the name of a protected column.
+    pub(super) fn mentions_protected(&self, range: &Range<usize>) -> bool {
+        let mut names = self.names_in(range);
+        names.any(|name| self.protected(&name).is_some())
+    }
+
+    /// All names that stand in a range of tokens; keywords may be names as well.
+    pub(super) fn names_in(&self, range: &Range<usize>) -> impl Iterator<Item = String> + use<'a> {
+        let sql = self.sql();
+        self.tokens(range)
+            .iter()
+            .filter_map(move |t| identifier(sql, t))
+    }
+
+    /// A protected column of the table as a foreign key sees it.
+    pub(super) fn side(&self, name: &str) -> Option<Side> {
+        Side::existing(&self.table, position(&self.table, name)?)
+    }
+
+    /// What a name in an index means, where the statement has added these columns before.
+    pub(super) fn indexed(&self, name: &str, new_columns: &[NewColumn]) -> Planned<Indexed> {
+        let added = new_columns.iter().position(|c| same_name(&c.name, name));
+        if let Some(new) = added {
+            return Ok(Indexed::Protected(ProtectedPart {
+                name: name.to_owned(),
+                on: Prefixed::New(new),
+                ty: new_columns[new].sql_type,
+            }));
+        }
+        Ok(match existing(&self.table, name)? {
+            Indexed::Plain(None) => Indexed::Plain(self.specs.list.iter().find_map(|spec| {
+                let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
+                s.eat("add");
+                s.eat("column");
+                let definition = s.at..s.end;
+                let is_it = s.name().is_some_and(|n| same_name(&n, name));
+                let of = |definition| plain_type(&self.r, definition, &self.collation);
+                is_it.then(|| of(definition)).flatten()
+            })),
+            known => known,
+        })
+    }
+
+    /// Refuses a name for an unprotected column that `[protect]` gives to a protected one: the
+    /// column would look like one, and stay plaintext.
+    pub(super) fn check_unclaimed(&self, old: &str, new: &str) -> Planned<()> {
+        let (database, table) = self.names;
+        let claims = |column: &str| {
+            let policy = self.r.request.policy;
+            let capabilities = policy.capabilities(database, table, column, false);
+            // what cannot be read is no reason to let it pass
+            capabilities.map_or(true, |c| c.is_some())
+        };
+        if claims(new) && !claims(old) {
+            let about = format!(
+                "the name {new}, which [protect] has for a protected column; encrypt {old} first: onionskin migrate {database}.{table} --encrypt"
+            );
+            return refuse(&errors::ALTERATION, about);
+        }
+        Ok(())
+    }
+}
+
+impl Alteration<'_> {
+    /// Writes a specification as it is.
+    pub(super) fn keep(&mut self, spec: Range<usize>) {
+        self.out.sql(self.target.r.text(spec));
+    }
+}

@@ -1,0 +1,292 @@
+//! `ALTER TABLE`: added, dropped and renamed columns, defaults, indexes, harmless options.
+//!
+//! `specs.rs` takes the statement apart, `alteration.rs` is what its parts share. `add.rs` reads
+//! what is new, `change.rs` what becomes of columns that are there, and `migration.rs` names the
+//! command for what no statement can do.
+
+mod add;
+mod alteration;
+mod change;
+mod migration;
+mod specs;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use onionskin_schema::{Table, same_name};
+
+use self::alteration::{Alteration, Target};
+use self::specs::{Specification, Specifications, refused};
+use super::collation::default_of;
+use super::index::{IndexNames, is_key_element};
+use super::reader::Reader;
+use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted};
+use crate::errors;
+use crate::lex::{Token, TokenKind};
+use crate::plan::Action;
+use crate::planner::{Known, Planned, Request, identifier, refuse};
+
+/// What stands before the specifications.
+struct Head {
+    ignores: bool,
+    database: Option<String>,
+    table: String,
+}
+
+/// Plans it.
+pub(crate) fn alter_table<'a>(
+    request: &'a Request<'a>,
+    tokens: Vec<Token>,
+    near: Vec<Arc<Table>>,
+) -> Planned<Decided<'a>> {
+    let mut r = Reader::whole(request, &tokens);
+    let head = head(&mut r)?;
+    let Some(database) = &head.database else {
+        return Ok((Action::Relay, None));
+    };
+    let names = (database.as_str(), head.table.as_str());
+    let Some(table) = concerned_table(&r, names, &near)? else {
+        return Ok((Action::Relay, None));
+    };
+    if head.ignores {
+        return Err(refused("IGNORE"));
+    }
+    check_sound(names, &table, &near)?;
+    if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    check_names(request.sql, &tokens)?;
+    let is_it = |t: &Arc<Table>| same_name(&t.name, names.1) && same_name(&t.database, names.0);
+    let specs = Specifications::read(&r, r.at..r.end, &table)?;
+    let target = Target {
+        names,
+        is_near: near.iter().any(is_it),
+        table,
+        collation: default_of(request, names.0, Some(names.1)),
+        specs: &specs,
+        r,
+    };
+    let mut alteration = Alteration::of(target);
+    for (i, spec) in specs.list.iter().enumerate() {
+        if i > 0 {
+            alteration.out.sql(b", ");
+        }
+        alteration.specification(spec)?;
+    }
+    alteration.planned()
+}
+
+/// Reads up to the table's name.
+fn head(r: &mut Reader) -> Planned<Head> {
+    r.eat("alter");
+    let mut ignores = false;
+    while !r.done() && !r.eat("table") {
+        ignores |= r.is("ignore");
+        r.at += 1;
+    }
+    // MySQL does not have it, and says so
+    if r.eat("if") {
+        r.eat("exists");
+    }
+    let (database, table) = r.table().ok_or_else(|| refused("the table's name"))?;
+    Ok(Head {
+        ignores,
+        database,
+        table,
+    })
+}
+
+/// The table, if the statement has to be read. The reader stands behind its name.
+fn concerned_table(
+    r: &Reader,
+    names: (&str, &str),
+    near: &[Arc<Table>],
+) -> Planned<Option<Arc<Table>>> {
+    let request = r.request;
+    let is_claimed = request.policy.concerns(names.0, names.1);
+    if !is_claimed && near.is_empty() && !has_encrypted(r.sql(), r.tokens) {
+        return Ok(None);
+    }
+    match request.catalog.table(names.0, names.1) {
+        Known::Table(table) => return Ok(Some(table)),
+        // one that appears in this moment could exchange a partition with a protected table
+        _ if !near.is_empty() => {
+            let about = "a table that is not known, beside a protected one";
+            return Err(refused(about));
+        }
+        _ if is_claimed => check_unknown(r, names)?,
+        _ => {}
+    }
+    Ok(None)
+}
+
+/// Refuses new names of columns that `[protect]` gives to protected ones, in a table that is not
+/// known: it may be a temporary one, which only the server sees. The reader stands behind the
+/// table's name.
+fn check_unknown(r: &Reader, (database, table): (&str, &str)) -> Planned<()> {
+    let comment = r.tokens.iter().any(|t| t.kind == TokenKind::Executable);
+    if comment {
+        return refuse(&errors::EXECUTABLE_COMMENT, "");
+    }
+    for spec in r.split(r.at..r.end) {
+        let mut s = Reader::over(r.request, r.tokens, spec.clone());
+        let names = s.is("change")
+            || (s.eat("add") && !is_key_element(&s, &(s.at..spec.end)))
+            || (s.eat("rename") && s.is("column"));
+        let words = &r.tokens[spec];
+        let auto = words.iter().any(|t| t.is_word(r.sql(), "auto_increment"));
+        let claims = |name: &String| {
+            let found = r.request.policy.capabilities(database, table, name, auto);
+            found.map_or(true, |c| c.is_some())
+        };
+        let mut words = words.iter().skip(1).filter_map(|t| identifier(r.sql(), t));
+        if let (true, Some(name)) = (names, words.find(claims)) {
+            let about = format!(
+                "the column {name}, which [protect] protects, in a table whose columns are not known: a temporary one must have it from the beginning"
+            );
+            return refuse(&errors::ALTERATION, about);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses damaged tables.
+fn check_sound(
+    (database, name): (&str, &str),
+    table: &Arc<Table>,
+    near: &[Arc<Table>],
+) -> Planned<()> {
+    let is_damaged = |t: &&Arc<Table>| t.damaged.is_some() && !Arc::ptr_eq(t, table);
+    if let Some(other) = near.iter().find(is_damaged) {
+        let about = format!("{}.{}", other.database, other.name);
+        return refuse(&errors::DAMAGED, about);
+    }
+    match &table.damaged {
+        Some(reason) => refuse(&errors::DAMAGED, format!("{database}.{name} ({reason})")),
+        None => Ok(()),
+    }
+}
+
+/// Words that begin a specification which is about no column. The default character set and
+/// collation are those of columns to come: columns that exist keep theirs.
+const FINE: [&str; 22] = [
+    "default",
+    "character",
+    "charset",
+    "collate",
+    "engine",
+    "row_format",
+    "auto_increment",
+    "comment",
+    "algorithm",
+    "lock",
+    "force",
+    "enable",
+    "disable",
+    "key_block_size",
+    "stats_persistent",
+    "stats_auto_recalc",
+    "stats_sample_pages",
+    "checksum",
+    "max_rows",
+    "min_rows",
+    "avg_row_length",
+    "compression",
+];
+
+impl<'a> Alteration<'a> {
+    fn of(target: Target<'a>) -> Self {
+        let mut out = Pieces::default();
+        out.sql(target.r.text(0..target.r.at));
+        out.sql(b" ");
+        out.0.push(DdlPiece::Renew);
+        let freed = target.specs.freed.clone();
+        Alteration {
+            target,
+            out,
+            new_columns: Vec::new(),
+            index_names: IndexNames::of_table(freed),
+            references: Vec::new(),
+        }
+    }
+
+    /// Reads a specification and writes what becomes of it.
+    fn specification(&mut self, spec: &Specification) -> Planned<()> {
+        let tokens = spec.tokens.clone();
+        let mut s = Reader::over(self.target.r.request, self.target.r.tokens, tokens.clone());
+        if spec.is_element || s.eat("add") {
+            self.add_spec(s, &tokens)
+        } else if s.eat("drop") {
+            self.drop_spec(s, tokens)
+        } else if s.eat("rename") {
+            self.rename_spec(s, tokens)
+        } else if s.eat("alter") {
+            self.alter_spec(s, tokens)
+        } else if s.is("modify") || s.is("change") {
+            self.modify_spec(s, tokens)
+        } else if s.is("convert") {
+            self.convert_spec(tokens)
+        } else {
+            self.other_spec(&s, tokens)
+        }
+    }
+
+    /// `CONVERT TO`: texts would have to be sealed anew, and other tokens be made of them.
+    fn convert_spec(&mut self, spec: Range<usize>) -> Planned<()> {
+        let protected = self.target.table.protected_columns();
+        let texts: Vec<&str> = protected
+            .filter(|(_, protection)| protection.sql_type.collation.is_some())
+            .map(|(column, _)| column.name.as_str())
+            .collect();
+        if !texts.is_empty() {
+            let about = format!(
+                "CONVERT TO over protected texts ({}): change the unprotected columns with MODIFY, and the default of columns to come with DEFAULT CHARACTER SET",
+                texts.join(", ")
+            );
+            return Err(refused(&about));
+        }
+        self.keep(spec);
+        Ok(())
+    }
+
+    /// Options of the table, and its order.
+    fn other_spec(&mut self, s: &Reader, spec: Range<usize>) -> Planned<()> {
+        let is_order = s.is("order") && !self.target.mentions_protected(&spec);
+        if !is_order && !FINE.iter().any(|w| s.is(w)) {
+            let word = s.token().map_or(b"".as_slice(), |t| t.text(s.sql()));
+            return Err(refused(&String::from_utf8_lossy(word)));
+        }
+        self.keep(spec);
+        Ok(())
+    }
+
+    /// The plan, when all specifications have been read.
+    fn planned<'p>(self) -> Planned<Decided<'p>> {
+        let Target { table, specs, .. } = self.target;
+        let mut pieces = self.out.0;
+        let changes_set = |piece: &DdlPiece| {
+            matches!(
+                piece,
+                DdlPiece::Add { .. }
+                    | DdlPiece::Drop(_)
+                    | DdlPiece::Rename(..)
+                    | DdlPiece::SetDefault(..)
+            )
+        };
+        if !pieces.iter().any(changes_set) {
+            pieces.retain(|piece| *piece != DdlPiece::Renew);
+        }
+        let present = specs.present.iter().cloned();
+        pieces.extend(present.map(DdlPiece::Present));
+        if self.new_columns.is_empty() && table.table_id.is_none() {
+            return Ok((Action::Relay, None));
+        }
+        define(Ddl {
+            pieces,
+            new_columns: self.new_columns,
+            table: Some(table),
+            references: self.references,
+            temporary: None,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! The specifications of an `ALTER TABLE`, taken apart: `ADD (a INT, b INT)` is several, and what
+//! `IF NOT EXISTS` leaves out is none.
+
+use std::ops::Range;
+
+use onionskin_schema::{Table, same_name};
+use onionskin_value::Family;
+
+use crate::ddl::reader::Reader;
+use crate::errors::{self, Refusal};
+use crate::planner::Planned;
+
+/// One specification.
+pub(super) struct Specification {
+    pub(super) tokens: Range<usize>,
+    /// An element of `ADD (…)`, or what stands behind `IF NOT EXISTS`: the word ADD is left out.
+    pub(super) is_element: bool,
+}
+
+/// What an `ALTER TABLE` says.
+#[derive(Default)]
+pub(super) struct Specifications {
+    pub(super) list: Vec<Specification>,
+    /// Columns of `ADD COLUMN IF NOT EXISTS` that are there already.
+    pub(super) present: Vec<String>,
+    /// Columns that are dropped.
+    dropped: Vec<String>,
+    /// Indexes whose names become free.
+    pub(super) freed: Vec<String>,
+}
+
+impl Specifications {
+    /// Reads what stands in a range of tokens.
+    pub(super) fn read(r: &Reader, range: Range<usize>, table: &Table) -> Planned<Self> {
+        let mut found = Self::default();
+        if range.is_empty() {
+            return Ok(found);
+        }
+        for spec in r.split(range) {
+            found.add(r, spec, table)?;
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, r: &Reader, spec: Range<usize>, table: &Table) -> Planned<()> {
+        let mut s = Reader::over(r.request, r.tokens, spec.clone());
+        if s.eat("drop") {
+            self.note_drop(s)?;
+        } else if s.eat("add") {
+            s.eat("column");
+            if let Some(elements) = whole_list(&s) {
+                return self.add_elements(r, elements);
+            }
+            if s.is("if") {
+                return self.add_if_absent(s, table);
+            }
+        }
+        self.list.push(Specification {
+            tokens: spec,
+            is_element: false,
+        });
+        Ok(())
+    }
+
+    /// Notes whose name becomes free; the reader stands behind DROP.
+    fn note_drop(&mut self, mut s: Reader) -> Planned<()> {
+        let is_index = s.eat("index") || s.eat("key");
+        if !is_index {
+            s.eat("column");
+        }
+        guard(&mut s)?;
+        match is_index {
+            true => self.freed.extend(s.name()),
+            false => self.dropped.extend(s.name()),
+        }
+        Ok(())
+    }
+
+    /// The elements of `ADD (…)`, each a specification of its own.
+    fn add_elements(&mut self, r: &Reader, elements: Range<usize>) -> Planned<()> {
+        for element in r.split(elements) {
+            let is_from_end = |back: usize, word: &str| {
+                let at = element.end.checked_sub(back);
+                let token = at.and_then(|at| r.tokens.get(at));
+                token.is_some_and(|t| t.is_word(r.sql(), word))
+            };
+            if is_from_end(1, "first") || is_from_end(2, "after") {
+                return Err(refused("a column's place inside of ADD (…)"));
+            }
+            self.list.push(Specification {
+                tokens: element,
+                is_element: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// `ADD [COLUMN] IF NOT EXISTS`; the reader stands before IF.
+    fn add_if_absent(&mut self, mut s: Reader, table: &Table) -> Planned<()> {
+        no_guard_on_mysql(&s)?;
+        for word in ["if", "not", "exists"] {
+            if !s.eat(word) {
+                return Err(refused("ADD"));
+            }
+        }
+        let tokens = s.at..s.end;
+        let column = s.name().ok_or_else(|| refused("ADD … IF NOT EXISTS"))?;
+        if table.column(&column).is_some() && !self.drops(&column) {
+            self.present.push(column);
+        } else {
+            self.list.push(Specification {
+                tokens,
+                is_element: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a column of this name is dropped.
+    fn drops(&self, column: &str) -> bool {
+        self.dropped.iter().any(|name| same_name(name, column))
+    }
+
+    /// Refuses a name that a protected column has: the server does not know it, and would make a
+    /// second one.
+    pub(super) fn free_name(&self, table: &Table, name: &str) -> Planned<()> {
+        let known = table.column(name).filter(|c| c.protection.is_some());
+        match known {
+            Some(column) if !self.drops(name) => Err(Refusal::new(
+                &errors::DUPLICATE_COLUMN,
+                format!("'{}'", column.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What stands in the parentheses, if nothing stands behind them.
+fn whole_list(s: &Reader) -> Option<Range<usize>> {
+    let mut list = Reader::over(s.request, s.tokens, s.at..s.end);
+    let inside = list.parenthesized()?;
+    list.done().then_some(inside)
+}
+
+/// Reads `IF EXISTS`, of MariaDB.
+pub(super) fn guard(s: &mut Reader) -> Planned<()> {
+    if s.is("if") {
+        no_guard_on_mysql(s)?;
+        s.eat("if");
+        if !s.eat("exists") {
+            return Err(refused("IF"));
+        }
+    }
+    Ok(())
+}
+
+fn no_guard_on_mysql(s: &Reader) -> Planned<()> {
+    match s.request.settings.family {
+        Family::MariaDb => Ok(()),
+        Family::MySql => Err(refused(
+            "IF EXISTS or IF NOT EXISTS, which MySQL does not have",
+        )),
+    }
+}
+
+/// A refusal of a specification.
+pub(super) fn refused(about: &str) -> Refusal {
+    Refusal::new(&errors::ALTERATION, about.to_owned())
+}

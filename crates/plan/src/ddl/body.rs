@@ -1,0 +1,224 @@
+//! The body of a `CREATE TABLE`: what stands in the parentheses.
+
+use std::ops::Range;
+
+use onionskin_schema::NewColumn;
+
+use super::column::{OwnKey, column_definition, protection};
+use super::column_type::plain_type;
+use super::foreign_key::{self, Side, ThisTable};
+use super::index::{IndexNames, is_key_element, key_element};
+use super::key_parts::{Indexed, ProtectedPart};
+use super::reader::Reader;
+use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
+use crate::errors;
+use crate::planner::{Planned, identifier, quoted, refuse};
+
+/// An element of the body.
+struct Element {
+    tokens: Range<usize>,
+    kind: ElementKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ElementKind {
+    /// Which of the new protected columns.
+    Protected(usize),
+    Plain,
+    ForeignKey,
+    /// An index, or a constraint that is no foreign key.
+    Key,
+}
+
+impl Element {
+    fn is_column(&self) -> bool {
+        matches!(self.kind, ElementKind::Protected(_) | ElementKind::Plain)
+    }
+}
+
+/// The elements of a new table, and the protected columns among them.
+pub(super) struct Body<'a> {
+    r: &'a Reader<'a>,
+    /// The names of the database and of the table.
+    names: (&'a str, &'a str),
+    /// The collation of columns that name none.
+    collation: String,
+    elements: Vec<Element>,
+    pub(super) columns: Vec<NewColumn>,
+    /// Keys in the definitions of protected columns.
+    own_keys: Vec<(OwnKey, usize)>,
+}
+
+impl<'a> Body<'a> {
+    /// Reads the list between the parentheses. The definitions of plain columns and the keys are
+    /// read in [`Self::write`].
+    pub(super) fn read(
+        r: &'a Reader<'a>,
+        list: Range<usize>,
+        names: (&'a str, &'a str),
+        collation: String,
+    ) -> Planned<Self> {
+        let mut body = Body {
+            r,
+            names,
+            collation,
+            elements: Vec::new(),
+            columns: Vec::new(),
+            own_keys: Vec::new(),
+        };
+        for tokens in r.split(list) {
+            let kind = if !is_key_element(r, &tokens) {
+                body.read_column(&tokens)?
+            } else if foreign_key::begins(r, &tokens) {
+                ElementKind::ForeignKey
+            } else {
+                ElementKind::Key
+            };
+            body.elements.push(Element { tokens, kind });
+        }
+        Ok(body)
+    }
+
+    fn read_column(&mut self, tokens: &Range<usize>) -> Planned<ElementKind> {
+        let Some(name) = self.r.tokens.get(tokens.start) else {
+            return refuse(&errors::NOT_UNDERSTOOD, "a column");
+        };
+        let Some(name) = identifier(self.r.sql(), name) else {
+            return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
+        };
+        let wanted = protection(self.r, tokens.clone(), self.names, &name)?;
+        let Some(wanted) = wanted else {
+            return Ok(ElementKind::Plain);
+        };
+        let definition = column_definition(self.r, wanted, &self.collation)?;
+        let index = self.columns.len();
+        self.own_keys.extend(definition.key.map(|key| (key, index)));
+        self.columns.push(definition.column);
+        Ok(ElementKind::Protected(index))
+    }
+
+    /// Completes the protected columns by what the keys say of them.
+    pub(super) fn settle(&mut self) -> Planned<()> {
+        let keys = self.elements.iter();
+        let keys = keys.filter(|e| e.kind == ElementKind::ForeignKey);
+        let keys = keys.map(|e| &e.tokens);
+        foreign_key::inherit_groups(self.r, keys, self.names, &mut self.columns)?;
+        self.forbid_null_in_primary_key();
+        for column in &self.columns {
+            onionskin_schema::check_protectable(column, self.r.request.settings.family)
+                .map_err(|e| schema_refusal(&e))?;
+        }
+        Ok(())
+    }
+
+    fn forbid_null_in_primary_key(&mut self) {
+        let sql = self.r.sql();
+        for element in self.elements.iter().filter(|e| !e.is_column()) {
+            let words = &self.r.tokens[element.tokens.clone()];
+            if !words.iter().any(|t| t.is_word(sql, "primary")) {
+                continue;
+            }
+            for column in &mut self.columns {
+                let mut names = words.iter().filter_map(|t| identifier(sql, t));
+                if names.any(|n| n.eq_ignore_ascii_case(&column.name)) {
+                    column.nullable = false;
+                }
+            }
+        }
+    }
+
+    /// Writes the elements. Returns the columns of other tables that foreign keys refer to.
+    pub(super) fn write(&self, out: &mut Pieces) -> Planned<Vec<Reference>> {
+        let this = ThisTable {
+            names: self.names,
+            column: &|name| {
+                let column = self.position(name)?;
+                Some(Side::new(&self.columns[column], column))
+            },
+        };
+        let mut references = Vec::new();
+        let mut index_names = IndexNames::of_new_table();
+        let lookup = |name: &str| self.indexed(name);
+        for (i, Element { tokens, kind }) in self.elements.iter().enumerate() {
+            if i > 0 {
+                out.sql(b", ");
+            }
+            match kind {
+                ElementKind::Protected(column) => out.0.push(DdlPiece::Definitions(*column)),
+                ElementKind::ForeignKey => {
+                    foreign_key::foreign_key(self.r, tokens, &this, &mut references, out)?;
+                }
+                ElementKind::Key => {
+                    key_element(self.r, tokens.clone(), &lookup, &mut index_names, out)?;
+                }
+                ElementKind::Plain => {
+                    self.check_plain_column(tokens, &this)?;
+                    out.sql(self.r.text(tokens.clone()));
+                }
+            }
+        }
+        Ok(references)
+    }
+
+    /// Generated columns, defaults and references of plain columns must not read protected ones.
+    fn check_plain_column(&self, definition: &Range<usize>, this: &ThisTable) -> Planned<()> {
+        // behind the name stands the type, which may be a column's name, too
+        let behind_type = (definition.start + 2).min(definition.end);
+        if let Some(name) = self.mentioned(behind_type..definition.end) {
+            let about = format!("an expression reads column {name}");
+            return refuse(&errors::DEFINITION, about);
+        }
+        foreign_key::in_column(self.r, definition, this)
+    }
+
+    /// Writes the keys that stand in the definitions of protected columns, behind all elements.
+    pub(super) fn write_own_keys(&self, out: &mut Pieces) -> Planned<()> {
+        for (key, index) in &self.own_keys {
+            let column = &self.columns[*index];
+            column.index_column_name().map_err(|e| schema_refusal(&e))?;
+            let head = match key {
+                OwnKey::Primary => ", PRIMARY KEY (".to_owned(),
+                OwnKey::Unique => format!(", UNIQUE KEY {}(", quoted(&column.name)),
+            };
+            out.sql(head.as_bytes());
+            out.0.push(DdlPiece::IndexColumn(*index));
+            out.sql(b")");
+        }
+        Ok(())
+    }
+
+    /// Which of the protected columns has this name.
+    fn position(&self, name: &str) -> Option<usize> {
+        let mut columns = self.columns.iter();
+        columns.position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// What a name in an index means.
+    fn indexed(&self, name: &str) -> Planned<Indexed> {
+        if let Some(index) = self.position(name) {
+            let column = &self.columns[index];
+            column.index_column_name().map_err(|e| schema_refusal(&e))?;
+            return Ok(Indexed::Protected(ProtectedPart {
+                name: name.to_owned(),
+                on: Prefixed::New(index),
+                ty: column.sql_type,
+            }));
+        }
+        let mut columns = self.elements.iter().filter(|e| e.is_column());
+        let column = columns.find(|e| {
+            let first = self.r.tokens.get(e.tokens.start);
+            let first = first.and_then(|t| identifier(self.r.sql(), t));
+            first.is_some_and(|n| n.eq_ignore_ascii_case(name))
+        });
+        Ok(Indexed::Plain(column.and_then(|e| {
+            plain_type(self.r, e.tokens.clone(), &self.collation)
+        })))
+    }
+
+    /// The first protected column that is named in a range of tokens.
+    pub(super) fn mentioned(&self, range: Range<usize>) -> Option<String> {
+        let tokens = self.r.tokens[range].iter();
+        let mut names = tokens.filter_map(|t| identifier(self.r.sql(), t));
+        names.find(|n| self.position(n).is_some())
+    }
+}
