@@ -11,6 +11,7 @@
 mod delete;
 mod duplicate;
 mod insert;
+mod new_rows;
 mod row_update;
 mod update;
 mod view;
@@ -304,6 +305,12 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
     parts.extend(c.ord_name().map(|n| (n, Purpose::StoreOrder)));
     parts.extend(c.gram_name().map(|n| (n, Purpose::StoreGrams)));
     parts
+}
+
+/// Whether the equality tokens of a column differ whenever its values do, in whatever way.
+fn has_exact_tokens(column: &ColumnUse) -> bool {
+    let ty = column.column().sql_type.as_ref();
+    ty.is_some_and(|t| t.weight_is_exact()) && column.column().equality_column().is_some()
 }
 
 fn default_text() -> Text {
