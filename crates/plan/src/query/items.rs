@@ -7,11 +7,11 @@ use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 
 use super::Given;
 use super::extremum::Extremes;
+use crate::comparable::{equality, no_order, opening_order, same_tokens};
 use crate::errors;
 use crate::places::bytes_of_expr;
 use crate::plan::{ColumnUse, Described, OpenFrom, Piece, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, no_order, opening_order, same_tokens};
 use crate::query::Mode;
 use crate::scope::{Scope, Source};
 

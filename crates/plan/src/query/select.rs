@@ -12,11 +12,11 @@ use super::extremum::Extremes;
 use super::finish::{Call, Finishing, aggregate_of, expression_of};
 use super::grouping::{grouping, has_outer_join};
 use super::items::{SelectList, Shape};
+use crate::comparable::{exact_order, opening_order};
 use crate::errors;
 use crate::finishing::{Aggregate, Limit};
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, Planner, refuse};
-use crate::predicate::{exact_order, opening_order};
 use crate::query::Mode;
 use crate::scope::Scope;
 
@@ -315,8 +315,8 @@ impl Planner<'_> {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
                 match self.column_of(expr, parts.scope)? {
                     Some((_, column)) => {
-                        let is_alike = parts.distinct && opening_order(&column).is_none();
-                        Ok(is_alike.then_some(column))
+                        let is_unfinished = parts.distinct && opening_order(&column).is_none();
+                        Ok(is_unfinished.then_some(column))
                     }
                     None => self.unfinished_aggregate(expr, parts.scope),
                 }
