@@ -295,11 +295,7 @@ fn read_columns(
 }
 
 /// What stands for a reference to a table that was referred to before: a table of this name.
-fn other_name(
-    planner: &Planner<'_>,
-    reference: &Reference,
-    name: &str,
-) -> Planned<String> {
+fn other_name(planner: &Planner<'_>, reference: &Reference, name: &str) -> Planned<String> {
     if reference.names_column {
         return refuse(
             &errors::NOT_UNDERSTOOD,
