@@ -24,6 +24,7 @@ use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
+use crate::comparable::{exact_order, same_tokens};
 use crate::errors;
 use crate::fetch::{Fetched, unnested};
 use crate::finishing::{Compared, Comparison, Operand, Test};
@@ -31,7 +32,6 @@ use crate::formula::{Comparisons, parenthesized};
 use crate::lex::LiteralKind;
 use crate::plan::{ColumnUse, Escape, Piece, Purpose, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
-use crate::predicate::{exact_order, same_tokens};
 use crate::scope::Scope;
 
 /// Whether the column's order keys make candidates only, and nothing else answers the comparison.

@@ -5,6 +5,7 @@
 
 pub mod by_name;
 mod candidates;
+mod comparable;
 mod ddl;
 pub mod errors;
 mod facts;

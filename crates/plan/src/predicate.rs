@@ -10,10 +10,11 @@ use onionskin_schema::TokenKind;
 use onionskin_value::{Kind, SqlType};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, UnaryOperator,
+    FunctionArguments, Ident, Query, UnaryOperator,
 };
 
-use crate::errors::{self, Refusal};
+use crate::comparable::{equality, exact_order, no_order, same_tokens};
+use crate::errors;
 use crate::lex::LiteralKind;
 use crate::plan::{Among, ColumnUse, Piece, Purpose, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
@@ -37,62 +38,6 @@ fn need_of(op: &BinaryOperator) -> Option<Need> {
         }
         _ => None,
     }
-}
-
-/// The order key column of a column whose order keys are exact.
-pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
-    let c = column.column();
-    let exact = c.sql_type.as_ref()?.order_width()?.exact;
-    if exact { c.ord_name() } else { None }
-}
-
-/// Why a column cannot be compared by order where the server has to do it alone.
-pub(crate) fn no_order(column: &ColumnUse) -> Refusal {
-    let entry = match column.column().ord_name() {
-        Some(_) => &errors::CANDIDATES,
-        None => &errors::NO_RANGE,
-    };
-    Refusal::new(entry, column.path())
-}
-
-/// Whether MIN, MAX and `<` have an order other than that of the column's keys: members of ENUM and SET go by name there,
-/// and BIT becomes a number.
-pub(crate) fn goes_by_name(column: &ColumnUse) -> bool {
-    let ty = column.column().sql_type.as_ref();
-    ty.is_some_and(|ty| ty.is_enumerated() || ty.is_bit())
-}
-
-/// The order key column whose keys open again to the very value, and are in the order of MIN and MAX.
-pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
-    let ty = column.column().sql_type.as_ref()?;
-    if ty.order_width()?.invertible && !goes_by_name(column) {
-        exact_order(column)
-    } else {
-        None
-    }
-}
-
-/// The column that answers equality, and in which form.
-pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
-    column
-        .column()
-        .equality_column()
-        .ok_or_else(|| Refusal::new(&errors::NO_EQUALITY, column.path()))
-}
-
-/// Whether the tokens of two columns can be compared with each other.
-pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
-    let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else {
-        return false;
-    };
-    let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
-    let same_group = p.capabilities.join.is_some()
-        && p.capabilities.join == q.capabilities.join
-        && p.suite == q.suite
-        && p.key_id == q.key_id
-        && a.column().sql_type == b.column().sql_type;
-    let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
-    (same_column || same_group) && kind(a) == kind(b)
 }
 
 impl Planner<'_> {
@@ -136,42 +81,13 @@ impl Planner<'_> {
         match expr {
             Expr::Identifier(ident) => self.plain_name(expr, std::slice::from_ref(ident), scope),
             Expr::CompoundIdentifier(parts) => self.plain_name(expr, parts, scope),
-            Expr::Value(_) | Expr::TypedString(_) => Ok(()),
-            // a literal behind the name of its character set
-            Expr::Prefixed { value, .. } => self.scan(value, scope),
-            Expr::Nested(e)
-            | Expr::IsTrue(e)
-            | Expr::IsNotTrue(e)
-            | Expr::IsFalse(e)
-            | Expr::IsNotFalse(e)
-            | Expr::IsUnknown(e)
-            | Expr::IsNotUnknown(e) => self.scan(e, scope),
-            Expr::IsNull(e) | Expr::IsNotNull(e) => match self.column_of(e, scope)? {
-                Some((range, column)) => {
-                    // for the servers, a zero date in a NOT NULL column IS NULL
-                    let temporal = column.column().sql_type.is_some_and(|t| t.is_temporal());
-                    if temporal && !column.column().nullable {
-                        return refuse(&errors::EXPRESSION, format!("{} IS NULL", column.path()));
-                    }
-                    self.replace(range, column.sealed());
-                    Ok(())
-                }
-                None => self.scan(e, scope),
-            },
+            Expr::IsNull(e) | Expr::IsNotNull(e) => self.null_test(e, scope),
             Expr::BinaryOp { left, op, right } => match need_of(op) {
                 Some(need) => self.comparison(left, right, need, scope),
                 None => {
                     self.scan(left, scope)?;
                     self.scan(right, scope)
                 }
-            },
-            Expr::UnaryOp { op, expr: e } => match op {
-                UnaryOperator::Plus
-                | UnaryOperator::Minus
-                | UnaryOperator::Not
-                | UnaryOperator::BangNot
-                | UnaryOperator::BitwiseNot => self.scan(e, scope),
-                _ => refuse(&errors::NOT_UNDERSTOOD, "an operator"),
             },
             Expr::InList {
                 expr: e,
@@ -182,94 +98,20 @@ impl Planner<'_> {
                 expr: e,
                 subquery,
                 negated: _,
-            } => {
-                match self.column_of(e, scope)? {
-                    Some((range, column)) => {
-                        let (name, _) = equality(&column)?;
-                        let name = name.to_string();
-                        self.replace(range, &name);
-                        self.query(subquery, Some(scope), Mode::Tokens(&column))?;
-                    }
-                    None => {
-                        self.scan(e, scope)?;
-                        self.query(subquery, Some(scope), Mode::Nested)?;
-                    }
-                }
-                Ok(())
-            }
+            } => self.in_subquery(e, subquery, scope),
             Expr::Between {
                 expr: e,
                 low,
                 high,
                 negated: _,
-            } => match self.column_of(e, scope)? {
-                Some((range, column)) => {
-                    self.ordered_with(&column, &[low, high])?;
-                    let name = exact_order(&column)
-                        .ok_or_else(|| no_order(&column))?
-                        .to_string();
-                    self.replace(range, &name);
-                    let among = self.among(&column, &[low, high], true);
-                    self.compared(low, &column, Purpose::CompareOrder, among)?;
-                    self.compared(high, &column, Purpose::CompareOrder, among)
-                }
-                None => {
-                    self.scan(e, scope)?;
-                    self.scan(low, scope)?;
-                    self.scan(high, scope)
-                }
-            },
+            } => self.between(e, low, high, scope),
             Expr::Exists {
                 subquery,
                 negated: _,
             } => self.query(subquery, Some(scope), Mode::Exists).map(|_| ()),
             Expr::Subquery(subquery) => self.query(subquery, Some(scope), Mode::Nested).map(|_| ()),
-            Expr::Tuple(items) => items.iter().try_for_each(|e| self.scan(e, scope)),
-            Expr::Like {
-                negated: _,
-                any: false,
-                expr: e,
-                pattern,
-                escape_char,
-            }
-            | Expr::ILike {
-                negated: _,
-                any: false,
-                expr: e,
-                pattern,
-                escape_char,
-            } => {
-                self.scan(e, scope)?;
-                self.scan(pattern, scope)?;
-                escape_char.iter().try_for_each(|e| self.scan(e, scope))
-            }
-            Expr::RLike {
-                negated: _,
-                expr: e,
-                pattern,
-                regexp: _,
-            } => {
-                self.scan(e, scope)?;
-                self.scan(pattern, scope)
-            }
-            Expr::Case {
-                case_token: _,
-                end_token: _,
-                operand,
-                conditions,
-                else_result,
-            } => {
-                for e in operand.iter().chain(else_result) {
-                    self.scan(e, scope)?;
-                }
-                for when in conditions {
-                    self.scan(&when.condition, scope)?;
-                    self.scan(&when.result, scope)?;
-                }
-                Ok(())
-            }
-            // To the parser, BINARY stands before all that follows, and is CAST(… AS BINARY); to servers, before the next operand, which
-            // is then compared by its bytes.
+            // To the parser, BINARY stands before all that follows, and is CAST(… AS BINARY). To
+            // servers it stands before the next operand, which is then compared by its bytes.
             Expr::Cast {
                 expr: e,
                 data_type: DataType::Binary(_),
@@ -278,52 +120,55 @@ impl Planner<'_> {
                 Some(column) => refuse(&errors::EXPRESSION, format!("BINARY {}", column.path())),
                 None => self.scan(e, scope),
             },
-            Expr::Cast { expr: e, .. }
-            | Expr::Convert { expr: e, .. }
-            | Expr::Collate {
-                expr: e,
-                collation: _,
-            }
-            | Expr::Extract { expr: e, .. }
-            | Expr::Ceil { expr: e, field: _ }
-            | Expr::Floor { expr: e, field: _ } => self.scan(e, scope),
-            Expr::Position { expr: a, r#in: b } => {
-                self.scan(a, scope)?;
-                self.scan(b, scope)
-            }
-            Expr::Substring {
-                expr: e,
-                substring_from,
-                substring_for,
-                ..
-            } => {
-                self.scan(e, scope)?;
-                for e in substring_from.iter().chain(substring_for) {
-                    self.scan(e, scope)?;
-                }
-                Ok(())
-            }
-            Expr::Trim {
-                expr: e,
-                trim_where: _,
-                trim_what,
-                trim_characters,
-            } => {
-                self.scan(e, scope)?;
-                for e in trim_what
-                    .iter()
-                    .map(AsRef::as_ref)
-                    .chain(trim_characters.iter().flatten())
-                {
-                    self.scan(e, scope)?;
-                }
-                Ok(())
-            }
-            Expr::Interval(interval) => self.scan(&interval.value, scope),
             Expr::Function(function) => self.function(function, scope),
-            Expr::Wildcard(_) => Ok(()),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "an expression"),
+            _ => {
+                let mut operands = operands(expr)?.into_iter();
+                operands.try_for_each(|e| self.scan(e, scope))
+            }
         }
+    }
+
+    /// `k IS NULL`: the sealed cell is NULL where the value is.
+    fn null_test(&mut self, expr: &Expr, scope: &Scope) -> Planned<()> {
+        let Some((range, column)) = self.column_of(expr, scope)? else {
+            return self.scan(expr, scope);
+        };
+        // for the servers, a zero date in a NOT NULL column IS NULL
+        let temporal = column.column().sql_type.is_some_and(|t| t.is_temporal());
+        if temporal && !column.column().nullable {
+            return refuse(&errors::EXPRESSION, format!("{} IS NULL", column.path()));
+        }
+        self.replace(range, column.sealed());
+        Ok(())
+    }
+
+    /// `k IN (SELECT …)`: the query gives tokens.
+    fn in_subquery(&mut self, expr: &Expr, subquery: &Query, scope: &Scope) -> Planned<()> {
+        match self.column_of(expr, scope)? {
+            Some((range, column)) => {
+                self.replace(range, equality(&column)?.0);
+                self.query(subquery, Some(scope), Mode::Tokens(&column))?;
+            }
+            None => {
+                self.scan(expr, scope)?;
+                self.query(subquery, Some(scope), Mode::Nested)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn between(&mut self, expr: &Expr, low: &Expr, high: &Expr, scope: &Scope) -> Planned<()> {
+        let Some((range, column)) = self.column_of(expr, scope)? else {
+            self.scan(expr, scope)?;
+            self.scan(low, scope)?;
+            return self.scan(high, scope);
+        };
+        self.ordered_with(&column, &[low, high])?;
+        let name = exact_order(&column).ok_or_else(|| no_order(&column))?;
+        self.replace(range, name);
+        let among = self.among(&column, &[low, high], true);
+        self.compared(low, &column, Purpose::CompareOrder, among)?;
+        self.compared(high, &column, Purpose::CompareOrder, among)
     }
 
     /// A name that must not be a protected column, and must exist: a column that this snapshot
@@ -623,6 +468,96 @@ impl Planner<'_> {
             }
         }
     }
+}
+
+/// The operands of an expression that means nothing to protected columns: none of them may be one.
+/// An expression that is not listed is refused.
+fn operands(expr: &Expr) -> Planned<Vec<&Expr>> {
+    Ok(match expr {
+        Expr::Value(_) | Expr::TypedString(_) | Expr::Wildcard(_) => Vec::new(),
+        // a literal behind the name of its character set
+        Expr::Prefixed { value, .. } => vec![value],
+        Expr::Nested(e)
+        | Expr::IsTrue(e)
+        | Expr::IsNotTrue(e)
+        | Expr::IsFalse(e)
+        | Expr::IsNotFalse(e)
+        | Expr::IsUnknown(e)
+        | Expr::IsNotUnknown(e) => vec![e],
+        Expr::UnaryOp { op, expr: e } => match op {
+            UnaryOperator::Plus
+            | UnaryOperator::Minus
+            | UnaryOperator::Not
+            | UnaryOperator::BangNot
+            | UnaryOperator::BitwiseNot => vec![e],
+            _ => return refuse(&errors::NOT_UNDERSTOOD, "an operator"),
+        },
+        Expr::Tuple(items) => items.iter().collect(),
+        Expr::Like {
+            negated: _,
+            any: false,
+            expr: e,
+            pattern,
+            escape_char,
+        }
+        | Expr::ILike {
+            negated: _,
+            any: false,
+            expr: e,
+            pattern,
+            escape_char,
+        } => {
+            let escape = escape_char.as_deref();
+            [e.as_ref(), pattern].into_iter().chain(escape).collect()
+        }
+        Expr::RLike {
+            negated: _,
+            expr: e,
+            pattern,
+            regexp: _,
+        } => vec![e, pattern],
+        Expr::Case {
+            case_token: _,
+            end_token: _,
+            operand,
+            conditions,
+            else_result,
+        } => {
+            let outer = operand.iter().chain(else_result).map(AsRef::as_ref);
+            let whens = conditions.iter().flat_map(|w| [&w.condition, &w.result]);
+            outer.chain(whens).collect()
+        }
+        Expr::Cast { expr: e, .. }
+        | Expr::Convert { expr: e, .. }
+        | Expr::Collate {
+            expr: e,
+            collation: _,
+        }
+        | Expr::Extract { expr: e, .. }
+        | Expr::Ceil { expr: e, field: _ }
+        | Expr::Floor { expr: e, field: _ } => vec![e],
+        Expr::Position { expr: a, r#in: b } => vec![a, b],
+        Expr::Substring {
+            expr: e,
+            substring_from,
+            substring_for,
+            ..
+        } => {
+            let bounds = substring_from.iter().chain(substring_for);
+            [e].into_iter().chain(bounds).map(AsRef::as_ref).collect()
+        }
+        Expr::Trim {
+            expr: e,
+            trim_where: _,
+            trim_what,
+            trim_characters,
+        } => {
+            let what = [e].into_iter().chain(trim_what).map(AsRef::as_ref);
+            what.chain(trim_characters.iter().flatten()).collect()
+        }
+        Expr::Interval(interval) => vec![&interval.value],
+        _ => return refuse(&errors::NOT_UNDERSTOOD, "an expression"),
+    })
 }
 
 /// Functions that are called without parentheses.

@@ -6,7 +6,7 @@
 //! `k = 'five'`), and so do the digits in `NOW(6)`, which say what value that is. The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
 //! so that one plan serves any number of rows, unless literals follow them.
 
-use crate::lex::{LexError, LexMode, Lexer, LiteralKind, TokenKind};
+use crate::lex::{LexError, LexMode, Lexer, LiteralKind, Token, TokenKind};
 
 /// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a statement's shape.
 pub(crate) const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
@@ -79,16 +79,11 @@ impl Template {
 
     /// One pass; `Ok(false)` when rows turned out not to be alike.
     fn read_once(&mut self, sql: &[u8], mode: LexMode, fold: bool) -> Result<bool, LexError> {
-        self.key.clear();
-        self.literals.clear();
-        self.rows = None;
-        self.multiple = false;
+        self.clear();
         let mut lexer = Lexer::new(sql, mode);
         let mut previous_end = 0;
-        let mut tokens = 0usize;
-        let mut state = Fold::Before;
-        let mut depth = 0usize;
         let mut ended = false;
+        let mut folding = Folding::default();
         while let Some(token) = lexer.next_token()? {
             if token.is(b';') {
                 ended = true;
@@ -97,141 +92,164 @@ impl Template {
             if ended {
                 self.multiple = true;
             }
-            let gap = tokens > 0 && token.start > previous_end;
-            previous_end = token.end;
-            tokens += 1;
             let key_before = self.key.len();
-            if gap {
+            if key_before > 0 && token.start > previous_end {
                 self.key.push(b' ');
             }
-            match token.kind {
-                TokenKind::Literal(kind) => {
-                    let is_digits = kind == LiteralKind::Integer && begins_time(&self.key);
-                    self.key.extend_from_slice(&[LITERAL, kind.mark()]);
-                    if is_digits {
-                        self.key.extend_from_slice(token.text(sql));
-                    }
-                    self.literals.push(Literal {
-                        start: token.start,
-                        end: token.end,
-                        kind,
-                    });
-                }
-                _ => self.key.extend_from_slice(token.text(sql)),
-            }
-            if !fold {
-                continue;
-            }
-            match &mut state {
-                Fold::Never | Fold::Done => {}
-                Fold::Before => {
-                    if tokens == 1
-                        && !(token.is_word(sql, "insert") || token.is_word(sql, "replace"))
-                    {
-                        state = Fold::Never;
-                    } else if token.is_word(sql, "values") || token.is_word(sql, "value") {
-                        state = Fold::Keyword;
-                    }
-                }
-                Fold::Keyword => {
-                    if token.is(b'(') {
-                        depth = 1;
-                        state = Fold::First {
-                            // the shape of a row begins with its parenthesis, without the gap
-                            key: self.key.len() - 1,
-                            start: token.start,
-                            literal: self.literals.len(),
-                        };
-                    } else {
-                        state = Fold::Never;
-                    }
-                }
-                Fold::First {
-                    key,
-                    start,
-                    literal,
-                } => {
-                    track(&mut depth, token.kind);
-                    if depth == 0 {
-                        self.rows = Some(Rows {
-                            first: (*start, token.end),
-                            end: token.end,
-                            count: 1,
-                            first_literal: *literal,
-                            per_row: self.literals.len() - *literal,
-                        });
-                        state = Fold::Between {
-                            key: *key,
-                            key_end: self.key.len(),
-                        };
-                    }
-                }
-                Fold::Between { key, key_end } => {
-                    if token.is(b',') {
-                        self.key.truncate(key_before);
-                        state = Fold::Comma {
-                            key: *key,
-                            key_end: *key_end,
-                        };
-                    } else {
-                        let tail = self.key.split_off(key_before);
-                        self.key.push(ROWS);
-                        self.key.extend_from_slice(&tail);
-                        state = Fold::Done;
-                    }
-                }
-                Fold::Comma { key, key_end } => {
-                    if !token.is(b'(') {
-                        return Ok(false);
-                    }
-                    depth = 1;
-                    state = Fold::Next {
-                        key: *key,
-                        key_end: *key_end,
-                        from: self.key.len() - 1,
-                    };
-                    self.key.truncate(key_before);
-                    self.key.push(b'(');
-                    if let Fold::Next { from, .. } = &mut state {
-                        *from = key_before;
-                    }
-                }
-                Fold::Next { key, key_end, from } => {
-                    track(&mut depth, token.kind);
-                    if depth == 0 {
-                        if self.key[*key..*key_end] != self.key[*from..] {
-                            return Ok(false);
-                        }
-                        self.key.truncate(*from);
-                        if let Some(rows) = &mut self.rows {
-                            rows.end = token.end;
-                            rows.count += 1;
-                        }
-                        state = Fold::Between {
-                            key: *key,
-                            key_end: *key_end,
-                        };
-                    }
-                }
+            previous_end = token.end;
+            self.push_token(sql, &token);
+            if fold && !self.fold_token(&mut folding, sql, &token, key_before) {
+                return Ok(false);
             }
         }
-        match state {
-            Fold::Between { .. } => self.key.push(ROWS),
-            Fold::First { .. } | Fold::Comma { .. } | Fold::Next { .. } => return Ok(false),
-            _ => {}
+        if folding.is_within_rows() {
+            return Ok(false);
         }
-        if let Some(rows) = self.rows
-            && self.literals.len() > rows.first_literal + rows.per_row * rows.count
-        {
-            // A plan counts the literals behind the rows from the first one of the statement, so it serves one number of rows.
+        if let Fold::Between(_) = folding.state {
             self.key.push(ROWS);
-            let mut count = rows.count;
-            while count > 0 {
-                self.key.push(b'0' + (count % 10) as u8);
-                count /= 10;
+        }
+        self.tell_count();
+        Ok(true)
+    }
+
+    fn clear(&mut self) {
+        self.key.clear();
+        self.literals.clear();
+        self.rows = None;
+        self.multiple = false;
+    }
+
+    /// Adds a token to the key: a literal as the mark of its kind, anything else as it stands.
+    #[inline]
+    fn push_token(&mut self, sql: &[u8], token: &Token) {
+        let TokenKind::Literal(kind) = token.kind else {
+            self.key.extend_from_slice(token.text(sql));
+            return;
+        };
+        let is_digits = kind == LiteralKind::Integer && begins_time(&self.key);
+        self.key.extend_from_slice(&[LITERAL, kind.mark()]);
+        if is_digits {
+            self.key.extend_from_slice(token.text(sql));
+        }
+        self.literals.push(Literal {
+            start: token.start,
+            end: token.end,
+            kind,
+        });
+    }
+
+    /// Folds rows by the token that was just added to the key. `key_before` is the key's length
+    /// without it. `false`: the rows are not alike.
+    #[inline]
+    fn fold_token(
+        &mut self,
+        folding: &mut Folding,
+        sql: &[u8],
+        token: &Token,
+        key_before: usize,
+    ) -> bool {
+        let Folding { state, depth } = folding;
+        match *state {
+            Fold::Never | Fold::Done => {}
+            Fold::Before => {
+                let is_first = key_before == 0;
+                if is_first && !(token.is_word(sql, "insert") || token.is_word(sql, "replace")) {
+                    *state = Fold::Never;
+                } else if token.is_word(sql, "values") || token.is_word(sql, "value") {
+                    *state = Fold::Keyword;
+                }
+            }
+            Fold::Keyword => {
+                *state = Fold::Never;
+                if token.is(b'(') {
+                    *depth = 1;
+                    *state = Fold::First {
+                        // the shape of a row begins with its parenthesis, without the gap
+                        key: self.key.len() - 1,
+                        start: token.start,
+                        literal: self.literals.len(),
+                    };
+                }
+            }
+            Fold::First {
+                key,
+                start,
+                literal,
+            } => {
+                track(depth, token.kind);
+                if *depth == 0 {
+                    self.rows = Some(Rows {
+                        first: (start, token.end),
+                        end: token.end,
+                        count: 1,
+                        first_literal: literal,
+                        per_row: self.literals.len() - literal,
+                    });
+                    let end = self.key.len();
+                    *state = Fold::Between(RowShape { start: key, end });
+                }
+            }
+            Fold::Between(first) => {
+                if token.is(b',') {
+                    self.key.truncate(key_before);
+                    *state = Fold::Comma(first);
+                } else {
+                    let tail = self.key.split_off(key_before);
+                    self.key.push(ROWS);
+                    self.key.extend_from_slice(&tail);
+                    *state = Fold::Done;
+                }
+            }
+            Fold::Comma(first) => {
+                if !token.is(b'(') {
+                    return false;
+                }
+                *depth = 1;
+                // without the gap, as in the first row
+                self.key.truncate(key_before);
+                self.key.push(b'(');
+                let from = key_before;
+                *state = Fold::Next { first, from };
+            }
+            Fold::Next { first, from } => {
+                track(depth, token.kind);
+                if *depth == 0 {
+                    if !self.ends_alike(first, from, token.end) {
+                        return false;
+                    }
+                    *state = Fold::Between(first);
+                }
             }
         }
-        Ok(true)
+        true
+    }
+
+    /// Takes a row that has ended out of the key again if it is like the first one.
+    fn ends_alike(&mut self, first: RowShape, from: usize, end: usize) -> bool {
+        if self.key[first.start..first.end] != self.key[from..] {
+            return false;
+        }
+        self.key.truncate(from);
+        if let Some(rows) = &mut self.rows {
+            rows.end = end;
+            rows.count += 1;
+        }
+        true
+    }
+
+    /// Puts the number of rows into the key where literals follow them. A plan counts those from
+    /// the first literal of the statement, so it serves one number of rows.
+    fn tell_count(&mut self) {
+        let Some(rows) = self.rows else { return };
+        if self.literals.len() <= rows.first_literal + rows.per_row * rows.count {
+            return;
+        }
+        self.key.push(ROWS);
+        let mut count = rows.count;
+        while count > 0 {
+            self.key.push(b'0' + (count % 10) as u8);
+            count /= 10;
+        }
     }
 }
 
@@ -249,30 +267,56 @@ fn begins_time(key: &[u8]) -> bool {
         .any(|moment| word.eq_ignore_ascii_case(moment.as_bytes()))
 }
 
+/// The first row's place in the key.
+#[derive(Clone, Copy)]
+struct RowShape {
+    start: usize,
+    end: usize,
+}
+
 /// Where in an `INSERT` the pass is.
+#[derive(Clone, Copy, Default)]
 enum Fold {
+    /// Before `VALUES`.
+    #[default]
     Before,
+    /// Behind `VALUES`.
     Keyword,
+    /// In the first row: where it begins in the key, in the text, and among the literals.
     First {
         key: usize,
         start: usize,
         literal: usize,
     },
-    Between {
-        key: usize,
-        key_end: usize,
-    },
-    Comma {
-        key: usize,
-        key_end: usize,
-    },
-    Next {
-        key: usize,
-        key_end: usize,
-        from: usize,
-    },
+    /// Behind a row.
+    Between(RowShape),
+    /// Behind the comma after a row.
+    Comma(RowShape),
+    /// In a later row, which begins here in the key.
+    Next { first: RowShape, from: usize },
+    /// Behind the rows.
     Done,
+    /// The statement has none.
     Never,
+}
+
+/// The state of folding rows.
+#[derive(Default)]
+struct Folding {
+    state: Fold,
+    /// Open parentheses within a row.
+    depth: usize,
+}
+
+impl Folding {
+    /// Whether a row is still to end, or to come.
+    fn is_within_rows(&self) -> bool {
+        let state = self.state;
+        matches!(
+            state,
+            Fold::First { .. } | Fold::Comma(_) | Fold::Next { .. }
+        )
+    }
 }
 
 fn track(depth: &mut usize, kind: TokenKind) {

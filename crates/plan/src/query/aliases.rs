@@ -1,5 +1,6 @@
-//! Aliases that are written as strings: `SELECT a AS 'the name'`.
+//! Aliases of a select list.
 //!
+//! Some are written as strings: `SELECT a AS 'the name'`.
 //! The parser sees no string's contents and keeps no place for such an alias, so all of them would be alike to the rules: what ORDER
 //! BY says of one would not be found, and the proxy would show a wrong name. Their own texts are put into the select list,
 //! and the plan is pinned to them.
@@ -8,9 +9,11 @@ use std::ops::Range;
 
 use sqlparser::ast::SelectItem;
 
+use super::grouping::computed_from;
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, TokenKind};
 use crate::planner::{Planned, Planner};
+use crate::scope::Scope;
 
 impl Planner<'_> {
     /// The select list with the text and the place of each alias that is a string; `None` if there is none. `items` are the
@@ -42,6 +45,28 @@ impl Planner<'_> {
             }
         }
         Ok(Some(named))
+    }
+
+    /// Adds the aliases of a select list to the scope, with what they stand for.
+    pub(super) fn note_aliases(
+        &mut self,
+        projection: &[SelectItem],
+        scope: &mut Scope,
+    ) -> Planned<()> {
+        for item in projection {
+            let SelectItem::ExprWithAlias { expr, alias } = item else {
+                continue;
+            };
+            self.judge(alias)?;
+            let column = self.column_of(expr, scope)?.map(|(_, c)| c);
+            if column.is_none()
+                && let Some(from) = computed_from(expr, scope)
+            {
+                scope.computed.push((alias.value.clone(), from));
+            }
+            scope.aliases.push((alias.value.clone(), column));
+        }
+        Ok(())
     }
 
     fn text_of_string(&mut self, offset: usize) -> Planned<String> {

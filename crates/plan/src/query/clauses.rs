@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::errors;
-use crate::lex::TokenKind;
+use crate::lex::{Token, TokenKind};
 use crate::planner::{Planned, Planner, refuse};
 
 /// The places of a select's clauses, as token indexes.
@@ -28,32 +28,7 @@ pub(crate) struct Clauses {
 impl Planner<'_> {
     /// Finds the clauses of the select whose first token is `start`.
     pub(crate) fn clauses(&self, start: usize) -> Planned<Clauses> {
-        const MODIFIERS: [&str; 10] = [
-            "all",
-            "distinct",
-            "distinctrow",
-            "high_priority",
-            "straight_join",
-            "sql_small_result",
-            "sql_big_result",
-            "sql_buffer_result",
-            "sql_no_cache",
-            "sql_calc_found_rows",
-        ];
-        let sql = self.sql();
-        let mut at = start + 1;
-        let mut distinct = None;
-        while let Some(t) = self.tokens.get(at) {
-            let modifier = t.kind == TokenKind::Word && MODIFIERS.iter().any(|m| t.is_word(sql, m));
-            if !modifier && t.kind != TokenKind::Hint {
-                break;
-            }
-            if t.is_word(sql, "distinct") || t.is_word(sql, "distinctrow") {
-                distinct = Some(at);
-            }
-            at += 1;
-        }
-        let list = at;
+        let (list, distinct) = self.modifiers(start + 1);
         let mut found = Clauses {
             items: Vec::new(),
             distinct,
@@ -71,74 +46,88 @@ impl Planner<'_> {
         let mut item = list;
         let mut in_list = true;
         let mut after_dot = false;
-        while let Some(t) = self.tokens.get(at) {
+        for (at, t) in self.tokens.iter().enumerate().skip(list) {
             let word = t.kind == TokenKind::Word && !after_dot && depth == 0;
             after_dot = t.is(b'.');
-            let close_list = |found: &mut Clauses, item: usize| {
-                found.items.push(item..at);
-                found.list_end = at;
-            };
             if t.is(b'(') {
                 depth += 1;
-            } else if t.is(b')') {
-                if depth == 0 {
-                    found.end = at;
-                    break;
-                }
+            } else if t.is(b')') && depth > 0 {
                 depth -= 1;
-            } else if t.is(b';') {
+            } else if t.is(b')') || t.is(b';') {
                 found.end = at;
                 break;
             } else if t.is(b',') && depth == 0 && in_list {
                 found.items.push(item..at);
                 item = at + 1;
             } else if word {
-                let is = |w: &str| t.is_word(sql, w);
-                if in_list
-                    && [
-                        "from", "where", "group", "having", "order", "limit", "union", "into",
-                    ]
-                    .iter()
-                    .any(|w| is(w))
-                {
-                    close_list(&mut found, item);
+                if in_list && self.ends_list(t) {
+                    found.items.push(item..at);
+                    found.list_end = at;
                     in_list = false;
                 }
-                if is("union") || is("intersect") || is("except") {
+                if self.ends_select(at) {
                     found.end = at;
                     break;
                 }
-                let next = self.tokens.get(at + 1);
-                if is("on") && next.is_some_and(|t| t.is_word(sql, "duplicate")) {
-                    // of the INSERT around it
-                    found.end = at;
-                    break;
-                }
-                let clause = match () {
-                    () if in_list => None,
-                    () if is("where") => Some(&mut found.filter),
-                    () if is("group") => Some(&mut found.group),
-                    () if is("having") => Some(&mut found.having),
-                    () => None,
-                };
-                if let Some(place) = clause {
+                if !in_list && let Some(place) = found.place(|word| t.is_word(self.sql(), word)) {
                     place.get_or_insert(at);
                 }
-                if is("order") {
-                    found.order.get_or_insert(at);
-                } else if is("limit") {
-                    found.limit.get_or_insert(at);
-                } else if !in_list && (is("for") || is("lock")) {
-                    found.lock.get_or_insert(at);
-                }
             }
-            at += 1;
         }
         if in_list {
             found.items.push(item..found.end);
             found.list_end = found.end;
         }
         Ok(found)
+    }
+
+    /// Skips what stands between SELECT and the list, from the token `at`. Returns the first token
+    /// of the list, and where DISTINCT stands.
+    fn modifiers(&self, mut at: usize) -> (usize, Option<usize>) {
+        const MODIFIERS: [&str; 10] = [
+            "all",
+            "distinct",
+            "distinctrow",
+            "high_priority",
+            "straight_join",
+            "sql_small_result",
+            "sql_big_result",
+            "sql_buffer_result",
+            "sql_no_cache",
+            "sql_calc_found_rows",
+        ];
+        let sql = self.sql();
+        let mut distinct = None;
+        while let Some(t) = self.tokens.get(at) {
+            let modifier = t.kind == TokenKind::Word && MODIFIERS.iter().any(|m| t.is_word(sql, m));
+            if !modifier && t.kind != TokenKind::Hint {
+                break;
+            }
+            if t.is_word(sql, "distinct") || t.is_word(sql, "distinctrow") {
+                distinct = Some(at);
+            }
+            at += 1;
+        }
+        (at, distinct)
+    }
+
+    /// Whether the select list ends before this word.
+    fn ends_list(&self, token: &Token) -> bool {
+        const WORDS: [&str; 8] = [
+            "from", "where", "group", "having", "order", "limit", "union", "into",
+        ];
+        WORDS.iter().any(|w| token.is_word(self.sql(), w))
+    }
+
+    /// Whether the select ends before this token: another one follows, or a clause of the INSERT
+    /// around it.
+    fn ends_select(&self, at: usize) -> bool {
+        let is = |at: usize, word: &str| {
+            let token = self.tokens.get(at);
+            token.is_some_and(|t| t.is_word(self.sql(), word))
+        };
+        let mut others = ["union", "intersect", "except"].iter();
+        others.any(|word| is(at, word)) || is(at, "on") && is(at + 1, "duplicate")
     }
 
     /// The token ranges of the keys of `ORDER BY`.
@@ -171,6 +160,19 @@ impl Planner<'_> {
 }
 
 impl Clauses {
+    /// The place of the clause that a word begins.
+    fn place(&mut self, is: impl Fn(&str) -> bool) -> Option<&mut Option<usize>> {
+        match () {
+            () if is("where") => Some(&mut self.filter),
+            () if is("group") => Some(&mut self.group),
+            () if is("having") => Some(&mut self.having),
+            () if is("order") => Some(&mut self.order),
+            () if is("limit") => Some(&mut self.limit),
+            () if is("for") || is("lock") => Some(&mut self.lock),
+            () => None,
+        }
+    }
+
     /// One past the clause that begins at this token.
     pub(crate) fn end_of(&self, at: usize) -> usize {
         [

@@ -101,8 +101,26 @@ impl Planner<'_> {
         }
     }
 
+    /// Adds the tables of FROM to a scope, then walks the conditions of their joins. Returns
+    /// whether columns are merged (`USING`).
+    pub(super) fn tables(
+        &mut self,
+        from: &[TableWithJoins],
+        scope: &mut Scope,
+        parent: Option<&Scope>,
+    ) -> Planned<bool> {
+        for item in from {
+            self.add_item(item, scope, parent)?;
+        }
+        let mut merges = false;
+        for item in from {
+            merges |= self.joins(item, scope)?;
+        }
+        Ok(merges)
+    }
+
     /// Adds a table and its joins to a scope; the conditions are walked by [`Self::joins`].
-    pub(super) fn add_item(
+    fn add_item(
         &mut self,
         item: &TableWithJoins,
         scope: &mut Scope,

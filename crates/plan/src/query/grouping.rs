@@ -11,12 +11,12 @@ use sqlparser::ast::{
     TableWithJoins, UnaryOperator, visit_expressions,
 };
 
+use crate::comparable::{equality, exact_order, goes_by_name, no_order};
 use crate::errors;
 use crate::finishing::Aggregate;
 use crate::lex::LiteralKind;
 use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, exact_order, goes_by_name, no_order};
 use crate::query::finish::aggregate_of;
 use crate::scope::{Resolved, Scope};
 

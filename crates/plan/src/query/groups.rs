@@ -14,6 +14,7 @@ use super::Given;
 use super::finish::{
     Call, Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name,
 };
+use crate::comparable::{equality, goes_by_name};
 use crate::errors;
 use crate::fetch::{Fetched, aliased};
 use crate::finishing::{
@@ -22,7 +23,6 @@ use crate::finishing::{
 use crate::formula::{Comparisons, parenthesized};
 use crate::plan::{Described, ResultItem, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
-use crate::predicate::{equality, goes_by_name};
 
 /// What the fetched column of a key holds.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 
 use super::Given;
 use super::extremum::Extremes;
+use crate::comparable::{equality, no_order, opening_order, same_tokens};
 use crate::errors;
 use crate::places::bytes_of_expr;
 use crate::plan::{ColumnUse, Described, OpenFrom, Piece, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
-use crate::predicate::{equality, no_order, opening_order, same_tokens};
 use crate::query::Mode;
 use crate::scope::{Scope, Source};
 
@@ -52,168 +52,233 @@ impl Shape {
     }
 }
 
+/// What the items of one select list have in common.
+pub(super) struct SelectList<'s> {
+    pub scope: &'s Scope<'s>,
+    pub mode: Mode<'s>,
+    pub distinct: bool,
+    /// The columns that rows are grouped by.
+    pub grouped: &'s [ColumnUse],
+    /// A join merges columns (`USING`).
+    pub merges: bool,
+    pub shape: Shape,
+    pub extremes: Extremes,
+}
+
+/// An item that is an expression.
+struct Item<'i> {
+    expr: &'i Expr,
+    /// Its place in the text, alias included.
+    bytes: Range<usize>,
+    /// What its column in the result is called.
+    shown: String,
+    has_alias: bool,
+}
+
+impl Item<'_> {
+    /// The name that its column gets from the proxy. An alias is the server's to give.
+    fn name(&self) -> Option<String> {
+        (!self.has_alias).then(|| self.shown.clone())
+    }
+}
+
 impl Planner<'_> {
-    #[allow(clippy::too_many_arguments)] // one call site; a struct would only rename them
+    /// Plans one item: its text on the server, and how the client's columns come of it.
     pub(super) fn item(
         &mut self,
         item: &SelectItem,
         tokens: &Range<usize>,
-        scope: &Scope,
-        mode: Mode,
-        distinct: bool,
-        grouped: &[ColumnUse],
-        merges: bool,
-        shape: Shape,
-        extremes: &Extremes,
+        list: &SelectList,
         given: &mut Given,
     ) -> Planned<()> {
         let (expr, alias) = match item {
             SelectItem::UnnamedExpr(expr) => (expr, None),
             SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
             SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => {
-                let sources = self.wildcard_sources(item, scope)?;
-                if merges {
-                    return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
-                }
-                let items = self.wildcard(&sources, shape)?;
-                if let Some(text) = spelled_out(&sources) {
-                    let bytes = self.bytes_of(tokens);
-                    self.edit_sql(bytes, text);
-                }
-                match mode {
-                    Mode::Exists => {}
-                    Mode::Top if grouped.is_empty() => {}
-                    _ => {
-                        if let Some((index, _)) = items.iter().find_map(|i| i.open) {
-                            let about = self.columns[index].path();
-                            return refuse(&errors::EXPORT, about);
-                        }
-                    }
-                }
-                if let Some(names) = &mut given.names {
-                    for source in &sources {
-                        match (&source.table, &source.exports) {
-                            (Some(t), _) => names.extend(
-                                t.columns
-                                    .iter()
-                                    .filter(|c| !c.invisible)
-                                    .map(|c| c.name.clone()),
-                            ),
-                            (None, Some(exports)) => names.extend(exports.iter().cloned()),
-                            (None, None) => {}
-                        }
-                    }
-                }
-                given.items.extend(items);
-                return Ok(());
+                return self.wildcard_item(item, tokens, list, given);
             }
             SelectItem::ExprWithAliases { .. } => {
                 return refuse(&errors::NOT_UNDERSTOOD, "an item with several aliases");
             }
         };
-        let bytes = self.bytes_of(tokens);
-        let shown = self.shown_name(expr, alias, tokens)?;
+        let item = Item {
+            expr,
+            bytes: self.bytes_of(tokens),
+            shown: self.shown_name(expr, alias, tokens)?,
+            has_alias: alias.is_some(),
+        };
         if let Some(names) = &mut given.names {
-            names.push(shown.clone());
+            names.push(item.shown.clone());
         }
-
-        let name = alias.is_none().then(|| shown.clone());
-        if let Some((range, column)) = self.column_of(expr, scope)? {
-            match mode {
-                Mode::Nested => return refuse(&errors::EXPORT, column.path()),
-                Mode::Exists => {
-                    let enc = column.sealed().to_string();
-                    self.replace(range, &enc);
-                    return Ok(());
-                }
-                Mode::Tokens(wanted) => {
-                    if !same_tokens(wanted, &column) {
-                        let about = format!("{} and {}", wanted.path(), column.path());
-                        return refuse(&errors::OTHER_KEY, about);
-                    }
-                    let token = equality(&column)?.0.to_string();
-                    self.replace(range, &token);
-                    return Ok(());
-                }
-                Mode::Top => {}
-            }
-            let index = self.column_index(&column);
-            let in_group = grouped
-                .iter()
-                .any(|g| Arc::ptr_eq(&g.table, &column.table) && g.index == column.index);
-            let order = opening_order(&column).map(str::to_string);
-            let from = match order {
-                Some(order) if distinct || in_group => {
-                    self.replace(range, &order);
-                    OpenFrom::OrderKey
-                }
-                _ if in_group => {
-                    // any cell of the group will do: they are equal to SQL
-                    let enc = quoted(column.sealed());
-                    let whole = bytes_of_expr(self, expr, &range);
-                    let qualifier = self.original(whole.start..range.start);
-                    let mut text = vec![Piece::Sql(b"MIN(".to_vec())];
-                    text.extend(qualifier);
-                    text.push(Piece::Sql(format!("{enc})").into_bytes()));
-                    self.edit(whole, text);
-                    OpenFrom::Sealed
-                }
-                _ => {
-                    let enc = column.sealed().to_string();
-                    self.replace(range, &enc);
-                    OpenFrom::Sealed
-                }
-            };
-            given.items.push(ResultItem {
-                described: shape.describes(column),
-                ..ResultItem::opened(index, from, name)
-            });
+        if let Some((range, column)) = self.column_of(expr, list.scope)? {
+            given
+                .items
+                .extend(self.column_item(&item, range, column, list)?);
             return Ok(());
         }
-        if let Mode::Tokens(wanted) = mode {
+        if let Mode::Tokens(wanted) = list.mode {
             return refuse(&errors::EXPRESSION, wanted.path());
         }
-        if let Expr::Function(function) = expr
-            && let Some((range, column)) = self.extremum(function, scope)?
-        {
-            if !matches!(mode, Mode::Top) {
-                return refuse(&errors::EXPORT, column.path());
-            }
-            if opening_order(&column).is_none() {
-                return Err(no_order(&column));
-            }
-            let Some((argument, _)) = Self::single_argument(function) else {
-                return refuse(&errors::NOT_UNDERSTOOD, column.path());
-            };
-            let greatest = Self::function_name(function) == "max";
-            let index = self.column_index(&column);
-            let (from, renamed) =
-                self.ask_extremum(extremes, bytes, argument, range, &column, greatest);
-            let name = name.or(renamed.then_some(shown));
-            let open = Some((index, from));
-            given.items.push(ResultItem {
-                open,
-                name,
-                computed: true,
-                described: match shape {
-                    Shape::Gathered { sorted: true, .. } => shape.describes(column),
-                    _ => Described::AsSent,
-                },
-            });
-            return Ok(());
+        let shown = match self.extremum_item(&item, list)? {
+            Some(extremum) => extremum,
+            None => self.expression_item(&item, list)?,
+        };
+        given.items.push(shown);
+        Ok(())
+    }
+
+    /// `*` and `t.*`: all columns of tables.
+    fn wildcard_item(
+        &mut self,
+        item: &SelectItem,
+        tokens: &Range<usize>,
+        list: &SelectList,
+        given: &mut Given,
+    ) -> Planned<()> {
+        let sources = self.wildcard_sources(item, list.scope)?;
+        if list.merges {
+            return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
         }
-        self.scan(expr, scope)?;
-        let name = name.filter(|_| self.edited(&bytes));
+        let items = self.wildcard(&sources, list.shape)?;
+        if let Some(text) = spelled_out(&sources) {
+            let bytes = self.bytes_of(tokens);
+            self.edit_sql(bytes, text);
+        }
+        let may_open = match list.mode {
+            Mode::Exists => true,
+            Mode::Top => list.grouped.is_empty(),
+            Mode::Nested | Mode::Tokens(_) => false,
+        };
+        if !may_open && let Some((index, _)) = items.iter().find_map(|i| i.open) {
+            return refuse(&errors::EXPORT, self.columns[index].path());
+        }
+        if let Some(names) = &mut given.names {
+            sources
+                .iter()
+                .for_each(|source| names.extend(shown_names(source)));
+        }
+        given.items.extend(items);
+        Ok(())
+    }
+
+    /// A protected column by itself. `None` where no client reads it.
+    fn column_item(
+        &mut self,
+        item: &Item,
+        range: Range<usize>,
+        column: ColumnUse,
+        list: &SelectList,
+    ) -> Planned<Option<ResultItem>> {
+        match list.mode {
+            Mode::Nested => refuse(&errors::EXPORT, column.path()),
+            Mode::Exists => {
+                self.replace(range, column.sealed());
+                Ok(None)
+            }
+            Mode::Tokens(wanted) => {
+                if !same_tokens(wanted, &column) {
+                    let about = format!("{} and {}", wanted.path(), column.path());
+                    return refuse(&errors::OTHER_KEY, about);
+                }
+                self.replace(range, equality(&column)?.0);
+                Ok(None)
+            }
+            Mode::Top => {
+                let index = self.column_index(&column);
+                let from = self.opened_from(item.expr, range, &column, list);
+                Ok(Some(ResultItem {
+                    described: list.shape.describes(column),
+                    ..ResultItem::opened(index, from, item.name())
+                }))
+            }
+        }
+    }
+
+    /// Puts what a protected column opens from in its place: its sealed cell, or its order key
+    /// where the server tells values apart by that.
+    fn opened_from(
+        &mut self,
+        expr: &Expr,
+        range: Range<usize>,
+        column: &ColumnUse,
+        list: &SelectList,
+    ) -> OpenFrom {
+        let in_group = list
+            .grouped
+            .iter()
+            .any(|g| Arc::ptr_eq(&g.table, &column.table) && g.index == column.index);
+        match opening_order(column) {
+            Some(order) if list.distinct || in_group => {
+                self.replace(range, order);
+                return OpenFrom::OrderKey;
+            }
+            _ if in_group => {
+                // any cell of the group will do: they are equal to SQL
+                let enc = quoted(column.sealed());
+                let whole = bytes_of_expr(self, expr, &range);
+                let qualifier = self.original(whole.start..range.start);
+                let mut text = vec![Piece::Sql(b"MIN(".to_vec())];
+                text.extend(qualifier);
+                text.push(Piece::Sql(format!("{enc})").into_bytes()));
+                self.edit(whole, text);
+            }
+            _ => self.replace(range, column.sealed()),
+        }
+        OpenFrom::Sealed
+    }
+
+    /// `MIN(k)` or `MAX(k)` of a protected column, if the item is that.
+    fn extremum_item(&mut self, item: &Item, list: &SelectList) -> Planned<Option<ResultItem>> {
+        let Expr::Function(function) = item.expr else {
+            return Ok(None);
+        };
+        let Some((range, column)) = self.extremum(function, list.scope)? else {
+            return Ok(None);
+        };
+        if !matches!(list.mode, Mode::Top) {
+            return refuse(&errors::EXPORT, column.path());
+        }
+        if opening_order(&column).is_none() {
+            return Err(no_order(&column));
+        }
+        let Some((argument, _)) = Self::single_argument(function) else {
+            return refuse(&errors::NOT_UNDERSTOOD, column.path());
+        };
+        let greatest = Self::function_name(function) == "max";
+        let index = self.column_index(&column);
+        let (from, renamed) = self.ask_extremum(
+            &list.extremes,
+            item.bytes.clone(),
+            argument,
+            range,
+            &column,
+            greatest,
+        );
+        let name = item.name().or(renamed.then(|| item.shown.clone()));
+        Ok(Some(ResultItem {
+            open: Some((index, from)),
+            name,
+            computed: true,
+            described: match list.shape {
+                Shape::Gathered { sorted: true, .. } => list.shape.describes(column),
+                _ => Described::AsSent,
+            },
+        }))
+    }
+
+    /// An expression that the server computes. Where its text changes, the proxy gives the name.
+    fn expression_item(&mut self, item: &Item, list: &SelectList) -> Planned<ResultItem> {
+        self.scan(item.expr, list.scope)?;
+        let name = item.name().filter(|_| self.edited(&item.bytes));
         if name.is_some() {
-            self.pin_within(&bytes);
+            self.pin_within(&item.bytes);
         }
-        given.items.push(ResultItem {
+        Ok(ResultItem {
             computed: name.is_some(),
             name,
-            described: shape.of(expr, scope),
+            described: list.shape.of(item.expr, list.scope),
             ..ResultItem::plain()
-        });
-        Ok(())
+        })
     }
 
     /// The list behind RETURNING, among these tokens: the new or deleted rows' columns.
@@ -227,6 +292,15 @@ impl Planner<'_> {
         if parts.len() != list.len() {
             return refuse(&errors::NOT_UNDERSTOOD, "RETURNING");
         }
+        let returned = SelectList {
+            scope,
+            mode: Mode::Top,
+            distinct: false,
+            grouped: &[],
+            merges: false,
+            shape: Shape::Rows,
+            extremes: Extremes::Groups,
+        };
         let mut given = Given {
             names: Some(Vec::new()),
             ..Given::default()
@@ -235,19 +309,7 @@ impl Planner<'_> {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
                 self.judge(alias)?;
             }
-            let shape = Shape::Rows;
-            self.item(
-                item,
-                tokens,
-                scope,
-                Mode::Top,
-                false,
-                &[],
-                false,
-                shape,
-                &Extremes::Groups,
-                &mut given,
-            )?;
+            self.item(item, tokens, &returned, &mut given)?;
         }
         Ok(given.items)
     }
@@ -327,6 +389,18 @@ impl Planner<'_> {
             }
             _ => refuse(&errors::INTERNAL, "not a wildcard"),
         }
+    }
+}
+
+/// The names of the columns that `*` shows of a source.
+fn shown_names(source: &Source) -> Vec<String> {
+    match (&source.table, &source.exports) {
+        (Some(table), _) => {
+            let shown = table.columns.iter().filter(|c| !c.invisible);
+            shown.map(|c| c.name.clone()).collect()
+        }
+        (None, Some(exports)) => exports.clone(),
+        (None, None) => Vec::new(),
     }
 }
 

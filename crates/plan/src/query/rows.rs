@@ -11,12 +11,12 @@ use super::Given;
 use super::finish::{Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name};
 use super::items::spelled_out;
 use crate::candidates::goes_unnoticed;
+use crate::comparable::exact_order;
 use crate::errors;
 use crate::fetch::{Fetched, aliased};
 use crate::finishing::{Finish, Output, SortBy, SortKey};
 use crate::plan::{OpenFrom, Piece, ResultItem, Text};
 use crate::planner::{Planned, Planner, refuse};
-use crate::predicate::exact_order;
 
 /// A key of ORDER BY and who sorts by it.
 enum Key<'s> {

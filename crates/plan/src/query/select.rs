@@ -2,275 +2,342 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, SelectFlavor, SelectItem, TableFactor};
+use sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, OrderByExpr, Select, SelectFlavor, SelectItem, TableFactor,
+};
 
 use super::Given;
+use super::clauses::Clauses;
 use super::extremum::Extremes;
 use super::finish::{Call, Finishing, aggregate_of, expression_of};
 use super::grouping::{grouping, has_outer_join};
-use super::items::Shape;
+use super::items::{SelectList, Shape};
+use crate::comparable::{exact_order, opening_order};
 use crate::errors;
 use crate::finishing::{Aggregate, Limit};
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, Planner, refuse};
-use crate::predicate::{exact_order, opening_order};
 use crate::query::Mode;
 use crate::scope::Scope;
 
 /// Columns of a result, as many as servers take.
 const MOST_COLUMNS: usize = 4_096;
 
+/// A select whose tables, condition and aliases are read.
+#[derive(Clone, Copy)]
+struct Parts<'s> {
+    select: &'s Select,
+    /// The select list, with aliases that are strings.
+    projection: &'s [SelectItem],
+    /// The keys of GROUP BY.
+    keys: &'s [Expr],
+    /// GROUP BY says WITH ROLLUP or the like.
+    rolls_up: bool,
+    order: &'s [OrderByExpr],
+    distinct: bool,
+    clauses: &'s Clauses,
+    scope: &'s Scope<'s>,
+    mode: Mode<'s>,
+    /// A join merges columns (`USING`).
+    merges: bool,
+}
+
+impl Parts<'_> {
+    /// Whether the client reads the rows.
+    fn is_top(&self) -> bool {
+        matches!(self.mode, Mode::Top)
+    }
+
+    /// The shape of rows that go through a temporary table.
+    fn gathered(&self, sorted: bool) -> Shape {
+        let outer = self.select.from.iter().any(has_outer_join);
+        Shape::Gathered { outer, sorted }
+    }
+}
+
+/// Refuses clauses that are not understood. Returns whether it says DISTINCT.
+fn check_clauses(select: &Select) -> Planned<bool> {
+    let Select {
+        select_token: _,
+        optimizer_hints: _,
+        distinct,
+        select_modifiers: _,
+        top,
+        top_before_distinct: _,
+        projection,
+        exclude,
+        into,
+        from: _,
+        lateral_views,
+        prewhere,
+        selection: _,
+        connect_by,
+        group_by: _,
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: _,
+        named_window,
+        qualify,
+        window_before_qualify: _,
+        value_table_mode,
+        flavor,
+    } = select;
+    if into.is_some() {
+        return refuse(&errors::NOT_UNDERSTOOD, "INTO");
+    }
+    if top.is_some()
+        || exclude.is_some()
+        || !lateral_views.is_empty()
+        || prewhere.is_some()
+        || !connect_by.is_empty()
+        || !cluster_by.is_empty()
+        || !distribute_by.is_empty()
+        || !sort_by.is_empty()
+        || !named_window.is_empty()
+        || qualify.is_some()
+        || value_table_mode.is_some()
+        || *flavor != SelectFlavor::Standard
+    {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of SELECT");
+    }
+    let distinct = match distinct {
+        None | Some(Distinct::All) => false,
+        Some(Distinct::Distinct) => true,
+        Some(Distinct::On(_)) => return refuse(&errors::NOT_UNDERSTOOD, "DISTINCT ON"),
+    };
+    if projection.len() > MOST_COLUMNS {
+        let about = format!("more than {MOST_COLUMNS} columns");
+        return refuse(&errors::NOT_UNDERSTOOD, about);
+    }
+    Ok(distinct)
+}
+
+/// Refuses to finish what only the server can do: to count the rows without LIMIT, to merge
+/// columns, to follow index hints.
+fn check_finishable(parts: &Parts) -> Planned<()> {
+    let modifiers = parts.select.select_modifiers.as_ref();
+    if parts.merges || modifiers.is_some_and(|m| m.sql_calc_found_rows) {
+        return refuse(&errors::NOT_UNDERSTOOD, "SQL_CALC_FOUND_ROWS or USING");
+    }
+    let hinted = |factor: &TableFactor| match factor {
+        TableFactor::Table { index_hints, .. } => !index_hints.is_empty(),
+        _ => false,
+    };
+    let mut from = parts.select.from.iter();
+    if from.any(|i| hinted(&i.relation) || i.joins.iter().any(|j| hinted(&j.relation))) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "an index hint on rows that the proxy finishes",
+        );
+    }
+    Ok(())
+}
+
 impl Planner<'_> {
+    /// Plans a select. `order` and `limit` are those of the query around it.
     pub(super) fn select(
         &mut self,
         select: &Select,
-        order: &[sqlparser::ast::OrderByExpr],
+        order: &[OrderByExpr],
         limit: Option<Limit>,
         parent: Option<&Scope>,
         mode: Mode,
     ) -> Planned<Given> {
-        let Select {
-            select_token,
-            optimizer_hints: _,
-            distinct,
-            select_modifiers,
-            top,
-            top_before_distinct: _,
-            projection,
-            exclude,
-            into,
-            from,
-            lateral_views,
-            prewhere,
-            selection,
-            connect_by,
-            group_by,
-            cluster_by,
-            distribute_by,
-            sort_by,
-            having,
-            named_window,
-            qualify,
-            window_before_qualify: _,
-            value_table_mode,
-            flavor,
-        } = select;
-        if into.is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "INTO");
-        }
-        if top.is_some()
-            || exclude.is_some()
-            || !lateral_views.is_empty()
-            || prewhere.is_some()
-            || !connect_by.is_empty()
-            || !cluster_by.is_empty()
-            || !distribute_by.is_empty()
-            || !sort_by.is_empty()
-            || !named_window.is_empty()
-            || qualify.is_some()
-            || value_table_mode.is_some()
-            || *flavor != SelectFlavor::Standard
-        {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause of SELECT");
-        }
-        let distinct = match distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return refuse(&errors::NOT_UNDERSTOOD, "DISTINCT ON"),
-        };
-        if projection.len() > MOST_COLUMNS {
-            let about = format!("more than {MOST_COLUMNS} columns");
-            return refuse(&errors::NOT_UNDERSTOOD, about);
-        }
-        let start = self.token_at(self.offset(select_token.0.span))?;
+        let distinct = check_clauses(select)?;
+        let start = self.token_at(self.offset(select.select_token.0.span))?;
         let clauses = self.clauses(start)?;
-        if clauses.items.len() != projection.len() {
+        if clauses.items.len() != select.projection.len() {
             return refuse(&errors::NOT_UNDERSTOOD, "the select list");
         }
-        let named = self.named_by_strings(projection, &clauses.items)?;
-        let projection = named.as_deref().unwrap_or(projection);
+        let named = self.named_by_strings(&select.projection, &clauses.items)?;
+        let projection = named.as_deref().unwrap_or(&select.projection);
 
         let mut scope = Scope::inside(parent);
-        for item in from {
-            self.add_item(item, &mut scope, parent)?;
-        }
-        let mut merges = false;
-        for item in from {
-            merges |= self.joins(item, &scope)?;
-        }
-        let mut narrowed = false;
-        if let Some(condition) = selection {
-            narrowed = matches!(mode, Mode::Top) && self.narrows(condition, &scope)?;
-            if !narrowed {
-                self.scan(condition, &scope)?;
-            }
-        }
-        for item in projection {
-            if let SelectItem::ExprWithAlias { expr, alias } = item {
-                self.judge(alias)?;
-                let column = self.column_of(expr, &scope)?.map(|(_, c)| c);
-                if column.is_none()
-                    && let Some(from) = super::grouping::computed_from(expr, &scope)
-                {
-                    scope.computed.push((alias.value.clone(), from));
-                }
-                scope.aliases.push((alias.value.clone(), column));
-            }
-        }
-        let GroupByExpr::Expressions(keys, modifiers) = group_by else {
+        let merges = self.tables(&select.from, &mut scope, parent)?;
+        let filter = self.filter_left(select.selection.as_ref(), &scope, mode)?;
+        self.note_aliases(projection, &mut scope)?;
+        let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
             return refuse(&errors::NOT_UNDERSTOOD, "GROUP BY ALL");
         };
-        let unfinished = self.needs_finish(
+        let parts = Parts {
+            select,
             projection,
-            distinct,
             keys,
-            having.as_ref(),
+            rolls_up: !modifiers.is_empty(),
             order,
-            &scope,
-            matches!(mode, Mode::Top),
-        )?;
-        let outer = from.iter().any(has_outer_join);
-        if narrowed || unfinished.is_some() {
-            let about = unfinished.map_or(String::new(), |column| column.path());
-            if !matches!(mode, Mode::Top) {
-                return refuse(&errors::GROUPING, about);
-            }
-            if select_modifiers
-                .as_ref()
-                .is_some_and(|m| m.sql_calc_found_rows)
-                || merges
-            {
-                return refuse(&errors::NOT_UNDERSTOOD, "SQL_CALC_FOUND_ROWS or USING");
-            }
-            let hinted = |f: &TableFactor| matches!(f, TableFactor::Table { index_hints, .. } if !index_hints.is_empty());
-            if from
-                .iter()
-                .any(|i| hinted(&i.relation) || i.joins.iter().any(|j| hinted(&j.relation)))
-            {
-                return refuse(
-                    &errors::NOT_UNDERSTOOD,
-                    "an index hint on rows that the proxy finishes",
-                );
-            }
-            let finishing = Finishing {
-                projection,
-                clauses: &clauses,
-                scope: &scope,
-                shape: Shape::Gathered {
-                    outer,
-                    sorted: false,
-                },
-                distinct,
-                filter: selection.as_ref().filter(|_| narrowed),
-                keys,
-                having: having.as_ref(),
-                order,
-                limit,
-            };
-            let aggregates = projection.iter().any(|item| match item {
-                SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
-                    aggregate_of(e).is_some()
-                }
-                _ => false,
-            });
-            if !aggregates && keys.is_empty() && having.is_none() {
-                return self.finish_rows(&finishing);
-            }
-            if distinct || !modifiers.is_empty() {
-                return refuse(&errors::GROUPING, "DISTINCT or WITH ROLLUP with groups");
-            }
-            return self.finish_groups(&finishing);
+            distinct,
+            clauses: &clauses,
+            scope: &scope,
+            mode,
+            merges,
+        };
+        let unfinished = self.needs_finish(&parts)?;
+        match filter.is_some() || unfinished.is_some() {
+            true => self.finish(&parts, filter, unfinished, limit),
+            false => self.on_server(&parts, start),
         }
-        let grouped = self.group_by(group_by, projection, &scope)?;
-        if let Some(condition) = having {
-            self.having(condition, &grouped, &scope)?;
-        }
+    }
 
+    /// Plans WHERE. Returns the condition where the server can only narrow the rows by it, so that
+    /// the proxy has to decide it.
+    fn filter_left<'e>(
+        &mut self,
+        condition: Option<&'e Expr>,
+        scope: &Scope,
+        mode: Mode,
+    ) -> Planned<Option<&'e Expr>> {
+        let Some(condition) = condition else {
+            return Ok(None);
+        };
+        if matches!(mode, Mode::Top) && self.narrows(condition, scope)? {
+            return Ok(Some(condition));
+        }
+        self.scan(condition, scope)?;
+        Ok(None)
+    }
+
+    /// Plans a select that the proxy finishes: for a condition that is left to it, or for the sake
+    /// of this column.
+    fn finish(
+        &mut self,
+        parts: &Parts,
+        filter: Option<&Expr>,
+        unfinished: Option<ColumnUse>,
+        limit: Option<Limit>,
+    ) -> Planned<Given> {
+        if !parts.is_top() {
+            let about = unfinished.map_or(String::new(), |column| column.path());
+            return refuse(&errors::GROUPING, about);
+        }
+        check_finishable(parts)?;
+        let having = parts.select.having.as_ref();
+        let finishing = Finishing {
+            projection: parts.projection,
+            clauses: parts.clauses,
+            scope: parts.scope,
+            shape: parts.gathered(false),
+            distinct: parts.distinct,
+            filter,
+            keys: parts.keys,
+            having,
+            order: parts.order,
+            limit,
+        };
+        let aggregates = parts.projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
+                aggregate_of(e).is_some()
+            }
+            _ => false,
+        });
+        if !aggregates && parts.keys.is_empty() && having.is_none() {
+            return self.finish_rows(&finishing);
+        }
+        if parts.distinct || parts.rolls_up {
+            return refuse(&errors::GROUPING, "DISTINCT or WITH ROLLUP with groups");
+        }
+        self.finish_groups(&finishing)
+    }
+
+    /// Plans the rest of a select whose rows the server finishes.
+    fn on_server(&mut self, parts: &Parts, start: usize) -> Planned<Given> {
+        let &Parts {
+            select,
+            projection,
+            keys,
+            clauses,
+            scope,
+            ..
+        } = parts;
+        let grouped = self.group_by(&select.group_by, projection, scope)?;
+        if let Some(condition) = &select.having {
+            self.having(condition, &grouped, scope)?;
+        }
+        let list = SelectList {
+            scope,
+            mode: parts.mode,
+            distinct: parts.distinct,
+            grouped: &grouped,
+            merges: parts.merges,
+            shape: self.shape(parts, &grouped)?,
+            extremes: Extremes::of(self, clauses, &select.from, !keys.is_empty(), start),
+        };
         let mut given = Given {
             names: Some(Vec::new()),
             ..Given::default()
         };
-        let sorted = !keys.is_empty() && order.iter().any(|key| aggregate_of(&key.expr).is_some());
-        let mut by_tokens = sorted || !grouped.is_empty();
-        if distinct {
-            for (expr, _) in projection.iter().filter_map(expression_of) {
-                by_tokens |= self.column_of(expr, &scope)?.is_some();
-            }
-        }
-        let shape = match matches!(mode, Mode::Top) && by_tokens {
-            true => Shape::Gathered { outer, sorted },
-            false => Shape::Rows,
-        };
-        let extremes = Extremes::of(self, &clauses, from, !keys.is_empty(), start);
         for (item, tokens) in projection.iter().zip(&clauses.items) {
-            self.item(
-                item, tokens, &scope, mode, distinct, &grouped, merges, shape, &extremes,
-                &mut given,
-            )?;
+            self.item(item, tokens, &list, &mut given)?;
         }
-        for key in order {
-            self.order_key(&key.expr, projection, &scope)?;
+        for key in parts.order {
+            self.order_key(&key.expr, projection, scope)?;
         }
-        if matches!(mode, Mode::Top) && !keys.is_empty() {
-            self.grouping = Some(grouping(projection, &given.items, &self.columns, &scope));
+        if parts.is_top() && !keys.is_empty() {
+            self.grouping = Some(grouping(projection, &given.items, &self.columns, scope));
         }
         Ok(given)
     }
 
+    /// Which shape the client's rows have: whether they are told apart, grouped or sorted by
+    /// tokens where plaintext would have been.
+    fn shape(&mut self, parts: &Parts, grouped: &[ColumnUse]) -> Planned<Shape> {
+        let mut order = parts.order.iter();
+        let sorted = !parts.keys.is_empty() && order.any(|key| aggregate_of(&key.expr).is_some());
+        let mut by_tokens = sorted || !grouped.is_empty();
+        if parts.distinct {
+            for (expr, _) in parts.projection.iter().filter_map(expression_of) {
+                by_tokens |= self.column_of(expr, parts.scope)?.is_some();
+            }
+        }
+        Ok(match parts.is_top() && by_tokens {
+            true => parts.gathered(sorted),
+            false => Shape::Rows,
+        })
+    }
+
     /// Whether the proxy has to finish this select, because of which column.
-    #[allow(clippy::too_many_arguments)] // the clauses of one select
-    fn needs_finish(
-        &mut self,
-        projection: &[SelectItem],
-        distinct: bool,
-        keys: &[Expr],
-        having: Option<&Expr>,
-        order: &[sqlparser::ast::OrderByExpr],
-        scope: &Scope,
-        top: bool,
-    ) -> Planned<Option<ColumnUse>> {
-        for item in projection {
-            match item {
-                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                    if let Some((_, column)) = self.column_of(expr, scope)? {
-                        if distinct && opening_order(&column).is_none() {
-                            return Ok(Some(column));
-                        }
-                    } else if let Some(column) = self.unfinished_aggregate(expr, scope)? {
-                        return Ok(Some(column));
-                    }
-                }
-                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if distinct => {
-                    for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
-                        if let Some(index) =
-                            table.columns.iter().position(|c| c.protection.is_some())
-                        {
-                            return Ok(Some(ColumnUse {
-                                table: Arc::clone(table),
-                                index,
-                            }));
-                        }
-                    }
-                }
-                _ => {}
+    fn needs_finish(&mut self, parts: &Parts) -> Planned<Option<ColumnUse>> {
+        for item in parts.projection {
+            if let Some(column) = self.unfinished_item(item, parts)? {
+                return Ok(Some(column));
             }
         }
         let pinned = self.pinned.len();
-        let found = self.unfinished_keys(projection, keys, having, order, scope, top);
+        let found = self.unfinished_keys(parts);
         // the keys are read again by the rule that plans them
         self.pinned.truncate(pinned);
         found
     }
 
-    fn unfinished_keys(
-        &mut self,
-        projection: &[SelectItem],
-        keys: &[Expr],
-        having: Option<&Expr>,
-        order: &[sqlparser::ast::OrderByExpr],
-        scope: &Scope,
-        top: bool,
-    ) -> Planned<Option<ColumnUse>> {
+    /// The protected column of an item that the server cannot compute, or not tell apart.
+    fn unfinished_item(&mut self, item: &SelectItem, parts: &Parts) -> Planned<Option<ColumnUse>> {
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                match self.column_of(expr, parts.scope)? {
+                    Some((_, column)) => {
+                        let is_unfinished = parts.distinct && opening_order(&column).is_none();
+                        Ok(is_unfinished.then_some(column))
+                    }
+                    None => self.unfinished_aggregate(expr, parts.scope),
+                }
+            }
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if parts.distinct => {
+                Ok(first_protected(parts.scope))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The protected column of GROUP BY, HAVING or ORDER BY that the server cannot group, decide
+    /// or sort by.
+    fn unfinished_keys(&mut self, parts: &Parts) -> Planned<Option<ColumnUse>> {
+        let &Parts {
+            projection,
+            keys,
+            scope,
+            ..
+        } = parts;
+        let top = parts.is_top();
         for key in keys {
             if let Some((_, column)) = self.key_column(key, projection, scope, false)?
                 && top
@@ -279,13 +346,13 @@ impl Planner<'_> {
                 return Ok(Some(column));
             }
         }
-        if let Some(condition) = having
+        if let Some(condition) = &parts.select.having
             && top
             && let Some(column) = self.aggregate_within(condition, projection, scope)?
         {
             return Ok(Some(column));
         }
-        for key in order {
+        for key in parts.order {
             if top && let Some(column) = self.unfinished_aggregate(&key.expr, scope)? {
                 return Ok(Some(column));
             }
@@ -376,4 +443,16 @@ impl Planner<'_> {
         }
         Ok(None)
     }
+}
+
+/// The first protected column of the tables that are read.
+fn first_protected(scope: &Scope) -> Option<ColumnUse> {
+    let mut tables = scope.sources.iter().filter_map(|s| s.table.as_ref());
+    tables.find_map(|table| {
+        let mut columns = table.columns.iter();
+        Some(ColumnUse {
+            table: Arc::clone(table),
+            index: columns.position(|c| c.protection.is_some())?,
+        })
+    })
 }

@@ -15,7 +15,7 @@ use super::walk::is_call_allowed;
 use super::write::{Effect, NewRows, ScratchWrite, defaulted, has_simple_default, written_column};
 use super::{Scratch, reads};
 use crate::errors;
-use crate::lex::{LiteralKind, TokenKind};
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::Action;
 pub(super) use crate::plan::Load;
 use crate::planner::{Known, Planned, Planner, UseScratch, refuse};
@@ -50,120 +50,235 @@ impl Visitor for Checked {
     }
 }
 
-/// Plans a `LOAD DATA`.
-pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
-    let sql = planner.sql();
-    let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
-    let end = end.map_or(0, |i| i + 1);
-    let word = |at: usize, word: &str| {
-        planner.tokens[..end]
-            .get(at)
-            .is_some_and(|t| t.is_word(sql, word))
-    };
-    let unclear = |about: &str| refuse(&errors::NOT_UNDERSTOOD, about);
-    if !word(1, "data") {
-        return refuse(&errors::STATEMENT, "");
+/// What the tokens of a `LOAD DATA` say.
+struct Statement {
+    table: Arc<Table>,
+    replaces: bool,
+    load: Load,
+    /// The columns that get values.
+    indexes: Vec<usize>,
+    /// The user variables that get fields.
+    variables: Vec<Vec<u8>>,
+}
+
+/// What stands in the list of fields.
+struct Fields {
+    /// Its tokens.
+    list: (usize, usize),
+    indexes: Vec<usize>,
+    variables: Vec<Vec<u8>>,
+}
+
+fn unclear<T>(about: &str) -> Planned<T> {
+    refuse(&errors::NOT_UNDERSTOOD, about)
+}
+
+/// Reads the statement clause by clause, from left to right.
+struct Reader<'p, 'a> {
+    planner: &'p Planner<'a>,
+    /// The token that comes next.
+    at: usize,
+    /// One past the last token.
+    end: usize,
+}
+
+impl Reader<'_, '_> {
+    fn word(&self, at: usize, word: &str) -> bool {
+        let tokens = &self.planner.tokens[..self.end];
+        let sql = self.planner.sql();
+        tokens.get(at).is_some_and(|t| t.is_word(sql, word))
     }
-    let mut at = 2;
-    if word(at, "low_priority") || word(at, "concurrent") {
-        at += 1;
+
+    fn is(&self, at: usize, byte: u8) -> bool {
+        let tokens = &self.planner.tokens[..self.end];
+        tokens.get(at).is_some_and(|t| t.is(byte))
     }
-    if !word(at, "local") {
-        return refuse(&errors::SERVER_FILE, "");
+
+    fn name(&self, at: usize) -> Option<String> {
+        let token = self.planner.tokens.get(at)?;
+        self.planner.name_of(token)
     }
-    if planner.request.settings.scratch == UseScratch::Never {
-        return unclear("LOAD DATA without a scratch engine");
-    }
-    if !word(at + 1, "infile") {
-        return unclear("LOAD DATA");
-    }
-    let file = at + 2;
-    let is_text = |t: &crate::lex::Token| t.kind == TokenKind::Literal(LiteralKind::String);
-    if !planner.tokens.get(file).is_some_and(is_text) {
-        return unclear("the name of the file");
-    }
-    at = file + 1;
-    let replaces = word(at, "replace");
-    if replaces || word(at, "ignore") {
-        at += 1;
-    }
-    if !word(at, "into") || !word(at + 1, "table") {
-        return unclear("LOAD DATA");
-    }
-    at += 2;
-    let name = |at: usize| planner.tokens.get(at).and_then(|t| planner.name_of(t));
-    let is = |at: usize, byte: u8| planner.tokens[..end].get(at).is_some_and(|t| t.is(byte));
-    let Some(first) = name(at) else {
-        return unclear("the target of LOAD DATA");
-    };
-    let (database, table) = match (is(at + 1, b'.'), name(at + 2)) {
-        (true, Some(second)) => {
-            at += 2;
-            (Some(first), second)
-        }
-        _ => (planner.request.settings.database.clone(), first),
-    };
-    at += 1;
-    let known = database.map(|d| planner.request.catalog.table(&d, &table));
-    let Some(Known::Table(table)) = known else {
-        return unclear("the target of LOAD DATA");
-    };
-    if table.view {
-        return refuse(&errors::VIEW, "writing beside one");
-    }
-    let clauses = at;
-    let mut names_charset = false;
-    while at < end && !is(at, b'(') {
-        if word(at, "partition") {
-            return unclear("PARTITION");
-        }
-        if word(at, "set") {
-            let of_charset = word(at - 1, "character") || word(at - 1, "char");
-            if !of_charset {
-                break;
-            }
-        }
-        names_charset |= word(at, "charset") || word(at, "character");
-        at += 1;
-    }
-    let clauses = (clauses, at);
-    let (mut indexes, mut assigned_variables) = (Vec::new(), Vec::new());
-    let mut list = (at, at);
-    if is(at, b'(') {
-        let close = planner.closing(at)?;
-        list = (at, close + 1);
-        for part in planner.split_commas(at + 1..close) {
-            let [token] = &planner.tokens[part] else {
-                return unclear("a column of LOAD DATA");
-            };
-            if token.kind == TokenKind::Variable {
-                assigned_variables.push(token.text(sql).to_ascii_lowercase());
-                continue;
-            }
-            let name = planner.name_of(token).unwrap_or_default();
-            match position(&table, &name) {
-                Some(index) => indexes.push(index),
-                None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
-            }
-        }
-        at = close + 1;
-    } else {
-        let shown = |i: &usize| !table.columns[*i].invisible;
-        indexes.extend((0..table.columns.len()).filter(shown));
-    }
-    let assignments = (at, end);
-    if at < end {
-        if !word(at, "set") {
-            return unclear("a clause of LOAD DATA");
-        }
-        let parts = planner.split_commas(at + 1..end);
-        for part in parts {
-            let index = assignment(planner, part, &table)?;
+
+    fn statement(mut self) -> Planned<Statement> {
+        let file = self.file()?;
+        let replaces = self.duplicates()?;
+        let table = self.target()?;
+        let (clauses, names_charset) = self.clauses()?;
+        let fields = self.fields(&table)?;
+        let assignments = (self.at, self.end);
+        let mut indexes = fields.indexes;
+        for index in self.assigned(&table)? {
             if !indexes.contains(&index) {
                 indexes.push(index);
             }
         }
+        Ok(Statement {
+            table,
+            replaces,
+            load: Load {
+                file,
+                clauses,
+                names_charset,
+                list: fields.list,
+                assignments,
+            },
+            indexes,
+            variables: fields.variables,
+        })
     }
+
+    /// `LOAD DATA LOCAL INFILE 'file'`. Returns the token of the file's name.
+    fn file(&mut self) -> Planned<usize> {
+        if !self.word(1, "data") {
+            return refuse(&errors::STATEMENT, "");
+        }
+        self.at = 2;
+        if self.word(self.at, "low_priority") || self.word(self.at, "concurrent") {
+            self.at += 1;
+        }
+        if !self.word(self.at, "local") {
+            return refuse(&errors::SERVER_FILE, "");
+        }
+        if self.planner.request.settings.scratch == UseScratch::Never {
+            return unclear("LOAD DATA without a scratch engine");
+        }
+        if !self.word(self.at + 1, "infile") {
+            return unclear("LOAD DATA");
+        }
+        let file = self.at + 2;
+        let is_text = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::String);
+        if !self.planner.tokens.get(file).is_some_and(is_text) {
+            return unclear("the name of the file");
+        }
+        self.at = file + 1;
+        Ok(file)
+    }
+
+    /// `REPLACE` or `IGNORE`, then `INTO TABLE`. Returns whether rows replace others; with LOCAL,
+    /// those that do not are ignored.
+    fn duplicates(&mut self) -> Planned<bool> {
+        let replaces = self.word(self.at, "replace");
+        if replaces || self.word(self.at, "ignore") {
+            self.at += 1;
+        }
+        if !self.word(self.at, "into") || !self.word(self.at + 1, "table") {
+            return unclear("LOAD DATA");
+        }
+        self.at += 2;
+        Ok(replaces)
+    }
+
+    fn target(&mut self) -> Planned<Arc<Table>> {
+        let Some(first) = self.name(self.at) else {
+            return unclear("the target of LOAD DATA");
+        };
+        let request = self.planner.request;
+        let (database, table) = match (self.is(self.at + 1, b'.'), self.name(self.at + 2)) {
+            (true, Some(second)) => {
+                self.at += 2;
+                (Some(first), second)
+            }
+            _ => (request.settings.database.clone(), first),
+        };
+        self.at += 1;
+        let known = database.map(|d| request.catalog.table(&d, &table));
+        let Some(Known::Table(table)) = known else {
+            return unclear("the target of LOAD DATA");
+        };
+        if table.view {
+            return refuse(&errors::VIEW, "writing beside one");
+        }
+        Ok(table)
+    }
+
+    /// The clauses about the file's form. Returns their tokens, and whether they name a character
+    /// set.
+    fn clauses(&mut self) -> Planned<((usize, usize), bool)> {
+        let from = self.at;
+        let mut names_charset = false;
+        while self.at < self.end && !self.is(self.at, b'(') {
+            let at = self.at;
+            if self.word(at, "partition") {
+                return unclear("PARTITION");
+            }
+            let of_charset = self.word(at - 1, "character") || self.word(at - 1, "char");
+            if self.word(at, "set") && !of_charset {
+                break;
+            }
+            names_charset |= self.word(at, "charset") || self.word(at, "character");
+            self.at += 1;
+        }
+        Ok(((from, self.at), names_charset))
+    }
+
+    /// The list of columns and variables; without one, the visible columns.
+    fn fields(&mut self, table: &Table) -> Planned<Fields> {
+        let from = self.at;
+        let mut fields = Fields {
+            list: (from, from),
+            indexes: Vec::new(),
+            variables: Vec::new(),
+        };
+        if !self.is(from, b'(') {
+            let shown = |i: &usize| !table.columns[*i].invisible;
+            let all = 0..table.columns.len();
+            fields.indexes.extend(all.filter(shown));
+            return Ok(fields);
+        }
+        let close = self.planner.closing(from)?;
+        fields.list = (from, close + 1);
+        for part in self.planner.split_commas(from + 1..close) {
+            let [token] = &self.planner.tokens[part] else {
+                return unclear("a column of LOAD DATA");
+            };
+            if token.kind == TokenKind::Variable {
+                let name = token.text(self.planner.sql());
+                fields.variables.push(name.to_ascii_lowercase());
+                continue;
+            }
+            let name = self.planner.name_of(token).unwrap_or_default();
+            match position(table, &name) {
+                Some(index) => fields.indexes.push(index),
+                None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
+            }
+        }
+        self.at = close + 1;
+        Ok(fields)
+    }
+
+    /// The columns that `SET` assigns.
+    fn assigned(&self, table: &Arc<Table>) -> Planned<Vec<usize>> {
+        if self.at >= self.end {
+            return Ok(Vec::new());
+        }
+        if !self.word(self.at, "set") {
+            return unclear("a clause of LOAD DATA");
+        }
+        let parts = self.planner.split_commas(self.at + 1..self.end);
+        let mut parts = parts.into_iter();
+        parts.try_fold(Vec::new(), |mut indexes, part| {
+            indexes.push(assignment(self.planner, part, table)?);
+            Ok(indexes)
+        })
+    }
+}
+
+/// Plans a `LOAD DATA`.
+pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
+    let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
+    let end = end.map_or(0, |i| i + 1);
+    let reader = Reader {
+        planner,
+        at: 0,
+        end,
+    };
+    let Statement {
+        table,
+        replaces,
+        load,
+        indexes,
+        variables: assigned_variables,
+    } = reader.statement()?;
     let variables = reads::variables(planner)?;
     let is_read = |v: &Vec<u8>| !assigned_variables.contains(&v.to_ascii_lowercase());
     let variables = variables.into_iter().filter(is_read).collect();
@@ -187,13 +302,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
         tail: (end, end),
         ignore: !replaces,
         replaces,
-        load: Some(Load {
-            file,
-            clauses,
-            names_charset,
-            list,
-            assignments,
-        }),
+        load: Some(load),
         met: None,
         values: None,
     };
@@ -210,7 +319,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
 
 /// `column = expression`: which column.
 fn assignment(planner: &Planner<'_>, part: Range<usize>, table: &Arc<Table>) -> Planned<usize> {
-    let unclear = || refuse(&errors::NOT_UNDERSTOOD, "an assignment of LOAD DATA");
+    let unclear = || unclear("an assignment of LOAD DATA");
     let tokens = &planner.tokens[part.clone()];
     let [name, equals, ..] = tokens else {
         return unclear();

@@ -9,7 +9,7 @@
 //!
 //! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
 //! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
-//! finds what would come out of the seal on that way. `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `given.rs`
+//! finds what would come out of the seal on that way. `insert.rs` plans INSERT … SELECT, `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `given.rs`
 //! INSERT … VALUES of what the proxy does not convert, `create.rs` CREATE TABLE … SELECT; `row_names.rs` says how a row is found again.
 //! `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
@@ -31,6 +31,7 @@ mod create;
 mod functions;
 mod given;
 mod handed;
+mod insert;
 mod load;
 mod pushable;
 mod reads;
@@ -51,8 +52,9 @@ use self::walk::walk;
 pub(crate) use self::by_words::query as by_words;
 pub(crate) use self::constants::{CLOCK, is_constant_for_a_row};
 pub(crate) use self::create::{create, create_by_words};
+pub(crate) use self::insert::insert;
 pub(crate) use self::load::load;
-pub(crate) use self::write::{delete, insert, update};
+pub(crate) use self::write::{delete, update};
 pub(crate) use crate::plan::{
     Carried, NamedBy, Renamed, Scratch, ScratchColumn, ScratchRead, TOO_LONG,
 };

@@ -203,88 +203,31 @@ pub(super) fn reads(
     let mut reads = Vec::new();
     let mut renamed = Vec::new();
     for reference in found {
-        let table = reference.table;
+        let table = Arc::clone(&reference.table);
         let key = (table.database.to_lowercase(), table.name.to_lowercase());
         let number = seen.entry(key).or_insert(0);
         *number += 1;
         let mut name = table.name.clone();
         if *number > 1 {
-            if reference.names_column {
-                return refuse(
-                    &errors::NOT_UNDERSTOOD,
-                    "a table that is used twice within a column without a name (give it one with AS)",
-                );
-            }
-            if reference.alias.is_none() && has_long_names(planner) {
-                return refuse(
-                    &errors::NOT_UNDERSTOOD,
-                    "columns named with their database beside a table that is used twice",
-                );
-            }
             name = format!("onionskin${}", reads.len() + 1);
-            let mut text = format!("{}.{}", quoted(&table.database), quoted(&name));
-            if reference.alias.is_none() {
-                text.push_str(" AS ");
-                text.push_str(&quoted(&table.name));
-            }
-            renamed.push(Renamed {
-                tokens: (reference.name.start, reference.name.end),
-                text,
-            });
+            let text = other_name(planner, &reference, &name)?;
+            let tokens = (reference.name.start, reference.name.end);
+            renamed.push(Renamed { tokens, text });
         }
-        let mut text = TextBuilder::default();
-        text.sql(b"SELECT ");
-        let mut columns = Vec::new();
-        let mut fetch = Vec::new();
-        for index in named.columns(&table, &reference.written) {
-            let Some((carried, sql)) = carried(&table, index) else {
-                let column = &table.columns[index];
-                let about = format!("{}.{}.{}", table.database, table.name, column.name);
-                return refuse(&errors::SCRATCH_TYPE, about);
-            };
-            let open = (carried == Carried::Sealed).then(|| {
-                let used = ColumnUse {
-                    table: table.clone(),
-                    index,
-                };
-                (planner.column_index(&used), OpenFrom::Sealed)
-            });
-            fetch.push(ResultItem {
-                open,
-                ..ResultItem::plain()
-            });
-            let column = &table.columns[index];
-            let is_asked = |names: &Vec<String>| names.contains(&column.name.to_lowercase());
-            if defaulted.as_ref().is_some_and(is_asked) && !has_same_default(column) {
-                let about = format!(
-                    "DEFAULT({}.{}.{}), an expression or a moment",
-                    table.database, table.name, column.name
-                );
-                return refuse(&errors::SCRATCH_FUNCTION, about);
-            }
-            if !columns.is_empty() {
-                text.sql(b", ");
-            }
-            text.sql(sql.as_bytes());
-            columns.push(ScratchColumn { index, carried });
-        }
-        if columns.is_empty() {
-            // rows are counted
-            text.sql(b"1");
-            fetch.push(ResultItem::plain());
-        }
+        let indexes = named.columns(&table, &reference.written);
+        let list = read_columns(planner, &table, indexes, defaulted.as_deref())?;
         let mut source = format!("{}.{}", quoted(&table.database), quoted(&table.name));
         if let Some(alias) = &reference.alias {
             source.push_str(" AS ");
             source.push_str(&quoted(alias));
         }
-        text.sql(b" FROM ");
-        text.sql(source.as_bytes());
+        let mut text = TextBuilder::default();
+        text.sql(format!("SELECT {} FROM {source}", list.text).as_bytes());
         reads.push(ScratchRead {
             table,
             name,
-            columns,
-            fetch,
+            columns: list.columns,
+            fetch: list.fetch,
             source,
             text: text.finish(),
             conditions: reference.conditions,
@@ -296,6 +239,82 @@ pub(super) fn reads(
         });
     }
     Ok((reads, renamed))
+}
+
+/// The select list of a read.
+struct ReadList {
+    columns: Vec<ScratchColumn>,
+    fetch: Vec<ResultItem>,
+    text: String,
+}
+
+/// What is read of these columns of a table. `defaulted`: the columns of which the statement asks
+/// the default, see [`defaulted`].
+fn read_columns(
+    planner: &mut Planner<'_>,
+    table: &Arc<Table>,
+    indexes: Vec<usize>,
+    defaulted: Option<&[String]>,
+) -> Planned<ReadList> {
+    let (mut columns, mut fetch, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for index in indexes {
+        let column = &table.columns[index];
+        let path = || format!("{}.{}.{}", table.database, table.name, column.name);
+        let Some((carried, sql)) = carried(table, index) else {
+            return refuse(&errors::SCRATCH_TYPE, path());
+        };
+        let open = (carried == Carried::Sealed).then(|| {
+            let used = ColumnUse {
+                table: table.clone(),
+                index,
+            };
+            (planner.column_index(&used), OpenFrom::Sealed)
+        });
+        fetch.push(ResultItem {
+            open,
+            ..ResultItem::plain()
+        });
+        let is_asked = |names: &[String]| names.contains(&column.name.to_lowercase());
+        if defaulted.is_some_and(is_asked) && !has_same_default(column) {
+            let about = format!("DEFAULT({}), an expression or a moment", path());
+            return refuse(&errors::SCRATCH_FUNCTION, about);
+        }
+        texts.push(sql);
+        columns.push(ScratchColumn { index, carried });
+    }
+    if columns.is_empty() {
+        // rows are counted
+        texts.push("1".to_owned());
+        fetch.push(ResultItem::plain());
+    }
+    Ok(ReadList {
+        columns,
+        fetch,
+        text: texts.join(", "),
+    })
+}
+
+/// What stands for a reference to a table that was referred to before: a table of this name.
+fn other_name(planner: &Planner<'_>, reference: &Reference, name: &str) -> Planned<String> {
+    if reference.names_column {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "a table that is used twice within a column without a name (give it one with AS)",
+        );
+    }
+    if reference.alias.is_none() && has_long_names(planner) {
+        return refuse(
+            &errors::NOT_UNDERSTOOD,
+            "columns named with their database beside a table that is used twice",
+        );
+    }
+    let table = &reference.table;
+    let mut text = format!("{}.{}", quoted(&table.database), quoted(name));
+    if reference.alias.is_none() {
+        text.push_str(" AS ");
+        text.push_str(&quoted(&table.name));
+    }
+    Ok(text)
 }
 
 /// The read of all columns of a table but the generated ones, which follow from others.

@@ -71,41 +71,13 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
         return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
     };
     let head = planner.token_at(planner.offset(last.span))? + 1;
-    let (mut clause, end) = clause(planner)?;
-    let alias = match &insert.insert_alias {
-        None => None,
-        Some(alias) => {
-            if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
-                return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
-            }
-            clause = clause.saturating_sub(2);
-            let begins = |t: &crate::lex::Token| t.is_word(planner.sql(), "as");
-            if !planner.tokens.get(clause).is_some_and(begins) {
-                return refuse(&errors::NOT_UNDERSTOOD, "the new row's alias");
-            }
-            let alias = alias.row_alias.to_string();
-            Some(alias.trim_matches('`').to_string())
-        }
-    };
+    let (clause, end) = clause(planner)?;
+    let (alias, clause) = row_alias(planner, insert, clause)?;
     let (indexes, values, rows) = match &insert.source {
         None => set(planner, insert, &table, clause)?,
         Some(query) => rows(planner, insert, query, &table, (head, clause))?,
     };
-    let (mut columns, mut asked) = (Vec::new(), false);
-    for (n, &index) in indexes.iter().enumerate() {
-        let column = &table.columns[index];
-        let path = || format!("{}.{}.{}", table.database, table.name, column.name);
-        if column.generated {
-            return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
-        }
-        let mut of_column = rows.iter().filter_map(|row| row.get(n));
-        let is_default = of_column.any(crate::write::is_default);
-        asked |= is_default && column.computed_default().is_some();
-        if is_default && !column.auto_increment && !has_simple_default(planner, &table, index) {
-            return refuse(&errors::NOT_CONSTANT, path());
-        }
-        columns.push(written_column(planner, &table, index)?);
-    }
+    let (mut columns, asked) = given_columns(planner, &table, &indexes, &rows)?;
     for value in rows.iter().flatten() {
         if !crate::write::is_default(value) {
             check_value(value)?;
@@ -146,6 +118,54 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
         },
         effect: Effect::Insert(Box::new(new)),
     })))
+}
+
+/// The new row's alias, and the first token of what follows the rows: the alias, or the clause that
+/// begins at the token `clause`.
+fn row_alias(
+    planner: &Planner<'_>,
+    insert: &Insert,
+    clause: usize,
+) -> Planned<(Option<String>, usize)> {
+    let Some(alias) = &insert.insert_alias else {
+        return Ok((None, clause));
+    };
+    if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
+        return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
+    }
+    let at = clause.saturating_sub(2);
+    let begins = |t: &crate::lex::Token| t.is_word(planner.sql(), "as");
+    if !planner.tokens.get(at).is_some_and(begins) {
+        return refuse(&errors::NOT_UNDERSTOOD, "the new row's alias");
+    }
+    let alias = alias.row_alias.to_string();
+    Ok((Some(alias.trim_matches('`').to_string()), at))
+}
+
+/// The columns that the rows give. Returns also whether one of them is asked for a default that the
+/// temporary table computes.
+fn given_columns(
+    planner: &mut Planner<'_>,
+    table: &Arc<Table>,
+    indexes: &[usize],
+    rows: &[Vec<Expr>],
+) -> Planned<(Vec<WrittenColumn>, bool)> {
+    let (mut columns, mut asked) = (Vec::new(), false);
+    for (n, &index) in indexes.iter().enumerate() {
+        let column = &table.columns[index];
+        if column.generated {
+            return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+        }
+        let mut of_column = rows.iter().filter_map(|row| row.get(n));
+        let is_default = of_column.any(crate::write::is_default);
+        asked |= is_default && column.computed_default().is_some();
+        if is_default && !column.auto_increment && !has_simple_default(planner, table, index) {
+            let path = format!("{}.{}.{}", table.database, table.name, column.name);
+            return refuse(&errors::NOT_CONSTANT, path);
+        }
+        columns.push(written_column(planner, table, index)?);
+    }
+    Ok((columns, asked))
 }
 
 /// The columns that are given, where their values stand, and the values.

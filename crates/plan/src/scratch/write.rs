@@ -1,4 +1,5 @@
-//! Tier 3 for statements that change tables: the change is made on the scratch engine, and what it made of the rows is written.
+//! Tier 3 for UPDATE and DELETE, and what all statements that change tables share: the change is
+//! made on the scratch engine, and what it made of the rows is written.
 //!
 //! The tables are read as for a query, but with locks: those that are written to FOR UPDATE, the others as the server itself reads
 //! them in such a statement, LOCK IN SHARE MODE. The temporary tables of those that are written to have two more columns, which no `*`
@@ -6,9 +7,6 @@
 //! CURRENT_TIMESTAMP`). The statement runs there as it stands, so that everything about it is the server's own doing: the order of
 //! assignments, conversions and their warnings, ORDER BY and LIMIT, how many rows it finds and changes. Then rows with the mark are
 //! sealed and written by their keys, rows that are gone are deleted by theirs.
-//!
-//! The rows of `INSERT … SELECT` go into a temporary table with the target's columns, which converts them; from there they come back as
-//! literals, and `INSERT … VALUES` of them is planned and run like a client's.
 //!
 //! Nothing that is made from a protected column may be stored in a plain one (`handed.rs`).
 
@@ -18,22 +16,19 @@ use std::sync::Arc;
 use onionskin_schema::{Default, KeyRole, Table};
 use onionskin_value::Family;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnInsert, SetExpr,
-    TableObject, Update, Visit,
+    Assignment, AssignmentTarget, Delete, FromTable, Ident, ObjectName, Update, Visit,
 };
 
-use super::given::given;
 use super::handed::Handed;
 use super::reads::{self, in_the_clear};
 use super::row_names::{RowNames, row_names};
-use super::upsert::{self};
-use super::walk::{Found, Reference, Written as Names, walk, walk_change};
+use super::walk::{Found, Reference, Written as Names, walk_change};
 use super::{Carried, Scratch, ScratchRead};
 use crate::errors;
 use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
 pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
-use crate::planner::{Known, Planned, Planner, TextBuilder, quoted, refuse};
+use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::position;
 
 const FOR_UPDATE: &str = " FOR UPDATE";
@@ -205,156 +200,6 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
         scratch,
         effect: Effect::Delete(written.collect()),
     })))
-}
-
-/// Plans an `INSERT`. `None`: its target is no table.
-pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Option<Action>> {
-    let TableObject::TableName(name) = &insert.table else {
-        return Ok(None);
-    };
-    let query = match (&insert.source, &insert.on) {
-        (Some(query), on) => match (query.body.as_ref(), on) {
-            (SetExpr::Values(_), Some(OnInsert::DuplicateKeyUpdate(_))) => {
-                return upsert::of_values(planner, insert).map(Some);
-            }
-            (SetExpr::Values(_), _) => return given(planner, insert).map(Some),
-            _ => query,
-        },
-        (None, Some(OnInsert::DuplicateKeyUpdate(_))) if !insert.assignments.is_empty() => {
-            return upsert::of_values(planner, insert).map(Some);
-        }
-        (None, _) => return given(planner, insert).map(Some),
-    };
-    if insert.returning.is_some()
-        || insert.insert_alias.is_some()
-        || insert.table_alias.is_some()
-        || insert.partitioned.is_some()
-        || insert.overwrite
-        || insert.has_table_keyword
-        || !query.locks.is_empty()
-    {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT … SELECT");
-    }
-    // beside SELECT it means nothing; beside VALUES, an error for most engines
-    let sql = planner.sql();
-    if planner
-        .tokens
-        .iter()
-        .take(4)
-        .any(|t| t.is_word(sql, "delayed"))
-    {
-        return refuse(&errors::NOT_UNDERSTOOD, "INSERT DELAYED … SELECT");
-    }
-    match &insert.on {
-        None | Some(OnInsert::DuplicateKeyUpdate(_)) => {}
-        Some(_) => return refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
-    }
-    let (_, table_name, known) = planner.table(name)?;
-    let Known::Table(table) = known else {
-        let about = format!("table {table_name}, which is not known");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
-    };
-    let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
-    };
-    let head = planner.token_at(planner.offset(last.span))? + 1;
-    let mut at = head;
-    let mut indexes = Vec::new();
-    if insert.columns.is_empty() {
-        let shown = |i: &usize| !table.columns[*i].invisible;
-        indexes.extend((0..table.columns.len()).filter(shown));
-        if planner.tokens.get(at).is_some_and(|t| t.is(b'('))
-            && planner.tokens.get(at + 1).is_some_and(|t| t.is(b')'))
-        {
-            at += 2;
-        }
-    } else {
-        for column in &insert.columns {
-            let column = column.0.last().and_then(|p| p.as_ident());
-            let name = column.map_or("", |c| c.value.as_str());
-            match position(&table, name) {
-                Some(index) => indexes.push(index),
-                None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
-            }
-        }
-        at = planner.closing(at)? + 1;
-    }
-    let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
-    let end = end.map_or(0, |i| i + 1);
-    let sql = planner.sql();
-    let tail = match insert.on {
-        None => end,
-        Some(_) => planner
-            .tokens
-            .iter()
-            .rposition(|t| t.is_word(sql, "duplicate"))
-            .and_then(|i| i.checked_sub(1))
-            .unwrap_or(end),
-    };
-    if tail < at || at >= end {
-        return refuse(&errors::NOT_UNDERSTOOD, "the query of INSERT … SELECT");
-    }
-    let variables = reads::variables(planner)?;
-    let found = walk(planner, query, false)?;
-    if found.repeats && planner.request.settings.family == Family::MySql {
-        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
-    }
-    let handed = Handed::of(query.as_ref(), &by_name(&found));
-    let of_query = handed.columns(query);
-    let mut columns = Vec::new();
-    for (n, index) in indexes.into_iter().enumerate() {
-        let is_handed = of_query.get(n).or(of_query.last()).is_some_and(|h| *h);
-        let column = &table.columns[index];
-        if is_handed && column.protection.is_none() {
-            let path = format!("{}.{}.{}", table.database, table.name, column.name);
-            return refuse(&errors::HANDED_ON, path);
-        }
-        columns.push(written_column(planner, &table, index)?);
-    }
-    let given = columns.len();
-    columns.extend(defaulted(planner, &table, &columns, false)?);
-    let met = match &insert.on {
-        Some(OnInsert::DuplicateKeyUpdate(list)) if !upsert::is_simple(planner, list, &table) => {
-            let mut indexes = columns.iter().map(|c| c.index);
-            upsert::refuse_ambiguous(list, query, &found.references)?;
-            if indexes.any(|i| table.columns[i].generated) {
-                return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
-            }
-            if insert.ignore {
-                return refuse(&errors::NOT_UNDERSTOOD, upsert::IGNORED);
-            }
-            let met = upsert::met(planner, list, &table, None, &columns, end - tail)?;
-            Some(Box::new(met))
-        }
-        _ => None,
-    };
-    let (mut reads, renamed) = reads::reads(planner, found.references, at..tail, "")?;
-    for read in &mut reads {
-        read.lock = SHARED;
-    }
-    let scratch = Scratch {
-        reads,
-        variables,
-        renamed,
-        finds_more: false,
-    };
-    let new = NewRows {
-        table,
-        columns,
-        given,
-        head: (0, head),
-        query: (at, tail),
-        tail: (tail, end),
-        ignore: insert.ignore,
-        replaces: insert.replace_into,
-        load: None,
-        met,
-        values: None,
-    };
-    Ok(Some(Action::ScratchWrite(Box::new(ScratchWrite {
-        scratch,
-        effect: Effect::Insert(Box::new(new)),
-    }))))
 }
 
 const READ: &str = "a table that is changed and read in another place of the statement";

@@ -1,18 +1,37 @@
 //! `ON DUPLICATE KEY UPDATE`: constants, and `VALUES(k)` or `new.k` as the new value of `k`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Assignment, Expr};
+use sqlparser::ast::{Assignment, Expr, Ident};
 
 use super::update::assigned_twice;
-use super::{Target, is_default, physical};
+use super::{Target, has_exact_tokens, is_default, physical};
 use crate::errors::{self, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 
+/// How an assignment names the new row's columns.
+enum NewRow {
+    /// By this call: `VALUES(k)`, `VALUE(k)`.
+    Call(String),
+    /// By this alias of the row: `new.k`.
+    Alias(String),
+}
+
+impl NewRow {
+    fn column(&self, name: &str) -> String {
+        match self {
+            NewRow::Call(call) => format!("{call}({name})"),
+            NewRow::Alias(alias) => format!("{alias}.{name}"),
+        }
+    }
+}
+
 impl Planner<'_> {
+    /// Plans the clause. `alias` is the new row's.
     pub(crate) fn on_duplicate(
         &mut self,
         list: &[Assignment],
@@ -21,22 +40,9 @@ impl Planner<'_> {
         alias: Option<&str>,
         upsert: &mut Upsert,
     ) -> Planned<()> {
-        let from = self
-            .tokens
-            .iter()
-            .rposition(|t| t.is_word(self.sql(), "duplicate"))
-            .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE"))?;
-        let end = self
-            .tokens
-            .iter()
-            .rposition(|t| !t.is(b';'))
-            .map_or(0, |i| i + 1);
-        let parts = self.split_commas(from + 3..end);
-        if parts.len() != list.len() || from < 2 {
-            return refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
-        }
+        let clause = self.duplicate_tokens(list.len())?;
         let (mut has_constants, mut assigned) = (false, Vec::new());
-        for (assignment, tokens) in list.iter().zip(&parts) {
+        for (assignment, tokens) in list.iter().zip(&clause.assignments) {
             let name = self.assigned_name(assignment)?;
             let column = match self.target(&name, table)? {
                 Target::Protected(column) => column,
@@ -52,89 +58,132 @@ impl Planner<'_> {
                 return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
             }
             assigned.push(column.index);
-            let exact = column
-                .column()
-                .sql_type
-                .as_ref()
-                .is_some_and(|t| t.weight_is_exact())
-                && column.column().equality_column().is_some();
-            let range = self.bytes_of(tokens);
-            if let Some(new_row) = self.new_row(&assignment.value, &column, alias)? {
-                let index = self.column_index(&column);
-                let is_left_out = |piece: &Piece| matches!(piece, Piece::Slot(slot) if slot.column == index && matches!(slot.source, Source::Omitted { .. }));
-                let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
-                if column.column().is_required() && given.any(is_left_out) {
-                    // servers take the column for given then, and store what they store without strict mode
-                    return refuse(&errors::VALUE, column.path());
+            match self.new_row(&assignment.value, &column, alias)? {
+                Some(new_row) => self.assign_new_row(tokens, &column, &new_row, upsert)?,
+                None => {
+                    self.assign_constant(tokens, &column, upsert)?;
+                    has_constants = true;
                 }
-                let token = column.column().equality_column().map(|(n, _)| quoted(n));
-                let mut text = String::new();
-                let mut calls = 0;
-                let mut new_row = |name: &str| {
-                    calls += 1;
-                    new_row(name)
-                };
-                for (i, (name, purpose)) in physical(&column).into_iter().enumerate() {
-                    let name = quoted(name);
-                    if i > 0 {
-                        text.push_str(", ");
-                    }
-                    match (&token, purpose) {
-                        (Some(token), Purpose::Seal) if exact => text.push_str(&format!(
-                            "{name} = IF({token} <=> {}, {name}, {})",
-                            new_row(token),
-                            new_row(&name)
-                        )),
-                        _ => text.push_str(&format!("{name} = {}", new_row(&name))),
-                    }
-                }
-                if matches!(assignment.value, Expr::Function(_)) {
-                    self.surplus_values += calls - 1;
-                }
-                self.edit_sql(range, text);
-                if !exact {
-                    upsert.columns.push(self.column_index(&column));
-                }
-                continue;
             }
-            let value = self.value_tokens(tokens)?;
-            let source = self
-                .cell_source(&value, 0)
-                .or_else(|| self.present_call(&value, &column))
-                .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
-            let source = self.settled(&column, source);
-            has_constants = true;
-            let mut text = self.assign_text(&column, source, exact);
-            if !exact {
-                // the text begins with the assignment of the cell
-                let name = quoted(column.sealed());
-                let slot = Slot {
-                    column: self.column_index(&column),
-                    purpose: Purpose::Seal,
-                    source,
-                    among: None,
-                };
-                let kept = Piece::Slot(Slot {
-                    purpose: Purpose::Kept,
-                    ..slot
-                });
-                let head = [
-                    Piece::Sql(format!("{name} = IF(LOCATE(HEX({name}), ").into_bytes()),
-                    kept,
-                    Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
-                    Piece::Slot(slot),
-                    Piece::Sql(b")".to_vec()),
-                ];
-                text.splice(..2, head);
-                upsert.constants.push(slot);
-            }
-            self.edit(range, text);
         }
         self.note_changes(table, |index| assigned.contains(&index));
         self.note_own_times(table, |_| false);
         if has_constants {
-            self.insert_only = Some(self.render(0..self.tokens[from - 2].end)?);
+            self.insert_only = Some(self.render(0..clause.start)?);
         }
+        Ok(())
+    }
+
+    /// Finds the clause, which ends the statement, and its assignments.
+    fn duplicate_tokens(&self, count: usize) -> Planned<Clause> {
+        let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
+        let sql = self.sql();
+        let mut words = self.tokens.iter();
+        let duplicate = words.rposition(|t| t.is_word(sql, "duplicate"));
+        let duplicate = duplicate.ok_or_else(bad)?;
+        let end = self.tokens.iter().rposition(|t| !t.is(b';'));
+        let end = end.map_or(0, |i| i + 1);
+        let assignments = self.split_commas(duplicate + 3..end);
+        if assignments.len() != count || duplicate < 2 {
+            return Err(bad());
+        }
+        Ok(Clause {
+            // the token before ON
+            start: self.tokens[duplicate - 2].end,
+            assignments,
+        })
+    }
+
+    /// `k = VALUES(k)`: the new row's cell and tokens. Where tokens tell that the value is the same,
+    /// the old cell stays.
+    fn assign_new_row(
+        &mut self,
+        tokens: &Range<usize>,
+        column: &ColumnUse,
+        new_row: &NewRow,
+        upsert: &mut Upsert,
+    ) -> Planned<()> {
+        let index = self.column_index(column);
+        let is_left_out = |piece: &Piece| match piece {
+            Piece::Slot(slot) => {
+                slot.column == index && matches!(slot.source, Source::Omitted { .. })
+            }
+            _ => false,
+        };
+        let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
+        if column.column().is_required() && given.any(is_left_out) {
+            // servers take the column for given then, and store what they store without strict mode
+            return refuse(&errors::VALUE, column.path());
+        }
+        let exact = has_exact_tokens(column);
+        let token = column.column().equality_column().map(|(n, _)| quoted(n));
+        let mut assignments = Vec::new();
+        let mut calls = 0;
+        for (name, purpose) in physical(column) {
+            let name = quoted(name);
+            let new = new_row.column(&name);
+            calls += 1;
+            assignments.push(match (&token, purpose) {
+                (Some(token), Purpose::Seal) if exact => {
+                    calls += 1;
+                    let new_token = new_row.column(token);
+                    format!("{name} = IF({token} <=> {new_token}, {name}, {new})")
+                }
+                _ => format!("{name} = {new}"),
+            });
+        }
+        if let NewRow::Call(_) = new_row {
+            self.surplus_values += calls - 1;
+        }
+        let range = self.bytes_of(tokens);
+        self.edit_sql(range, assignments.join(", "));
+        if !exact {
+            upsert.columns.push(index);
+        }
+        Ok(())
+    }
+
+    /// `k = 'x'`: every row that is met gets this value. Where tokens do not tell whether it has it
+    /// already, the cells are read first and sent again.
+    fn assign_constant(
+        &mut self,
+        tokens: &Range<usize>,
+        column: &ColumnUse,
+        upsert: &mut Upsert,
+    ) -> Planned<()> {
+        let value = self.value_tokens(tokens)?;
+        let source = self
+            .cell_source(&value, 0)
+            .or_else(|| self.present_call(&value, column))
+            .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
+        let source = self.settled(column, source);
+        let exact = has_exact_tokens(column);
+        let mut text = self.assign_text(column, source, exact);
+        if !exact {
+            // the text begins with the assignment of the cell
+            let name = quoted(column.sealed());
+            let slot = Slot {
+                column: self.column_index(column),
+                purpose: Purpose::Seal,
+                source,
+                among: None,
+            };
+            let kept = Piece::Slot(Slot {
+                purpose: Purpose::Kept,
+                ..slot
+            });
+            let head = [
+                Piece::Sql(format!("{name} = IF(LOCATE(HEX({name}), ").into_bytes()),
+                kept,
+                Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
+                Piece::Slot(slot),
+                Piece::Sql(b")".to_vec()),
+            ];
+            text.splice(..2, head);
+            upsert.constants.push(slot);
+        }
+        let range = self.bytes_of(tokens);
+        self.edit(range, text);
         Ok(())
     }
 
@@ -162,23 +211,20 @@ impl Planner<'_> {
         }
     }
 
-    /// `VALUES(k)` or `alias.k` as the new value of `k` itself: how to name the new row's
-    /// physical columns.
-    #[allow(clippy::type_complexity)] // a formatter of one argument
+    /// How the new row is named, if the value is its column of the same name: `VALUES(k)` or
+    /// `alias.k`.
     fn new_row(
-        &mut self,
-        e: &Expr,
+        &self,
+        value: &Expr,
         column: &ColumnUse,
         alias: Option<&str>,
-    ) -> Planned<Option<Box<dyn Fn(&str) -> String>>> {
-        let named =
-            |ident: &sqlparser::ast::Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
-        match e {
+    ) -> Planned<Option<NewRow>> {
+        let named = |ident: &Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
+        match value {
             Expr::Function(f) if matches!(Self::function_name(f).as_str(), "values" | "value") => {
                 match Self::single_argument(f) {
                     Some((Expr::Identifier(ident), false)) if named(ident) => {
-                        let call = Self::function_name(f);
-                        Ok(Some(Box::new(move |name| format!("{call}({name})"))))
+                        Ok(Some(NewRow::Call(Self::function_name(f))))
                     }
                     _ => refuse(&errors::NOT_CONSTANT, column.path()),
                 }
@@ -187,12 +233,19 @@ impl Planner<'_> {
                 ([row, ident], Some(alias))
                     if row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && named(ident) =>
                 {
-                    let row = quoted(&row.value);
-                    Ok(Some(Box::new(move |name| format!("{row}.{name}"))))
+                    Ok(Some(NewRow::Alias(quoted(&row.value))))
                 }
                 _ => refuse(&errors::NOT_CONSTANT, column.path()),
             },
             _ => Ok(None),
         }
     }
+}
+
+/// The places of the clause.
+struct Clause {
+    /// Where it begins in the text: behind the rows.
+    start: usize,
+    /// The tokens of its assignments.
+    assignments: Vec<Range<usize>>,
 }

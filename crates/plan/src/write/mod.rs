@@ -11,6 +11,7 @@
 mod delete;
 mod duplicate;
 mod insert;
+mod new_rows;
 mod row_update;
 mod update;
 mod view;
@@ -21,12 +22,12 @@ use std::sync::Arc;
 use onionskin_schema::{Table, TokenKind};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr};
 
+use crate::comparable::no_order;
 use crate::errors::{self, Refusal};
 use crate::fetch::Fetched;
 use crate::lex::TokenKind as LexKind;
 use crate::plan::{ColumnUse, Piece, Purpose, RowFilter, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
-use crate::predicate::no_order;
 use crate::scope::{Scope, position};
 
 /// A column of an `INSERT`'s list.
@@ -286,7 +287,7 @@ impl Planner<'_> {
 
     fn order_by_key(&mut self, key: &Expr, scope: &Scope) -> Planned<()> {
         if let Some((range, column)) = self.column_of(key, scope)? {
-            let name = crate::predicate::exact_order(&column)
+            let name = crate::comparable::exact_order(&column)
                 .ok_or_else(|| no_order(&column))?
                 .to_string();
             self.replace(range, &name);
@@ -304,6 +305,12 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
     parts.extend(c.ord_name().map(|n| (n, Purpose::StoreOrder)));
     parts.extend(c.gram_name().map(|n| (n, Purpose::StoreGrams)));
     parts
+}
+
+/// Whether the equality tokens of a column differ whenever its values do, in whatever way.
+fn has_exact_tokens(column: &ColumnUse) -> bool {
+    let ty = column.column().sql_type.as_ref();
+    ty.is_some_and(|t| t.weight_is_exact()) && column.column().equality_column().is_some()
 }
 
 fn default_text() -> Text {

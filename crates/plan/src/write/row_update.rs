@@ -1,14 +1,12 @@
 //! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed written.
 
-use std::ops::Range;
-
 use onionskin_schema::Table;
 use onionskin_value::Family;
 use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
-use super::update::is_update_modifier;
+use super::update::{Assigned, is_update_modifier};
 use crate::errors;
-use crate::plan::{Action, ColumnUse, NewValue, Piece, RowAssign, RowFilter, RowUpdate, Text};
+use crate::plan::{Action, ColumnUse, Piece, RowAssign, RowFilter, RowUpdate, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
 
@@ -83,64 +81,27 @@ impl Planner<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // the parts of one UPDATE
+    /// Plans an UPDATE row by row. `single`: the condition leaves one row at most. `filter`: the
+    /// condition that the proxy decides, and the texts of what it fetches for that.
     pub(super) fn row_update(
         &mut self,
         relation: &TableFactor,
         table: &Table,
-        protected: Vec<(ColumnUse, NewValue, usize)>,
-        plain: &[usize],
-        parts: &[Range<usize>],
+        assigned: Assigned,
         single: bool,
         filter: Option<(RowFilter, Vec<Text>)>,
     ) -> Planned<Action> {
         self.check_own_reads(table)?;
         let key = self.key_columns(table)?;
-        let is_key = |name: &str| table.row_key().any(|c| c.name.eq_ignore_ascii_case(name));
-        for (column, ..) in &protected {
-            if is_key(&column.column().name) {
-                return refuse(&errors::NEEDS_KEY, column.path());
-            }
-        }
-        for i in plain {
-            let range = self.bytes_of(&parts[*i]);
-            let first = self.token_at(range.start)?;
-            let equals = self.value_tokens(&parts[*i])?.start - 1;
-            if let Some(name) = self.name_of(&self.tokens[equals - 1])
-                && equals > first
-                && is_key(&name)
-            {
-                return refuse(&errors::NEEDS_KEY, name);
-            }
-        }
-        if !matches!(relation, TableFactor::Table { .. }) {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
-        }
-        let sql = self.sql();
-        let set = self
-            .tokens
-            .iter()
-            .position(|t| t.is_word(sql, "set"))
-            .unwrap_or(0);
-        if self
-            .tokens
-            .get(1)
-            .is_some_and(|t| is_update_modifier(sql, t))
-        {
-            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE or LOW_PRIORITY");
-        }
-        let begin = self.tokens.get(1).map_or(0, |t| t.start);
-        let target = match self.original(begin..self.tokens[set].start).as_slice() {
-            [Piece::Sql(text)] => String::from_utf8_lossy(text).trim().to_string(),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE"),
-        };
+        self.check_key_stays(table, &assigned)?;
+        let target = self.row_target(relation)?;
         self.check_judged()?;
 
         let mut select = TextBuilder::default();
         select.sql(b"SELECT ");
         select.sql(key.join(",").as_bytes());
         let mut assign = Vec::new();
-        for (column, value, _) in &protected {
+        for (column, value, _) in &assigned.protected {
             select.sql(format!(",{}", quoted(column.sealed())).as_bytes());
             assign.push(RowAssign {
                 column: self.column_index(column),
@@ -155,12 +116,10 @@ impl Planner<'_> {
             filter
         });
         select.sql(format!(" FROM {target} ").as_bytes());
-        let tail = parts.last().map_or(0, |p| p.end);
-        let end = self
-            .tokens
-            .iter()
-            .rposition(|t| !t.is(b';'))
-            .map_or(0, |i| i + 1);
+        let sql = self.sql();
+        let tail = assigned.tokens.last().map_or(0, |p| p.end);
+        let end = self.tokens.iter().rposition(|t| !t.is(b';'));
+        let end = end.map_or(0, |i| i + 1);
         let mut single_row = None;
         if tail < end {
             let range = self.tokens[tail].start..self.tokens[end - 1].end;
@@ -172,17 +131,6 @@ impl Planner<'_> {
         }
         let behind = self.tokens.get(tail..end).unwrap_or_default();
         let ordered = behind.iter().any(|t| t.is_word(sql, "order"));
-
-        let mut plain_text = TextBuilder::default();
-        for (n, i) in plain.iter().enumerate() {
-            if n > 0 {
-                plain_text.sql(b", ");
-            }
-            let range = self.bytes_of(&parts[*i]);
-            for piece in self.render(range)? {
-                plain_text.piece(piece);
-            }
-        }
         Ok(Action::Update(Box::new(RowUpdate {
             target,
             select: select.finish(),
@@ -190,8 +138,64 @@ impl Planner<'_> {
             single_row,
             key,
             assign,
-            plain: plain_text.finish(),
+            plain: self.plain_assignments(&assigned)?,
             filter,
         })))
+    }
+
+    /// Refuses to assign a column of the key by which rows are found again.
+    fn check_key_stays(&self, table: &Table, assigned: &Assigned) -> Planned<()> {
+        let is_key = |name: &str| table.row_key().any(|c| c.name.eq_ignore_ascii_case(name));
+        for (column, ..) in &assigned.protected {
+            if is_key(&column.column().name) {
+                return refuse(&errors::NEEDS_KEY, column.path());
+            }
+        }
+        for i in &assigned.plain {
+            let tokens = &assigned.tokens[*i];
+            let first = self.token_at(self.bytes_of(tokens).start)?;
+            let equals = self.value_tokens(tokens)?.start - 1;
+            if let Some(name) = self.name_of(&self.tokens[equals - 1])
+                && equals > first
+                && is_key(&name)
+            {
+                return refuse(&errors::NEEDS_KEY, name);
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of an UPDATE as the statement names it, with its alias.
+    fn row_target(&self, relation: &TableFactor) -> Planned<String> {
+        if !matches!(relation, TableFactor::Table { .. }) {
+            return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+        }
+        let sql = self.sql();
+        let first = self.tokens.get(1);
+        if first.is_some_and(|t| is_update_modifier(sql, t)) {
+            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE or LOW_PRIORITY");
+        }
+        let set = self.tokens.iter().position(|t| t.is_word(sql, "set"));
+        let begin = first.map_or(0, |t| t.start);
+        let end = self.tokens[set.unwrap_or(0)].start;
+        match self.original(begin..end).as_slice() {
+            [Piece::Sql(text)] => Ok(String::from_utf8_lossy(text).trim().to_string()),
+            _ => refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE"),
+        }
+    }
+
+    /// The assignments to plain columns, which the server makes beside.
+    fn plain_assignments(&mut self, assigned: &Assigned) -> Planned<Text> {
+        let mut text = TextBuilder::default();
+        for (n, i) in assigned.plain.iter().enumerate() {
+            if n > 0 {
+                text.sql(b", ");
+            }
+            let range = self.bytes_of(&assigned.tokens[*i]);
+            for piece in self.render(range)? {
+                text.piece(piece);
+            }
+        }
+        Ok(text.finish())
     }
 }

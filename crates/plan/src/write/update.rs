@@ -3,32 +3,65 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr, Update};
+use onionskin_schema::Table;
+use sqlparser::ast::{Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, Update};
 
-use super::{is_default, view};
+use super::{has_exact_tokens, is_default, view};
 use crate::errors;
-use crate::plan::{Action, ColumnUse, NewValue, Text};
+use crate::plan::{Action, ColumnUse, NewValue, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
-use crate::scope::{self, Scope};
+use crate::scope::{Resolved, Scope};
+
+/// The assignments of an `UPDATE`.
+#[derive(Default)]
+pub(super) struct Assigned {
+    /// Protected columns, what each becomes, and which assignment says so.
+    pub protected: Vec<(ColumnUse, NewValue, usize)>,
+    /// The assignments to plain columns.
+    pub plain: Vec<usize>,
+    /// The names of those.
+    pub plain_names: Vec<String>,
+    /// The tokens of all assignments.
+    pub tokens: Vec<Range<usize>>,
+}
+
+impl Assigned {
+    fn has(&self, table: &Arc<Table>, index: usize) -> bool {
+        let mut protected = self.protected.iter();
+        protected.any(|(c, ..)| c.index == index && Arc::ptr_eq(&c.table, table))
+    }
+
+    /// Whether all protected columns have exact tokens.
+    fn is_exact(&self) -> bool {
+        let mut protected = self.protected.iter();
+        protected.all(|(column, ..)| has_exact_tokens(column))
+    }
+
+    /// Whether an ON UPDATE column watches the rows, which must not notice an assignment that
+    /// changes nothing.
+    fn is_watched(&self) -> bool {
+        self.protected.iter().any(|(c, ..)| {
+            let behind = c.table.base.as_ref().is_some_and(|base| base.on_update);
+            behind || c.table.columns.iter().any(|c| c.on_update)
+        })
+    }
+
+    /// Whether the server can assign: all values are constants, and it counts the rows as it
+    /// would count those of plaintext. `found_rows`: it counts the rows that are found.
+    fn is_for_server(&self, found_rows: bool) -> bool {
+        let mut protected = self.protected.iter();
+        let is_simple = protected.all(|(column, value, _)| {
+            matches!(value, NewValue::Constant(_)) && (found_rows || has_exact_tokens(column))
+        });
+        is_simple && (self.is_exact() || !self.is_watched())
+    }
+}
 
 impl Planner<'_> {
+    /// Plans an `UPDATE`.
     pub(crate) fn update(&mut self, update: &Update) -> Planned<Action> {
-        let Update {
-            update_token: _,
-            optimizer_hints: _,
-            table,
-            assignments,
-            from,
-            selection,
-            returning,
-            output,
-            or,
-            order_by,
-            limit,
-        } = update;
-        if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
-        }
+        check_clauses(update)?;
+        let table = &update.table;
         let mut scope = Scope::inside(None);
         self.factor(&table.relation, &mut scope, None)?;
         for join in &table.joins {
@@ -36,159 +69,158 @@ impl Planner<'_> {
         }
         self.joins(table, &scope)?;
         self.updated_views(&scope)?;
-        let ordered = !order_by.is_empty() || limit.is_some();
-        let filter = self.row_condition(selection.as_ref(), &scope, ordered)?;
-        for key in order_by {
-            self.order_by_key(&key.expr, &scope)?;
-        }
-        if let Some(limit) = limit
-            && self.constant(limit).is_none()
-        {
-            return refuse(&errors::NOT_UNDERSTOOD, "LIMIT");
-        }
+        let filter = self.updated_rows(update, &scope)?;
 
-        let parts = self.assignment_tokens(assignments.len())?;
-        let mut protected: Vec<(ColumnUse, NewValue, usize)> = Vec::new();
-        let (mut plain, mut plain_names) = (Vec::new(), Vec::new());
+        let mut assigned = self.assigned(&update.assignments, &scope)?;
+        view::check_assigned(&scope, &assigned.plain_names)?;
+        self.assign_on_change(&scope, &mut assigned);
+        self.note_unassigned(&scope, &assigned);
+
+        if let Some(filter) = filter {
+            let Some(target) = scope.sources.first().and_then(|s| s.table.clone()) else {
+                return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+            };
+            return self.row_update(&table.relation, &target, assigned, false, Some(filter));
+        }
+        let Some((first, ..)) = assigned.protected.first() else {
+            return Ok(Action::Server {
+                text: self.assemble()?,
+                result: None,
+            });
+        };
+        if !table.joins.is_empty() {
+            return refuse(&errors::NOT_UNDERSTOOD, "an UPDATE of several tables");
+        }
+        if assigned.is_for_server(self.request.settings.found_rows) {
+            return self.update_on_server(&assigned, update.limit.is_some());
+        }
+        let condition = update.selection.as_ref();
+        let single = update.limit.is_none()
+            && update.order_by.is_empty()
+            && condition.is_some_and(|c| self.pins_key(c, first, &scope));
+        let target = Arc::clone(&first.table);
+        self.row_update(&table.relation, &target, assigned, single, None)
+    }
+
+    /// Plans WHERE, ORDER BY and LIMIT. Returns the condition where the server can only narrow the
+    /// rows by it, see [`Planner::row_condition`].
+    fn updated_rows(
+        &mut self,
+        update: &Update,
+        scope: &Scope,
+    ) -> Planned<Option<(RowFilter, Vec<Text>)>> {
+        let ordered = !update.order_by.is_empty() || update.limit.is_some();
+        let filter = self.row_condition(update.selection.as_ref(), scope, ordered)?;
+        for key in &update.order_by {
+            self.order_by_key(&key.expr, scope)?;
+        }
+        match &update.limit {
+            Some(limit) if self.constant(limit).is_none() => {
+                refuse(&errors::NOT_UNDERSTOOD, "LIMIT")
+            }
+            _ => Ok(filter),
+        }
+    }
+
+    /// Reads the assignments behind SET.
+    fn assigned(&mut self, assignments: &[Assignment], scope: &Scope) -> Planned<Assigned> {
+        let tokens = self.assignment_tokens(assignments.len())?;
+        let mut assigned = Assigned::default();
         for (i, assignment) in assignments.iter().enumerate() {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
             };
-            let idents: Vec<_> = name
-                .0
-                .iter()
-                .filter_map(|p| p.as_ident().cloned())
-                .collect();
+            let idents = name.0.iter().filter_map(|p| p.as_ident().cloned());
+            let idents: Vec<Ident> = idents.collect();
             self.judge_name(name)?;
+            let name = idents.last().map(|i| i.value.clone()).unwrap_or_default();
             match scope.resolve(&idents)? {
-                scope::Resolved::Unknown => {
-                    let name = idents.last().map(|i| i.value.as_str()).unwrap_or_default();
+                Resolved::Unknown => {
                     return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
                 }
-                scope::Resolved::Plain => {
-                    if idents.len() == 1 {
-                        self.column_of(&Expr::Identifier(idents[0].clone()), &scope)?;
+                Resolved::Plain => {
+                    if let [ident] = idents.as_slice() {
+                        self.column_of(&Expr::Identifier(ident.clone()), scope)?;
                     }
-                    let name = idents.last().map(|i| i.value.clone());
-                    let name = name.unwrap_or_default();
-                    if is_default(&assignment.value) {
-                        for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
-                            self.note_assigned_default(table, &name);
-                        }
-                    } else {
-                        self.scan(&assignment.value, &scope)?;
-                        self.plain_time(&parts[i], &name, &scope)?;
-                    }
-                    plain_names.push(name);
-                    plain.push(i);
+                    self.assigned_plain(&name, &assignment.value, &tokens[i], scope)?;
+                    assigned.plain_names.push(name);
+                    assigned.plain.push(i);
                 }
-                scope::Resolved::Protected(column) => {
-                    let is_same = |(other, ..): &(ColumnUse, NewValue, usize)| {
-                        other.index == column.index && Arc::ptr_eq(&other.table, &column.table)
-                    };
-                    if protected.iter().any(is_same) {
+                Resolved::Protected(column) => {
+                    if assigned.has(&column.table, column.index) {
                         return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
                     }
-                    let value = self.new_value(&assignment.value, &parts[i], &column, &scope)?;
-                    protected.push((column, value, i));
+                    let value = self.new_value(&assignment.value, &tokens[i], &column, scope)?;
+                    assigned.protected.push((column, value, i));
                 }
             }
         }
-        view::check_assigned(&scope, &plain_names)?;
-        if let [source] = scope.sources.as_slice()
-            && let Some(table) = &source.table
-            && plain.is_empty()
-        {
-            let assigned: Vec<usize> = protected.iter().map(|(c, ..)| c.index).collect();
-            let changed = self.on_change(table, |index| assigned.contains(&index));
-            let changed = changed.into_iter();
-            // which part of the statement it is, nobody asks
-            protected.extend(changed.map(|(c, time)| (c, NewValue::OnChange(time), 0)));
+        assigned.tokens = tokens;
+        Ok(assigned)
+    }
+
+    /// `plain = …`
+    fn assigned_plain(
+        &mut self,
+        name: &str,
+        value: &Expr,
+        assignment: &Range<usize>,
+        scope: &Scope,
+    ) -> Planned<()> {
+        if !is_default(value) {
+            self.scan(value, scope)?;
+            return self.plain_time(assignment, name, scope);
         }
-        for source in &scope.sources {
-            if let Some(table) = &source.table {
-                self.note_changes(table, |index| {
-                    protected
-                        .iter()
-                        .any(|(c, ..)| c.index == index && Arc::ptr_eq(&c.table, table))
-                });
-                self.note_own_times(table, |c| {
-                    let mut names = plain_names.iter();
-                    names.any(|name| name.eq_ignore_ascii_case(&c.name))
-                });
-            }
+        for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
+            self.note_assigned_default(table, name);
         }
-        if let Some(filter) = filter {
-            let relation = table;
-            let Some(table) = scope.sources.first().and_then(|s| s.table.clone()) else {
-                return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+        Ok(())
+    }
+
+    /// Adds the protected columns of a single table that get the present time by ON UPDATE, unless
+    /// plain columns are assigned, too.
+    fn assign_on_change(&mut self, scope: &Scope, assigned: &mut Assigned) {
+        let [source] = scope.sources.as_slice() else {
+            return;
+        };
+        let Some(table) = source.table.as_ref().filter(|_| assigned.plain.is_empty()) else {
+            return;
+        };
+        let indexes: Vec<usize> = assigned.protected.iter().map(|(c, ..)| c.index).collect();
+        let changed = self.on_change(table, |index| indexes.contains(&index));
+        let changed = changed.into_iter();
+        // which part of the statement it is, nobody asks
+        let changed = changed.map(|(c, time)| (c, NewValue::OnChange(time), 0));
+        assigned.protected.extend(changed);
+    }
+
+    /// Takes notice of columns that get the present time without being assigned.
+    fn note_unassigned(&mut self, scope: &Scope, assigned: &Assigned) {
+        for table in scope.sources.iter().filter_map(|s| s.table.as_ref()) {
+            self.note_changes(table, |index| assigned.has(table, index));
+            self.note_own_times(table, |c| {
+                let mut names = assigned.plain_names.iter();
+                names.any(|name| name.eq_ignore_ascii_case(&c.name))
+            });
+        }
+    }
+
+    /// Assigns cells and tokens on the server. `limited`: the statement has a LIMIT.
+    fn update_on_server(&mut self, assigned: &Assigned, limited: bool) -> Planned<Action> {
+        self.probe = Some(self.update_probe(&assigned.tokens, limited)?);
+        let exact = assigned.is_exact();
+        for (column, value, i) in &assigned.protected {
+            let NewValue::Constant(source) = value else {
+                return refuse(&errors::INTERNAL, "an assignment");
             };
-            let filter = Some(filter);
-            return self.row_update(
-                &relation.relation,
-                &table,
-                protected,
-                &plain,
-                &parts,
-                false,
-                filter,
-            );
+            let range = self.bytes_of(&assigned.tokens[*i]);
+            let text = self.assign_text(column, *source, exact);
+            self.edit(range, text);
         }
-        if protected.is_empty() {
-            return Ok(Action::Server {
-                text: self.assemble()?,
-                result: None,
-            });
-        }
-        if !table.joins.is_empty() {
-            return refuse(&errors::NOT_UNDERSTOOD, "an UPDATE of several tables");
-        }
-        let found_rows = self.request.settings.found_rows;
-        let simple = protected.iter().all(|(column, value, _)| {
-            let exact = column
-                .column()
-                .sql_type
-                .as_ref()
-                .is_some_and(|t| t.weight_is_exact())
-                && column.column().equality_column().is_some();
-            matches!(value, NewValue::Constant(_)) && (found_rows || exact)
-        });
-        // an ON UPDATE column must not notice an assignment that changes nothing
-        let watched = protected.iter().any(|(c, ..)| {
-            let behind = c.table.base.as_ref().is_some_and(|base| base.on_update);
-            behind || c.table.columns.iter().any(|c| c.on_update)
-        });
-        let all_exact = protected.iter().all(|(column, ..)| {
-            column
-                .column()
-                .sql_type
-                .as_ref()
-                .is_some_and(|t| t.weight_is_exact())
-                && column.column().equality_column().is_some()
-        });
-        if simple && (all_exact || !watched) {
-            self.probe = Some(self.update_probe(&parts, limit.is_some())?);
-            for (column, value, i) in &protected {
-                let NewValue::Constant(source) = value else {
-                    return refuse(&errors::INTERNAL, "an assignment");
-                };
-                let range = self.bytes_of(&parts[*i]);
-                let text = self.assign_text(column, *source, all_exact);
-                self.edit(range, text);
-            }
-            return Ok(Action::Server {
-                text: self.assemble()?,
-                result: None,
-            });
-        }
-        let single = limit.is_none()
-            && order_by.is_empty()
-            && selection
-                .as_ref()
-                .is_some_and(|c| self.pins_key(c, &protected[0].0, &scope));
-        let target = Arc::clone(&protected[0].0.table);
-        let relation = &table.relation;
-        self.row_update(relation, &target, protected, &plain, &parts, single, None)
+        Ok(Action::Server {
+            text: self.assemble()?,
+            result: None,
+        })
     }
 
     /// `plain = NOW()` beside a protected column that gets the time: the statement has one.
@@ -285,6 +317,27 @@ impl Planner<'_> {
             None => refuse(&errors::NOT_CONSTANT, column.path()),
         }
     }
+}
+
+/// Refuses clauses that are not understood.
+fn check_clauses(update: &Update) -> Planned<()> {
+    let Update {
+        update_token: _,
+        optimizer_hints: _,
+        table: _,
+        assignments: _,
+        from,
+        selection: _,
+        returning,
+        output,
+        or,
+        order_by: _,
+        limit: _,
+    } = update;
+    if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
+        return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
+    }
+    Ok(())
 }
 
 /// Servers assign from left to right, and count a row as changed if it differs in the end: no two assignments of sealed values are that.

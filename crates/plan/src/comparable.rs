@@ -1,0 +1,62 @@
+//! What a protected column can be compared by on the server, and with which other columns.
+
+use onionskin_schema::TokenKind;
+
+use crate::errors::{self, Planned, Refusal};
+use crate::plan::ColumnUse;
+
+/// The order key column of a column whose order keys are exact.
+pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
+    let c = column.column();
+    let exact = c.sql_type.as_ref()?.order_width()?.exact;
+    if exact { c.ord_name() } else { None }
+}
+
+/// Why a column cannot be compared by order where the server has to do it alone.
+pub(crate) fn no_order(column: &ColumnUse) -> Refusal {
+    let entry = match column.column().ord_name() {
+        Some(_) => &errors::CANDIDATES,
+        None => &errors::NO_RANGE,
+    };
+    Refusal::new(entry, column.path())
+}
+
+/// Whether MIN, MAX and `<` have an order other than that of the column's keys: members of ENUM and SET go by name there,
+/// and BIT becomes a number.
+pub(crate) fn goes_by_name(column: &ColumnUse) -> bool {
+    let ty = column.column().sql_type.as_ref();
+    ty.is_some_and(|ty| ty.is_enumerated() || ty.is_bit())
+}
+
+/// The order key column whose keys open again to the very value, and are in the order of MIN and MAX.
+pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
+    let ty = column.column().sql_type.as_ref()?;
+    if ty.order_width()?.invertible && !goes_by_name(column) {
+        exact_order(column)
+    } else {
+        None
+    }
+}
+
+/// The column that answers equality, and in which form.
+pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
+    column
+        .column()
+        .equality_column()
+        .ok_or_else(|| Refusal::new(&errors::NO_EQUALITY, column.path()))
+}
+
+/// Whether the tokens of two columns can be compared with each other.
+pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
+    let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else {
+        return false;
+    };
+    let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
+    let same_group = p.capabilities.join.is_some()
+        && p.capabilities.join == q.capabilities.join
+        && p.suite == q.suite
+        && p.key_id == q.key_id
+        && a.column().sql_type == b.column().sql_type;
+    let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
+    (same_column || same_group) && kind(a) == kind(b)
+}
