@@ -7,14 +7,14 @@ pub const MAX_PACKET_DATA: usize = 0xff_ffff;
 
 /// Length and sequence number of the packet that begins here.
 #[inline]
-pub(super) fn parse_header(bytes: &[u8]) -> Option<(usize, u8)> {
+pub(crate) fn parse_header(bytes: &[u8]) -> Option<(usize, u8)> {
     let &[a, b, c, sequence] = bytes.first_chunk()?;
     Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
 }
 
 /// The header of a packet of this length.
 #[inline]
-pub(super) fn header_bytes(length: usize, sequence: u8) -> [u8; HEADER_LENGTH] {
+pub(crate) fn header_bytes(length: usize, sequence: u8) -> [u8; HEADER_LENGTH] {
     let [a, b, c, _] = (length as u32).to_le_bytes();
     [a, b, c, sequence]
 }
