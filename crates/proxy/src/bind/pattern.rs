@@ -1,6 +1,6 @@
 //! What stands behind LIKE, for grams and for tier 2.
 
-use onionskin_plan::{Escape, Source, errors};
+use onionskin_plan::{ColumnUse, Escape, Source, errors};
 use onionskin_value::{Input, Kind, LikePattern, Pattern, SqlMode};
 
 use super::Binder;
@@ -10,8 +10,7 @@ impl Binder<'_> {
     /// A pattern that a column is matched with.
     pub fn pattern(&mut self, column: usize, source: Source, escape: Escape) -> Outcome<Pattern> {
         let used = &self.prepared.plan.columns[column];
-        let unclear =
-            |why: &str| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
+        let unclear = |why: &str| unclear(used, why);
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
@@ -22,25 +21,7 @@ impl Binder<'_> {
         if pads && matches!(ty.kind, Kind::Char { .. }) {
             return Err(unclear("LIKE under PAD_CHAR_TO_FULL_LENGTH"));
         }
-        let mut buffer = Vec::new();
-        let escape = match escape {
-            Escape::Backslash => onionskin_value::Escape::Backslash,
-            Escape::Literal(index) => {
-                let path = used.path();
-                let input = self
-                    .values
-                    .input(index, false, self.state, &mut buffer, &path)?;
-                let Input::Text { bytes, .. } = input else {
-                    return Err(unclear("ESCAPE"));
-                };
-                match *bytes {
-                    [byte] if byte.is_ascii() => {
-                        onionskin_value::Escape::Character(char::from(byte))
-                    }
-                    _ => return Err(unclear("ESCAPE with more or less than one ASCII character")),
-                }
-            }
-        };
+        let escape = self.escape(used, escape)?;
         let mut buffer = Vec::new();
         let input = match source {
             Source::Null => Input::Null,
@@ -67,4 +48,30 @@ impl Binder<'_> {
         }
         LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
     }
+    /// The character behind ESCAPE.
+    fn escape(&self, used: &ColumnUse, escape: Escape) -> Outcome<onionskin_value::Escape> {
+        let Escape::Literal(index) = escape else {
+            return Ok(onionskin_value::Escape::Backslash);
+        };
+        let mut buffer = Vec::new();
+        let path = used.path();
+        let input = self
+            .values
+            .input(index, false, self.state, &mut buffer, &path)?;
+        let Input::Text { bytes, .. } = input else {
+            return Err(unclear(used, "ESCAPE"));
+        };
+        match *bytes {
+            [byte] if byte.is_ascii() => Ok(onionskin_value::Escape::Character(char::from(byte))),
+            _ => {
+                let why = "ESCAPE with more or less than one ASCII character";
+                Err(unclear(used, why))
+            }
+        }
+    }
+}
+
+/// A pattern of which it is not known what the server does with it.
+fn unclear(used: &ColumnUse, why: &str) -> Failure {
+    Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()))
 }

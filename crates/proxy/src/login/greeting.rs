@@ -89,23 +89,27 @@ pub(crate) fn relay_greeted(
     let agreed = Agreed {
         client_capabilities,
         server_capabilities,
-        family: if greeting.is_mariadb() {
-            Family::MariaDb
-        } else {
-            Family::MySql
-        },
-        server_version: text(
-            greeting
-                .server_version
-                .strip_prefix(b"5.5.5-")
-                .unwrap_or(&greeting.server_version),
-        ),
+        family: family_of(greeting),
+        server_version: version_of(greeting),
         connection_id: greeting.connection_id,
         user,
         database: response.database.or(later).map(|name| text(&name)),
         charset: response.charset,
     };
     Ok(Some((agreed, ok)))
+}
+
+fn family_of(greeting: &InitialHandshake) -> Family {
+    match greeting.is_mariadb() {
+        true => Family::MariaDb,
+        false => Family::MySql,
+    }
+}
+
+/// The server's version, without what MariaDB puts before it for old replicas.
+fn version_of(greeting: &InitialHandshake) -> String {
+    let version = &greeting.server_version;
+    text(version.strip_prefix(b"5.5.5-").unwrap_or(version))
 }
 
 fn text(bytes: &[u8]) -> String {

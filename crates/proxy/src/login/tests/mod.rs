@@ -5,17 +5,17 @@
 //! | file | holds |
 //! |---|---|
 //! | `mod` | the lines that clients and servers say |
-//! | `greeting` | the greeting and capabilities |
+//! | `offers` | the greeting and capabilities |
 //! | `methods` | the login methods |
-//! | `trust` | a server that may be anybody |
+//! | `strangers` | a server that may be anybody |
 //! | `broken_off` | logins that end early |
 //! | `changes` | COM_CHANGE_USER |
 
 mod broken_off;
 mod changes;
-mod greeting;
 mod methods;
-mod trust;
+mod offers;
+mod strangers;
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
