@@ -7,8 +7,8 @@
 //!
 //! Two things differ between the legs:
 //!
-//! - **Capabilities.** A client is offered what the server offers and the proxy can read. The server
-//!   is told what the client chose and what the proxy needs itself ([`greeting::NEEDED`]).
+//! - **Capabilities.** A client is offered what the server offers and the proxy can read. The
+//!   server is told what the client chose and what the proxy needs itself ([`greeting::NEEDED`]).
 //! - **TLS.** Each leg has it or not, independently; sequence numbers differ accordingly, and
 //!   [`Connection`] counts each.
 //!
