@@ -120,7 +120,7 @@ impl Facts {
             has_parenthesis: words.has_parenthesis(),
             defaults: words.count("default"),
             says_collate: words.says("collate"),
-            sets_collation: (is_hidden || is("set")) && words.says("collation_connection"),
+            sets_collation: words.sets_collation(),
             about_definitions: words.is_about_definitions(),
             renames: words.renames(),
             changes_meaning: words.is_hidden() || words.begins(&["use", "set"]),
@@ -188,6 +188,11 @@ impl Words<'_> {
     /// Whether it calls a program, or may do so. MariaDB: `SET STATEMENT … FOR CALL …`.
     fn calls(&self) -> bool {
         self.is(0, "call") || (self.is_hidden() || self.is(0, "set")) && self.says("call")
+    }
+
+    /// Whether it may set `collation_connection`.
+    fn sets_collation(&self) -> bool {
+        (self.is_hidden() || self.is(0, "set")) && self.says("collation_connection")
     }
 
     /// Whether it shows or changes what tables look like, or may do so.

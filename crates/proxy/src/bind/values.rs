@@ -268,7 +268,6 @@ fn is_blob(kind: ColumnType) -> bool {
     )
 }
 
-/// A string parameter as a literal that means the same under every `sql_mode`.
 /// Whether a parameter is a decimal number that is written as a literal would be.
 fn is_decimal(kind: ColumnType, bytes: &[u8]) -> bool {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
@@ -278,6 +277,7 @@ fn is_decimal(kind: ColumnType, bytes: &[u8]) -> bool {
         && digits.iter().filter(|b| **b == b'.').count() <= 1
 }
 
+/// A string parameter as a literal that means the same under every `sql_mode`.
 fn put_string(
     bytes: &[u8],
     kind: Option<ColumnType>,

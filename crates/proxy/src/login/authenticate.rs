@@ -5,21 +5,24 @@ use std::time::{Duration, Instant};
 use onionskin_wire::messages::{AuthMoreData, AuthSwitchRequest, ErrPacket, OkPacket};
 use onionskin_wire::{Deadline, WireError};
 
-use super::excuse::Owed;
+use super::error::{
+    CLEAR_PASSWORD, LoginError, LoginResult, OLD_CLIENT, STRANGE_ANSWER, UNLIKE_LEGS,
+};
+use super::legs::{ANSWER, HURRIED_ANSWER, Legs, Owed, read, timed_out};
 use super::method::Method;
 use super::password::UNTRUSTED;
-use super::{
-    ANSWER, CLEAR_PASSWORD, HURRIED_ANSWER, Legs, LoginError, LoginResult, OLD_CLIENT,
-    STRANGE_ANSWER, UNLIKE_LEGS, Verdict, read, timed_out,
-};
 
 /// How long to listen to one side before the other, where either may speak.
 const TURN: Duration = Duration::from_millis(5);
 
+/// The server's answer at the end: the payload of OK, or `None` for an error, which the client has
+/// been sent.
+pub(crate) type Verdict = Option<Vec<u8>>;
+
 impl Legs<'_> {
-    /// Passes the messages of the methods on until the server says yes or no. The client's first answer, by `method` and to
-    /// `scramble`, has been sent to the server.
-    pub(super) fn authenticate(
+    /// Passes the messages of the methods on until the server says yes or no. The client's first
+    /// answer, by `method` and to `scramble`, has been sent to the server.
+    pub fn authenticate(
         &mut self,
         mut method: Method,
         mut scramble: Vec<u8>,
@@ -56,7 +59,8 @@ impl Legs<'_> {
         }
     }
 
-    /// Refuses what would be passed on over a leg less secure than the other, or to a server that may be anybody.
+    /// Refuses what would be passed on over a leg less secure than the other, or to a server that
+    /// may be anybody.
     fn check(&self, method: Method) -> LoginResult<()> {
         match method {
             Method::Clear if !(self.client.is_secure() && self.server_is_trusted()) => {
@@ -71,8 +75,8 @@ impl Legs<'_> {
         }
     }
 
-    /// The client's answer to a request to switch to `method`. If that took an exchange with the server that ended otherwise
-    /// than expected, its packet is returned.
+    /// The client's answer to a request to switch to `method`. If that took an exchange with the
+    /// server that ended otherwise than expected, its packet is returned.
     fn first_answer(&mut self, method: Method, scramble: &[u8]) -> LoginResult<Option<Vec<u8>>> {
         match method {
             Method::Native
@@ -144,8 +148,8 @@ impl Legs<'_> {
         }
     }
 
-    /// The server's next packet; what the client says before it is passed on. For methods of which it is not known whose turn
-    /// it is.
+    /// The server's next packet; what the client says before it is passed on. For methods of which
+    /// it is not known whose turn it is.
     fn read_either(&mut self) -> LoginResult<Vec<u8>> {
         let begun = Instant::now();
         let mut limit = ANSWER;

@@ -1,10 +1,12 @@
 //! The end of a login that the client broke off.
 //!
-//! Servers count connections that break off before they are logged in, and after `max_connect_errors` of them in a row they
-//! block the address (error 1129). Behind a proxy that is everybody's: whoever can reach it, a balancer's health check or
-//! anybody, would keep all applications out. Refused logins they do not count. So each login is brought to a refusal, wherever
-//! the client leaves it. What counts was found on both servers, by `performance_schema.host_cache`: a connection that is closed or falls
-//! silent while the server waits for a packet, a malformed packet, and answers of a length that the method does not know.
+//! Servers count connections that break off before they are logged in, and after
+//! `max_connect_errors` of them in a row they block the address (error 1129). Behind a proxy that
+//! is everybody's: whoever can reach it, a balancer's health check or anybody, would keep all
+//! applications out. Refused logins they do not count. So each login is brought to a refusal,
+//! wherever the client leaves it. What counts was found on both servers, by
+//! `performance_schema.host_cache`: a connection that is closed or falls silent while the server
+//! waits for a packet, a malformed packet, and answers of a length that the method does not know.
 
 use std::time::{Duration, Instant};
 
@@ -14,34 +16,24 @@ use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, HandshakeResponse41, InitialHandshake, OkPacket,
 };
 
+use super::error::LoginResult;
+use super::greeting::NEEDED;
+use super::legs::{Legs, Owed};
 use super::method::Method;
-use super::{Legs, LoginResult, LoginSettings, NEEDED};
+use super::settings::LoginSettings;
 
 /// How long it may take to tell the server that nobody logs in.
 const EXCUSE: Duration = Duration::from_secs(2);
 /// Who then logs in: an account of this name should not be.
-pub(super) const NOBODY: &[u8] = b"onionskin: nobody";
+pub(crate) const NOBODY: &[u8] = b"onionskin: nobody";
 /// `utf8mb4_general_ci`, which all supported servers know.
 const UTF8MB4: u8 = 45;
 /// How often a server may ask for more: another method, and that method's data.
 const QUESTIONS: usize = 6;
 
-/// What the server waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
-    /// Nothing: it is its turn.
-    Nothing,
-    /// A login.
-    Login,
-    /// An answer of a method.
-    Answer(Method),
-    /// An answer to the data of a method, by which it asks for the password.
-    Password(Method),
-}
-
 impl Legs<'_> {
     /// Brings a login to a refusal, as it may: the client is told about its own error.
-    pub(super) fn excuse(
+    pub fn excuse(
         &mut self,
         settings: &LoginSettings,
         greeting: &InitialHandshake,
@@ -56,7 +48,7 @@ impl Legs<'_> {
     }
 
     /// The same for a change of user.
-    pub(super) fn excuse_change(&mut self) {
+    pub fn excuse_change(&mut self) {
         self.whole = Instant::now() + EXCUSE;
         let _ = self.give_wrong_answers();
     }

@@ -1,4 +1,5 @@
-//! Login methods: how their messages are treated, and which answers a server takes for a broken-off greeting.
+//! Login methods: how their messages are treated, and which answers a server takes for a broken-off
+//! greeting.
 
 use onionskin_wire::auth::{CACHING_SHA2_PASSWORD, MYSQL_CLEAR_PASSWORD, MYSQL_NATIVE_PASSWORD};
 use onionskin_wire::messages::AuthMoreData;
@@ -6,12 +7,13 @@ use zeroize::Zeroizing;
 
 /// How the messages of a login method are to be treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
     /// `mysql_native_password`: one answer to a scramble.
     Native,
     /// `client_ed25519`: one answer to a scramble.
     Ed25519,
-    /// `mysql_old_password`: one answer to a scramble, which gives the password away to who listens.
+    /// `mysql_old_password`: one answer to a scramble, which gives the password away to who
+    /// listens.
     Old,
     /// A first answer to a scramble, then perhaps the password.
     CachingSha2,
@@ -33,7 +35,7 @@ const NATIVE: usize = 20;
 const ED25519: usize = 64;
 
 impl Method {
-    pub(super) fn of(plugin: &[u8]) -> Self {
+    pub fn of(plugin: &[u8]) -> Self {
         const NATIVE: &[u8] = MYSQL_NATIVE_PASSWORD.as_bytes();
         const CACHING: &[u8] = CACHING_SHA2_PASSWORD.as_bytes();
         const CLEAR: &[u8] = MYSQL_CLEAR_PASSWORD.as_bytes();
@@ -49,9 +51,9 @@ impl Method {
         }
     }
 
-    /// Whether an answer to a scramble has a length that the method knows. MariaDB counts any other as a connection that
-    /// broke off in the greeting, and blocks the address after some of them.
-    pub(super) fn accepts(self, answer: &[u8]) -> bool {
+    /// Whether an answer to a scramble has a length that the method knows. MariaDB counts any other
+    /// as a connection that broke off in the greeting, and blocks the address after some of them.
+    pub fn accepts(self, answer: &[u8]) -> bool {
         match self {
             Self::Native => answer.is_empty() || answer.len() == NATIVE,
             Self::Ed25519 => answer.len() == ED25519,
@@ -66,7 +68,7 @@ impl Method {
     }
 
     /// An answer that the server refuses as a wrong password.
-    pub(super) fn wrong_answer(self) -> &'static [u8] {
+    pub fn wrong_answer(self) -> &'static [u8] {
         const ONES: [u8; ED25519] = [0xff; ED25519];
         match self {
             Self::Ed25519 => &ONES,
@@ -82,7 +84,7 @@ impl Method {
     }
 
     /// The same, where the server has sent `data` of the method.
-    pub(super) fn wrong_continuation(self, data: &[u8]) -> &'static [u8] {
+    pub fn wrong_continuation(self, data: &[u8]) -> &'static [u8] {
         match (self, data) {
             // No password. An empty packet MySQL counts.
             (Self::CachingSha2, AuthMoreData::FULL_AUTH) => &[0],
@@ -91,16 +93,17 @@ impl Method {
     }
 }
 
-/// Takes the client's first answer out of a login. No account has a method without a name, so the server asks for the right
-/// one.
-pub(super) fn withhold(plugin: &mut Option<Vec<u8>>, answer: &mut Vec<u8>) {
+/// Takes the client's first answer out of a login. No account has a method without a name, so the
+/// server asks for the right one.
+pub(crate) fn withhold(plugin: &mut Option<Vec<u8>>, answer: &mut Vec<u8>) {
     *plugin = Some(Vec::new());
     drop(Zeroizing::new(std::mem::take(answer)));
 }
 
-/// Whether a client can have this character set. Servers count a login with another as a connection that broke off: UCS-2,
-/// UTF-16 and UTF-32 in all their collations, and MariaDB's set of file names. By the low byte of the collation's id.
-pub(super) fn is_for_clients(charset: u8) -> bool {
+/// Whether a client can have this character set. Servers count a login with another as a connection
+/// that broke off: UCS-2, UTF-16 and UTF-32 in all their collations, and MariaDB's set of file
+/// names. By the low byte of the collation's id.
+pub(crate) fn is_for_clients(charset: u8) -> bool {
     !matches!(
         charset,
         17 | 35 | 54..=56 | 60..=62 | 90 | 101..=124 | 128..=151 | 159..=183

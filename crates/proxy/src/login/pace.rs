@@ -1,4 +1,5 @@
-//! What others in the line may do to a login that is in their way: hurry it, or end it while it waits for its client.
+//! What others in the line may do to a login that is in their way: hurry it, or end it while it
+//! waits for its client.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -69,7 +70,8 @@ impl Pace {
         ended
     }
 
-    /// Whether it waits for its client, and since when it does so first of all. The client has said something, or not.
+    /// Whether it waits for its client, and since when it does so first of all. The client has said
+    /// something, or not.
     pub fn waiting(&self) -> Option<Waiting> {
         let has_answered = match self.stage.load(Ordering::Acquire) {
             GREETED => false,

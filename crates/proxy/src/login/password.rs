@@ -1,33 +1,37 @@
 //! Passwords that pass through the proxy: which link they may leave it over.
 //!
-//! Where a method sends the password itself, the proxy has it in the clear for a moment, unless neither leg is secure: then the client encrypts it for
-//! the server, and what it takes for the server's key is its own affair. What the proxy has in the clear goes to a server only that is known to be the
-//! right one ([`LinkTrust`]): over a Unix socket, under TLS with a certificate that was verified, or under an RSA key that
-//! the configuration names. TLS that verifies nothing may end at anybody, and so may an RSA key that the peer sends.
+//! Where a method sends the password itself, the proxy has it in the clear for a moment, unless
+//! neither leg is secure: then the client encrypts it for the server, and what it takes for the
+//! server's key is its own affair. What the proxy has in the clear goes to a server only that is
+//! known to be the right one ([`LinkTrust`]): over a Unix socket, under TLS with a certificate that
+//! was verified, or under an RSA key that the configuration names. TLS that verifies nothing may
+//! end at anybody, and so may an RSA key that the peer sends.
 
-use onionskin_wire::WireError;
+use std::sync::OnceLock;
+
 use onionskin_wire::auth::{PasswordKey, cleartext_password};
 use onionskin_wire::messages::AuthMoreData;
+use onionskin_wire::{WireError, WireResult};
 use zeroize::Zeroizing;
 
-use super::excuse::Owed;
+use super::error::{LoginError, LoginResult};
+use super::legs::{Legs, Owed, Secret};
 use super::method::Method;
-use super::{Legs, LoginError, LoginResult, password_key};
 
-pub(super) const UNTRUSTED: &str = "the login method sends the password, and nothing proves that the server is the right one: set backend_tls = \"verify\" and backend_ca, reach the server over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key";
-pub(super) const FOREIGN_KEY: &str =
+pub(crate) const UNTRUSTED: &str = "the login method sends the password, and nothing proves that the server is the right one: set backend_tls = \"verify\" and backend_ca, reach the server over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key";
+pub(crate) const FOREIGN_KEY: &str =
     "the password is encrypted under a key that is not the proxy's";
-pub(super) const OTHER_SERVER_KEY: &str =
+pub(crate) const OTHER_SERVER_KEY: &str =
     "the server's RSA key is not the one that backend_rsa_key names";
 
 impl Legs<'_> {
     /// Whether the server may be given a password.
-    pub(super) fn server_is_trusted(&self) -> bool {
+    pub fn server_is_trusted(&self) -> bool {
         self.trust.covers(self.server.transport())
     }
 
     /// Refuses, before the client is asked, to have a password that could not be passed on.
-    pub(super) fn check_password_way(&self, method: Method) -> LoginResult<()> {
+    pub fn check_password_way(&self, method: Method) -> LoginResult<()> {
         let pinned = self.trust.rsa_key.is_some() && !self.server.transport().is_tls();
         let client = self.client_hands_over(method);
         if client && !self.server_is_trusted() && !pinned {
@@ -54,10 +58,11 @@ impl Legs<'_> {
         }
     }
 
-    /// Passes the password on, which the client sends now. `request` is how a method asks for an RSA key.
+    /// Passes the password on, which the client sends now. `request` is how a method asks for an
+    /// RSA key.
     ///
     /// Returns a packet of the server that is not the key it was asked for.
-    pub(super) fn relay_password(
+    pub fn relay_password(
         &mut self,
         method: Method,
         request: &[u8],
@@ -65,7 +70,8 @@ impl Legs<'_> {
     ) -> LoginResult<Option<Vec<u8>>> {
         let secure = self.security(method);
         let answer = self.read_client()?;
-        // An account without a password needs no protection for it. An empty packet MySQL counts as a broken greeting.
+        // An account without a password needs no protection for it. An empty packet MySQL counts as
+        // a broken greeting.
         let blank = answer.is_empty() || answer[..] == [0];
         match secure {
             _ if blank => self.send_server(&[0])?,
@@ -92,7 +98,7 @@ impl Legs<'_> {
         &mut self,
         method: Method,
         request: &[u8],
-        answer: super::Secret,
+        answer: Secret,
     ) -> LoginResult<Option<Vec<u8>>> {
         self.send_server(&answer)?;
         if answer[..] != *request {
@@ -114,7 +120,8 @@ impl Legs<'_> {
         Ok(None)
     }
 
-    /// Under the key that is configured, or else one that comes over a link that nobody else is at the end of.
+    /// Under the key that is configured, or else one that comes over a link that nobody else is at
+    /// the end of.
     fn encrypt_for_server(
         &mut self,
         method: Method,
@@ -143,7 +150,7 @@ impl Legs<'_> {
     fn decrypt_from_client(
         &mut self,
         request: &[u8],
-        answer: super::Secret,
+        answer: Secret,
         scramble: &[u8],
     ) -> LoginResult<Zeroizing<Vec<u8>>> {
         let own: &PasswordKey = password_key().map_err(LoginError::Client)?;
@@ -160,4 +167,12 @@ impl Legs<'_> {
             .map(Zeroizing::new)
             .map_err(|_: WireError| LoginError::Refused(FOREIGN_KEY))
     }
+}
+
+/// The proxy's own RSA key, made when it is first needed.
+pub(crate) fn password_key() -> WireResult<&'static PasswordKey> {
+    static KEY: OnceLock<Option<PasswordKey>> = OnceLock::new();
+    KEY.get_or_init(|| PasswordKey::generate().ok())
+        .as_ref()
+        .ok_or(WireError::Malformed("no RSA key could be made"))
 }

@@ -1,0 +1,191 @@
+//! A value becomes one of the column's type, to store it or to compare the column with it.
+
+use onionskin_plan::{Among, Source, errors};
+use onionskin_value::{
+    Charset, Comparand, Context, Family, Input, Kind, SqlMode, TimeZone, compare,
+};
+
+use super::given::{Given, Origin, Wanted};
+use super::rules::is_early;
+use super::store::Complaints;
+use super::together::{Together, together};
+use super::{Binder, Bound};
+use crate::error::{Failure, Outcome};
+
+impl<'a> Binder<'a> {
+    /// Coerces a constant that the server compares together with others.
+    pub(super) fn coerce_among(
+        &mut self,
+        column: usize,
+        source: Source,
+        among: Among,
+        row: u64,
+    ) -> Outcome<Bound> {
+        let used = &self.prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        if self.among != Some((column, among)) {
+            self.together = together(among, ty, &self.values, self.state.family);
+            self.among = Some((column, among));
+        }
+        let unlike = |why| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
+        if self.together == Together::Unlike {
+            return Err(unlike("constants of several kinds in IN or BETWEEN"));
+        }
+        self.as_doubles = self.together == Together::AsDoubles;
+        let bound = self.coerce(column, source, false, row);
+        self.as_doubles = false;
+        // MySQL stores each of several constants in a DATE before it compares, which loses the
+        // time, or is an error
+        let is_date = ty.kind == Kind::Date && self.state.family == Family::MySql;
+        if is_date && !among.range && matches!(bound, Ok(Bound::Between)) {
+            return Err(unlike("a time of day in a list of dates"));
+        }
+        bound
+    }
+
+    /// Coerces a value; the payload lies in the scratch buffer.
+    pub(super) fn coerce(
+        &mut self,
+        column: usize,
+        source: Source,
+        stores: bool,
+        row: u64,
+    ) -> Outcome<Bound> {
+        let bound = self.coerced(column, source, stores, self.row_of(source, row));
+        if let Err(failure) = &bound {
+            // before such an error nothing is looked at; MariaDB misses a default there only in an
+            // UPDATE
+            let at_once = self.state.family == Family::MySql || self.updates();
+            let early =
+                at_once && matches!(failure, Failure::Value(e) if is_early(e, self.state.family));
+            self.buffers.refused_among_others = !early && self.others_may_warn(source);
+            self.buffers.before_refused.clone_from(&self.warnings);
+        }
+        bound
+    }
+
+    #[inline]
+    fn coerced(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
+        let prepared = self.prepared;
+        let used = &prepared.plan.columns[column];
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let wanted = Wanted {
+            column,
+            used,
+            ty,
+            source,
+            stores,
+            row,
+        };
+        let mut payload = std::mem::take(&mut self.buffers.payload);
+        let mut scratch = std::mem::take(&mut self.buffers.literal);
+        let mut said = Complaints {
+            warnings: Vec::new(),
+            times: 1,
+        };
+        payload.clear();
+        let given = self.given(&wanted, &mut scratch, &mut said.warnings);
+        let bound = given.and_then(|given| match stores {
+            true => self.stored(&wanted, given, &mut payload, &mut said),
+            false => self.comparand(&wanted, given, &mut payload),
+        });
+        self.buffers.payload = payload;
+        self.buffers.literal = scratch;
+        self.buffers.refused_times = said.times;
+        self.keep_warnings(&wanted, said.warnings);
+        bound
+    }
+
+    /// The value as the column is compared with it; its payload is appended.
+    #[inline]
+    fn comparand(
+        &self,
+        wanted: &Wanted<'a>,
+        given: Given<'_>,
+        payload: &mut Vec<u8>,
+    ) -> Outcome<Bound> {
+        let ctx = self.context_of(wanted, given.origin);
+        // a text with the same digits is looked at both ways
+        let digits;
+        let input = match given.input {
+            Input::Integer {
+                negative,
+                magnitude,
+            } if self.as_doubles => {
+                let sign = if negative { "-" } else { "" };
+                digits = format!("{sign}{magnitude}");
+                text_of(digits.as_bytes())
+            }
+            Input::Decimal(written) if self.as_doubles => text_of(written),
+            other => other,
+        };
+        match compare(wanted.ty, input, &ctx, payload) {
+            Ok(Comparand::Null) => Ok(Bound::Null),
+            Ok(Comparand::Exact) => Ok(Bound::Exact),
+            Ok(Comparand::Between) => Ok(Bound::Between),
+            Ok(Comparand::BelowAll) => Ok(Bound::BelowAll),
+            Ok(Comparand::AboveAll) => Ok(Bound::AboveAll),
+            Err(e) => Err(Failure::refused(
+                &errors::VALUE,
+                format!("{} ({e})", wanted.used.path()),
+            )),
+        }
+    }
+
+    /// What coercion depends on, for a value that comes from there.
+    #[inline]
+    pub(super) fn context_of<'c>(&'c self, wanted: &Wanted<'a>, origin: Origin) -> Context<'c>
+    where
+        'a: 'c,
+    {
+        let mut ctx = self.context(wanted.column, wanted.row);
+        match wanted.source {
+            Source::Implicit => ctx.sql_mode = SqlMode::empty(),
+            _ if origin == Origin::MissingDefault => ctx.sql_mode = SqlMode::empty(),
+            // that is how it was asked for
+            Source::Present { .. } if matches!(wanted.ty.kind, Kind::Timestamp { .. }) => {
+                ctx.time_zone = &TimeZone::UTC;
+            }
+            _ => {}
+        }
+        ctx
+    }
+
+    /// The payload of a stored value, for tier 2. `None` is NULL.
+    pub fn stored_payload(&mut self, column: usize, source: Source) -> Outcome<Option<&[u8]>> {
+        self.stored_payload_of(column, source, 1)
+    }
+
+    /// The same for the row with this number.
+    pub fn stored_payload_of(
+        &mut self,
+        column: usize,
+        source: Source,
+        row: u64,
+    ) -> Outcome<Option<&[u8]>> {
+        self.last = None;
+        match self.coerce(column, source, true, row)? {
+            Bound::Null => Ok(None),
+            _ => Ok(Some(&self.buffers.payload)),
+        }
+    }
+
+    /// A constant that tier 2 compares a column with: where it stands, and its payload.
+    pub fn compared(&mut self, column: usize, source: Source) -> Outcome<(Bound, Vec<u8>)> {
+        self.last = None;
+        let bound = self.coerce(column, source, false, 1)?;
+        Ok((bound, self.buffers.payload.clone()))
+    }
+}
+
+/// The digits of a number as a text.
+fn text_of(digits: &[u8]) -> Input<'_> {
+    Input::Text {
+        bytes: digits,
+        charset: Charset::Utf8mb4,
+    }
+}

@@ -1,0 +1,77 @@
+//! What stands behind LIKE, for grams and for tier 2.
+
+use onionskin_plan::{ColumnUse, Escape, Source, errors};
+use onionskin_value::{Input, Kind, LikePattern, Pattern, SqlMode};
+
+use super::Binder;
+use crate::error::{Failure, Outcome};
+
+impl Binder<'_> {
+    /// A pattern that a column is matched with.
+    pub fn pattern(&mut self, column: usize, source: Source, escape: Escape) -> Outcome<Pattern> {
+        let used = &self.prepared.plan.columns[column];
+        let unclear = |why: &str| unclear(used, why);
+        let Some(ty) = used.column().sql_type.as_ref() else {
+            return Err(Failure::refused(&errors::INTERNAL, used.path()));
+        };
+        let pads = self
+            .state
+            .sql_mode
+            .contains(SqlMode::PAD_CHAR_TO_FULL_LENGTH);
+        if pads && matches!(ty.kind, Kind::Char { .. }) {
+            return Err(unclear("LIKE under PAD_CHAR_TO_FULL_LENGTH"));
+        }
+        let escape = self.escape(used, escape)?;
+        let mut buffer = Vec::new();
+        let input = match source {
+            Source::Null => Input::Null,
+            Source::Bool(truth) => Input::Bool(truth),
+            Source::Literal { index, negative } => {
+                let path = used.path();
+                self.values
+                    .input(index, negative, self.state, &mut buffer, &path)?
+            }
+            Source::Default
+            | Source::Omitted { .. }
+            | Source::Implicit
+            | Source::Present { .. } => {
+                return Err(unclear("LIKE"));
+            }
+        };
+        // the server converts a text to the connection's character set, and then compares its bytes
+        if let Input::Text { bytes, .. } = input
+            && ty.is_binary()
+            && !bytes.is_ascii()
+            && self.state.client_charset != self.state.connection_charset
+        {
+            return Err(unclear("LIKE with a text that the server converts"));
+        }
+        LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
+    }
+    /// The character behind ESCAPE.
+    fn escape(&self, used: &ColumnUse, escape: Escape) -> Outcome<onionskin_value::Escape> {
+        let Escape::Literal(index) = escape else {
+            return Ok(onionskin_value::Escape::Backslash);
+        };
+        let mut buffer = Vec::new();
+        let path = used.path();
+        let input = self
+            .values
+            .input(index, false, self.state, &mut buffer, &path)?;
+        let Input::Text { bytes, .. } = input else {
+            return Err(unclear(used, "ESCAPE"));
+        };
+        match *bytes {
+            [byte] if byte.is_ascii() => Ok(onionskin_value::Escape::Character(char::from(byte))),
+            _ => {
+                let why = "ESCAPE with more or less than one ASCII character";
+                Err(unclear(used, why))
+            }
+        }
+    }
+}
+
+/// A pattern of which it is not known what the server does with it.
+fn unclear(used: &ColumnUse, why: &str) -> Failure {
+    Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()))
+}

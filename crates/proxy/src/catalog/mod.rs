@@ -1,0 +1,323 @@
+//! The snapshot of the schema and the plans made from it, for each account.
+//!
+//! Accounts see different tables and columns, so snapshots are not shared between them. A table
+//! is looked up over the session's own connection when a statement first names it, again when
+//! the server's answer shows that the snapshot is old (unknown column, our CHECK constraint, a
+//! sealed column where none was expected), and again, along with all others that are in use, a
+//! second after the last look ([`crate::renewal`]). Any real difference moves the generation on
+//! and with it every cached plan.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | accounts: what each knows of the schema, and how it is forgotten |
+//! | `look_up` | tables are looked up at the server |
+//! | `names`, `rows` | what a look-up asks for, and the tables in its answer |
+//! | `views` | views that are broken, and what is behind others |
+//! | `temporary` | the temporary tables of one session |
+//! | `plans` | the plans that are kept |
+//! | `prepare` | a plan is made ready: its ciphers, and what it rests on |
+
+mod look_up;
+mod names;
+mod plans;
+mod prepare;
+mod rows;
+mod temporary;
+mod views;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use onionskin_keys::KeySet;
+use onionskin_plan::{COLLATION, Catalog, Known, Settings};
+use onionskin_schema::{PinnedTable, Table, same_name};
+use parking_lot::RwLock;
+
+use crate::age::Age;
+use crate::pins::PinFile;
+use crate::renewal::{Lists, Turns};
+use names::is_virtual;
+use temporary::{Temporary, TemporaryTables};
+
+pub(crate) use look_up::LookUp;
+pub(crate) use plans::{PlanSpace, PlanSpaces, Prepared};
+pub(crate) use prepare::cipher_of;
+pub(crate) use rows::{is_locked, tables};
+pub(crate) use temporary::folded;
+
+/// Names that are kept for one account: tables, and identifiers of statements that turned out to be
+/// none.
+const NAMES: usize = 16_384;
+
+/// All accounts of the proxy.
+#[derive(Default)]
+pub(crate) struct Accounts {
+    shared: RwLock<HashMap<String, Arc<Account>>>,
+    /// Those of single sessions: see [`Account::private`].
+    private: RwLock<Vec<Weak<Account>>>,
+    pins: Option<Arc<PinFile>>,
+}
+
+impl Accounts {
+    pub fn new(pins: Option<Arc<PinFile>>) -> Self {
+        Accounts {
+            pins,
+            ..Accounts::default()
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Arc<Account> {
+        if let Some(found) = self.shared.read().get(name) {
+            return Arc::clone(found);
+        }
+        Arc::clone(
+            self.shared
+                .write()
+                .entry(name.to_string())
+                .or_insert_with(|| Arc::new(Account::new(self.pins.clone()))),
+        )
+    }
+
+    /// A snapshot for one session, which lives as long as the session holds it.
+    pub fn private(&self) -> Arc<Account> {
+        let account = Arc::new(Account::private(self.pins.clone()));
+        let mut private = self.private.write();
+        private.retain(|a| a.strong_count() > 0);
+        private.push(Arc::downgrade(&account));
+        account
+    }
+
+    /// Forgets what any account knows of these names: a definition has changed.
+    pub fn forget(&self, names: &[(String, String)]) {
+        for account in self.shared.read().values() {
+            account.forget(names);
+        }
+        for account in self.private.read().iter().filter_map(Weak::upgrade) {
+            account.forget(names);
+        }
+    }
+}
+
+/// What is known of a name.
+pub(crate) struct Entry {
+    /// `None`: there is no such table.
+    pub table: Option<Arc<Table>>,
+    pub age: Arc<Age>,
+    /// All of it counts, though it may not be protected.
+    whole: AtomicBool,
+}
+
+impl Entry {
+    fn new(table: Option<Table>, checked: u64) -> Arc<Entry> {
+        Arc::new(Entry {
+            table: table.map(Arc::new),
+            age: Age::of(checked),
+            whole: AtomicBool::new(false),
+        })
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
+    }
+}
+
+/// One account's view of the schema.
+pub(crate) struct Account {
+    /// The names that there are.
+    pub lists: RwLock<Lists>,
+    /// What is known of the names that statements have. Taken after `lists`, where both are.
+    pub tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
+    pub turns: Turns,
+    generation: AtomicU64,
+    /// How often names were forgotten: what was asked before that is not taken over.
+    epoch: AtomicU64,
+    spaces: PlanSpaces,
+    /// Temporary tables of the one session whose account this is; `None` for accounts that sessions
+    /// share.
+    temporary: Option<TemporaryTables>,
+    pins: Option<Arc<PinFile>>,
+    /// See [`PinFile::refresh`].
+    pins_seen: AtomicU64,
+}
+
+impl Account {
+    fn new(pins: Option<Arc<PinFile>>) -> Self {
+        // plans that this account makes rest on the pins as they are now
+        let seen = pins.as_ref().map_or(0, |pins| pins.version());
+        Account {
+            pins,
+            pins_seen: AtomicU64::new(seen),
+            lists: RwLock::default(),
+            tables: RwLock::default(),
+            turns: Turns::default(),
+            generation: AtomicU64::new(1),
+            epoch: AtomicU64::new(0),
+            spaces: PlanSpaces::default(),
+            temporary: None,
+        }
+    }
+
+    /// The snapshot of one session that has temporary tables with protected columns. Generations
+    /// begin far from those of shared snapshots: no statement that was planned before counts as
+    /// fresh.
+    fn private(pins: Option<Arc<PinFile>>) -> Self {
+        Account {
+            generation: AtomicU64::new(1 << 62),
+            temporary: Some(TemporaryTables::default()),
+            ..Account::new(pins)
+        }
+    }
+
+    pub fn is_private(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The session's temporary tables.
+    pub fn temporary_names(&self) -> Vec<(String, String)> {
+        let tables = self.temporary.as_ref();
+        tables.map(TemporaryTables::names).unwrap_or_default()
+    }
+
+    /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns
+    /// what was known under the name before.
+    pub fn expect_temporary(&self, name: &(String, String)) -> Option<Arc<Table>> {
+        self.temporary.as_ref()?.expect(name)
+    }
+
+    /// The temporary table was not made: what was known before still holds.
+    pub fn give_up_temporary(&self, name: &(String, String), before: Option<Arc<Table>>) {
+        if let Some(temporary) = &self.temporary {
+            temporary.give_up(name, before);
+        }
+    }
+
+    /// What the server shows under the name of a temporary table. One with other ids is another
+    /// table.
+    pub fn set_temporary(&self, name: &(String, String), table: Option<Arc<Table>>) {
+        if let Some(temporary) = &self.temporary {
+            temporary.set(name, table);
+            self.new_generation();
+        }
+    }
+
+    fn is_temporary(&self, name: &(String, String)) -> bool {
+        let tables = self.temporary.as_ref();
+        tables.is_some_and(|tables| tables.hide(name))
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub fn new_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The plans under one combination of settings, which has this key.
+    pub fn space(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
+        self.spaces.get(key, settings)
+    }
+
+    /// Reads the pins again if their file has changed. Returns whether there are others than this
+    /// account has seen.
+    pub fn refresh_pins(&self, keys: &KeySet) -> bool {
+        let Some(pins) = &self.pins else {
+            return false;
+        };
+        let version = pins.refresh(keys);
+        self.pins_seen.swap(version, Ordering::AcqRel) != version
+    }
+
+    /// Whether `SHOW CREATE TABLE` tells whether a name is what is known of it: temporary tables
+    /// hide others, and are known by themselves.
+    pub fn can_be_confirmed(&self, name: &(String, String)) -> bool {
+        !name.1.starts_with(COLLATION) && !is_virtual(&name.0) && !self.is_temporary(name)
+    }
+
+    /// Forgets names if there are many, and then every plan: one whose tables are no longer in the
+    /// snapshot would not see them change. Those that are no tables go first. Returns whether it
+    /// did.
+    fn make_room(&self) -> bool {
+        if self.tables.read().len() < NAMES {
+            return false;
+        }
+        let mut tables = self.tables.write();
+        tables.retain(|_, entry| entry.table.is_some());
+        if tables.len() > NAMES / 2 {
+            tables.clear();
+        }
+        drop(tables);
+        self.new_generation();
+        true
+    }
+
+    /// Forgets everything known of these names, as tables and as databases, and every plan.
+    fn forget(&self, names: &[(String, String)]) {
+        let mut lists = self.lists.write();
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        lists.clear();
+        self.tables.write().retain(|(database, table), entry| {
+            // what is known of a view may be about one of these tables
+            let is_view = entry.table.as_ref().is_some_and(|table| table.view);
+            let is_meant = names.iter().any(|(d, name)| {
+                (same_name(d, database) && same_name(name, table)) || same_name(name, database)
+            });
+            !is_view && !is_meant
+        });
+        self.new_generation();
+    }
+
+    /// Takes a table, or that there is none, for known, and for never in need of another look: on
+    /// the stage of [`crate::hot_path`] there is no server to ask.
+    pub fn know(&self, database: &str, name: &str, table: Option<Table>) {
+        let listed = table.is_some().then_some(name);
+        self.lists.write().know(database, listed);
+        let key = (database.to_string(), name.to_string());
+        let entry = Entry::new(table, u64::MAX);
+        self.tables.write().insert(key, entry);
+    }
+}
+
+impl Catalog for Account {
+    fn table(&self, database: &str, name: &str) -> Known {
+        let key = (database.to_owned(), name.to_owned());
+        let temporary = self.temporary.as_ref();
+        if let Some(found) = temporary.and_then(|tables| tables.get(&key)) {
+            return match found {
+                Temporary::Known(table) => Known::Table(table),
+                Temporary::Expected => Known::Unknown,
+            };
+        }
+        // what a plan rests on has to be there when it is made
+        let lists = self.lists.read();
+        let is_known = match name.starts_with(COLLATION) {
+            true => lists.has_database(database).is_some(),
+            false => lists.has(database, name).is_some(),
+        };
+        if !is_known {
+            return Known::Unknown;
+        }
+        match self.tables.read().get(&key) {
+            None => Known::Unknown,
+            Some(entry) => match &entry.table {
+                Some(table) => Known::Table(Arc::clone(table)),
+                None => Known::Absent,
+            },
+        }
+    }
+
+    fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
+        let pinned = self.pins.as_ref()?.get(database, name)?;
+        // a temporary table is the session's own
+        let key = (database.to_owned(), name.to_owned());
+        (!self.is_temporary(&key)).then_some(pinned)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! A plan is made ready for execution.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
+use onionskin_keys::KeySet;
+use onionskin_plan::{Action, COLLATION, ColumnUse, Plan, errors};
+use parking_lot::RwLock;
+
+use super::names::is_virtual;
+use super::{Account, Prepared};
+use crate::age::Age;
+use crate::error::{Failure, Outcome};
+
+impl Account {
+    /// Makes a plan ready for execution.
+    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
+        let ciphers = plan
+            .columns
+            .iter()
+            .map(|column| cipher(keys, column))
+            .collect::<Outcome<Vec<_>>>()?;
+        let basis = self.basis(&plan);
+        Ok(Arc::new(Prepared {
+            plan,
+            ciphers,
+            generation,
+            shown: RwLock::default(),
+            basis,
+        }))
+    }
+
+    /// What a plan rests on: lists of names, and tables.
+    fn basis(&self, plan: &Plan) -> Vec<Arc<Age>> {
+        let lists = self.lists.read();
+        let tables = self.tables.read();
+        // what the server keeps for itself never changes
+        let may_change = |(database, _): &&(String, String)| !is_virtual(database);
+        let names: Vec<_> = plan.names.iter().filter(may_change).cloned().collect();
+        let mut basis = match names.is_empty() {
+            true => Vec::new(),
+            false => lists.ages(&names),
+        };
+        // the scratch engine gets plain tables as they are known here
+        let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
+        for key in &names {
+            let (database, name) = key;
+            let Some(entry) = tables.get(key).filter(|_| !name.starts_with(COLLATION)) else {
+                continue;
+            };
+            // some that are there show nothing
+            if entry.table.is_some() || lists.has(database, name) == Some(true) {
+                entry.whole.fetch_or(all, Ordering::Relaxed);
+                basis.push(Arc::clone(&entry.age));
+            }
+        }
+        basis
+    }
+}
+
+/// The cipher of a column under the key that its definition names.
+fn cipher(keys: &KeySet, column: &ColumnUse) -> Outcome<Arc<ColumnCipher>> {
+    let key_id = column.column().protection.as_ref().map_or(0, |p| p.key_id);
+    cipher_of(keys, column, key_id)
+}
+
+/// The cipher of a column under some key.
+pub(crate) fn cipher_of(
+    keys: &KeySet,
+    column: &ColumnUse,
+    key_id: u16,
+) -> Outcome<Arc<ColumnCipher>> {
+    let (Some(protection), Some(table)) = (&column.column().protection, column.table.table_id)
+    else {
+        return Err(Failure::refused(&errors::INTERNAL, column.path()));
+    };
+    let cells = CellFormat::from_numbers(protection.suite, protection.cell_version)
+        .ok_or_else(|| Failure::refused(&errors::DAMAGED, column.path()))?;
+    let id = ColumnId {
+        table,
+        column: protection.column_id,
+    };
+    keys.column_cipher(cells, key_id, id, protection.capabilities.join.as_deref())
+        .map_err(|e| Failure::key(&e, &column.path()))
+}

@@ -1,0 +1,87 @@
+//! The temporary tables of a session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+use parking_lot::RwLock;
+
+/// By their names without letter case, which a server may or may not count, the names as they were
+/// given.
+#[derive(Default)]
+pub(crate) struct TemporaryTables(RwLock<HashMap<Name, (Name, Temporary)>>);
+
+/// A database and a table.
+type Name = (String, String);
+
+/// What is known of a temporary table.
+#[derive(Clone)]
+pub(crate) enum Temporary {
+    /// It is being made.
+    Expected,
+    /// It exists.
+    Known(Arc<Table>),
+}
+
+/// The letters of a name by which tables are told apart here.
+pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
+    (database.to_lowercase(), name.to_lowercase())
+}
+
+impl TemporaryTables {
+    pub fn names(&self) -> Vec<Name> {
+        self.0
+            .read()
+            .values()
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Whether there is one of this name, which hides a table.
+    pub fn hide(&self, name: &Name) -> bool {
+        self.0.read().contains_key(&folded(name))
+    }
+
+    pub fn get(&self, name: &Name) -> Option<Temporary> {
+        let found = self.0.read();
+        found.get(&folded(name)).map(|(_, found)| found.clone())
+    }
+
+    /// One is about to be made. Returns what was known under the name before.
+    pub fn expect(&self, name: &Name) -> Option<Arc<Table>> {
+        let expected = (name.clone(), Temporary::Expected);
+        match self.0.write().insert(folded(name), expected) {
+            Some((_, Temporary::Known(table))) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// It was not made: what was known before still holds.
+    pub fn give_up(&self, name: &Name, before: Option<Arc<Table>>) {
+        let mut tables = self.0.write();
+        match before {
+            Some(table) => {
+                let known = (name.clone(), Temporary::Known(table));
+                tables.insert(folded(name), known)
+            }
+            None => tables.remove(&folded(name)),
+        };
+    }
+
+    /// What the server shows under the name. One with other ids is another table.
+    pub fn set(&self, name: &Name, table: Option<Arc<Table>>) {
+        let mut tables = self.0.write();
+        let same = match (tables.get(&folded(name)), &table) {
+            (Some((_, Temporary::Known(old))), Some(new)) => old.table_id == new.table_id,
+            (_, Some(_)) => true,
+            (_, None) => false,
+        };
+        match table {
+            Some(table) if same => {
+                let known = (name.clone(), Temporary::Known(table));
+                tables.insert(folded(name), known)
+            }
+            _ => tables.remove(&folded(name)),
+        };
+    }
+}

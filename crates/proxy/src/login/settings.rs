@@ -1,0 +1,52 @@
+//! The part of the configuration that logins depend on.
+
+use std::sync::Arc;
+
+use onionskin_wire::Capabilities;
+use onionskin_wire::auth::LinkTrust;
+use rustls::ServerConfig;
+
+use super::error::{LoginError, LoginResult, SERVER_WITHOUT_TLS};
+use crate::config::{Backend, BackendTls, Config};
+
+/// The part of the configuration that logins depend on.
+pub(crate) struct LoginSettings {
+    pub backend: Backend,
+    pub client_tls: Option<Arc<ServerConfig>>,
+    pub backend_tls: BackendTls,
+    pub trust: LinkTrust,
+    pub trace: bool,
+}
+
+impl LoginSettings {
+    /// Takes it out of a configuration.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            backend: config.backend.clone(),
+            client_tls: config.client_tls.clone(),
+            backend_tls: config.backend_tls.clone(),
+            trust: config.trust(),
+            trace: config.trace,
+        }
+    }
+
+    /// What the client is offered by a server that offers `greeted`.
+    pub fn offer(&self, greeted: Capabilities) -> Capabilities {
+        let mut offered = greeted & Capabilities::SUPPORTED;
+        offered.set(Capabilities::SSL, self.client_tls.is_some());
+        offered
+    }
+
+    /// Whether the server is to be reached under TLS.
+    pub fn wants_backend_tls(&self, greeted: Capabilities) -> LoginResult<bool> {
+        let offered = greeted.contains(Capabilities::SSL);
+        match (&self.backend_tls, &self.backend) {
+            (BackendTls::Never, _) | (BackendTls::IfOffered(_), Backend::Unix(_)) => Ok(false),
+            (BackendTls::IfOffered(_), Backend::Tcp { .. }) => Ok(offered),
+            (BackendTls::Required(_) | BackendTls::Verified(_), _) if offered => Ok(true),
+            (BackendTls::Required(_) | BackendTls::Verified(_), _) => {
+                Err(LoginError::Refused(SERVER_WITHOUT_TLS))
+            }
+        }
+    }
+}

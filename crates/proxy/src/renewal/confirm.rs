@@ -1,0 +1,85 @@
+//! The schema within a transaction that sees the past: look-ups show what was, statements meet what
+//! is.
+
+use std::collections::{BTreeSet, HashSet};
+
+use onionskin_keys::KeySet;
+use onionskin_plan::{COLLATION, Catalog, Known};
+use onionskin_value::Family;
+
+use super::definitions::is_shown;
+use super::lists::fold;
+use super::question::{Wanted, names_of, question};
+use crate::age::{RECHECK, now};
+use crate::catalog::{Account, Prepared};
+use crate::error::Outcome;
+use crate::exchange::{Confirmed, Server};
+
+impl Account {
+    /// Sees to it within a transaction that sees the past: the definitions of the tables that the
+    /// statement names are as they are known. Each is asked for once a second. Of a name that is no
+    /// table's, that is asked where a table's name stands.
+    pub fn confirm(&self, server: &mut Server, keys: &KeySet, prepared: &Prepared) -> Outcome<()> {
+        let (began, generation) = (now(), self.generation());
+        if server.confirmed.generation != generation {
+            server.confirmed = Confirmed {
+                generation,
+                ..Confirmed::default()
+            };
+        }
+        let table_words = &prepared.plan.facts.table_words;
+        let mut asked = Vec::new();
+        let mut known = Vec::new();
+        for name in &prepared.plan.names {
+            let at = server.confirmed.names.get(name);
+            let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
+            if is_new || !self.can_be_confirmed(name) {
+                continue;
+            }
+            let Known::Table(table) = Catalog::table(self, &name.0, &name.1) else {
+                if table_words.contains(&name.1.to_lowercase()) {
+                    asked.push(name.clone());
+                    known.push(None);
+                }
+                continue;
+            };
+            asked.push(name.clone());
+            known.push(Some(table));
+        }
+        let shown = server.definitions(&asked)?;
+        for ((name, known), shown) in asked.into_iter().zip(known).zip(&shown) {
+            if !is_shown(known.as_deref(), shown) {
+                // another session may have looked it up meanwhile; what this one is shown has to be
+                // confirmed, too
+                self.look_up(server, keys, &[name])?;
+                self.new_generation();
+                return Ok(());
+            }
+            server.confirmed.names.insert(name, began);
+        }
+        Ok(())
+    }
+
+    /// Which of these names are tables' in a transaction that sees the past, as far as it sees.
+    pub fn tables_of_the_past(
+        &self,
+        server: &mut Server,
+        names: &[(String, String)],
+    ) -> Outcome<HashSet<(String, String)>> {
+        let databases: BTreeSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+        let wanted = Wanted::lists(databases.iter().map(|d| (*d).to_owned()).collect());
+        let rows = server.rows(question(&wanted, Family::MySql).as_bytes())?;
+        let lists = names_of(rows, &wanted.lists)?;
+        let databases: Vec<&str> = databases.into_iter().collect();
+        self.lists.write().suppose(&databases);
+        let mut found = HashSet::new();
+        for (database, tables) in lists {
+            let tables: HashSet<String> = tables.iter().map(|name| fold(name)).collect();
+            let here = names.iter().filter(|(d, name)| {
+                *d == database && (tables.contains(&fold(name)) || name.starts_with(COLLATION))
+            });
+            found.extend(here.cloned());
+        }
+        Ok(found)
+    }
+}

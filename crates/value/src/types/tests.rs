@@ -1,0 +1,126 @@
+use super::*;
+
+#[test]
+fn prints_as_each_family_does() {
+    for (given, mariadb, mysql) in [
+        ("int(11)", "int(11)", "int"),
+        ("INT", "int(11)", "int"),
+        ("int unsigned", "int(10) unsigned", "int unsigned"),
+        ("tinyint(1)", "tinyint(1)", "tinyint(1)"),
+        ("bool", "tinyint(1)", "tinyint(1)"),
+        (
+            "tinyint(1) unsigned",
+            "tinyint(1) unsigned",
+            "tinyint unsigned",
+        ),
+        ("tinyint", "tinyint(4)", "tinyint"),
+        (
+            "mediumint unsigned",
+            "mediumint(8) unsigned",
+            "mediumint unsigned",
+        ),
+        ("bigint unsigned", "bigint(20) unsigned", "bigint unsigned"),
+        (
+            "int(5) zerofill",
+            "int(5) unsigned zerofill",
+            "int(5) unsigned zerofill",
+        ),
+        (
+            "int zerofill",
+            "int(10) unsigned zerofill",
+            "int(10) unsigned zerofill",
+        ),
+        ("decimal", "decimal(10,0)", "decimal(10,0)"),
+        (
+            "numeric(12,3) unsigned",
+            "decimal(12,3) unsigned",
+            "decimal(12,3) unsigned",
+        ),
+        ("float(24)", "float", "float"),
+        ("float(25)", "double", "double"),
+        ("double precision", "double", "double"),
+        ("datetime(6)", "datetime(6)", "datetime(6)"),
+        ("time(0)", "time", "time"),
+        ("year(4)", "year(4)", "year"),
+        ("blob(100)", "tinyblob", "tinyblob"),
+    ] {
+        let ty = SqlType::parse(given, None).expect(given);
+        assert_eq!(ty.to_sql(Family::MariaDb), mariadb);
+        assert_eq!(ty.to_sql(Family::MySql), mysql);
+    }
+    let text = |sql: &str, collation| {
+        SqlType::parse(sql, Some(collation))
+            .expect(sql)
+            .to_sql(Family::MySql)
+    };
+    assert_eq!(text("text(100)", "utf8mb4_bin"), "text");
+    assert_eq!(text("text(100)", "latin1_swedish_ci"), "tinytext");
+    assert_eq!(text("character varying (20)", "utf8mb4_bin"), "varchar(20)");
+    assert_eq!(text("varchar(20)", "binary"), "varbinary(20)");
+    assert_eq!(text("char", "latin1_swedish_ci"), "char(1)");
+}
+
+#[test]
+fn refuses_what_it_does_not_know() {
+    for bad in [
+        "",
+        "(",
+        "int(",
+        "int(x)",
+        "int(1,2)",
+        "bit(65)",
+        "bit(1,2)",
+        "enum('a'",
+        "enum(a)",
+        "enum()",
+        "set('a,b')",
+        "enum('a') unsigned",
+        "float(5,2)",
+        "double(5,2)",
+        "float(54)",
+        "decimal(66,0)",
+        "decimal(10,31)",
+        "decimal(5,6)",
+        "datetime(7)",
+        "date(3)",
+        "varchar",
+        "date unsigned",
+        "int foo",
+        "json(3)",
+        "char(256)",
+    ] {
+        assert!(SqlType::parse(bad, Some("utf8mb4_bin")).is_err(), "{bad}");
+    }
+    assert_eq!(
+        SqlType::parse("char(3)", None),
+        Err(TypeError::CollationMissing("char(3)".to_owned()))
+    );
+    assert!(matches!(
+        SqlType::parse("char(3)", Some("swe7_bin")),
+        Err(TypeError::Collation(_))
+    ));
+}
+
+#[test]
+fn order_widths() {
+    let width = |sql: &str, collation| {
+        let width = SqlType::parse(sql, collation)
+            .expect(sql)
+            .order_width()
+            .expect(sql);
+        (width.bytes, width.exact)
+    };
+    assert_eq!(width("int", None), (4, true));
+    assert_eq!(width("binary(16)", None), (16, true));
+    assert_eq!(width("varbinary(15)", None), (16, true));
+    assert_eq!(width("varbinary(16)", None), (16, false));
+    assert_eq!(width("varchar(8)", Some("utf8mb4_general_ci")), (16, true));
+    assert_eq!(width("varchar(9)", Some("utf8mb4_general_ci")), (16, false));
+    assert_eq!(width("char(1)", Some("utf8mb4_unicode_ci")), (16, false));
+    assert_eq!(
+        SqlType::parse("char(1)", Some("utf8mb4_czech_ci"))
+            .expect("known")
+            .order_width(),
+        None
+    );
+}
