@@ -10,6 +10,7 @@ use support::*;
 
 on_both_servers!(
     keys_that_no_server_takes,
+    counters_in_hashes,
     all_parts_of_a_key_count,
     long_keys_are_cut_with_a_note,
     conditions_that_fail_beside_values_that_do_not_fit,
@@ -88,6 +89,48 @@ fn keys_that_no_server_takes(kind: Kind) {
         Kind::MySql => 15,
     };
     assert!(failed >= least, "{failed}");
+}
+
+/// MariaDB makes a hash of a UNIQUE index over a long column, and takes no AUTO_INCREMENT column into one.
+fn counters_in_hashes(kind: Kind) {
+    let Some(mut pair) = pair(kind, false, &[]) else {
+        return;
+    };
+    const COLUMNS: &str = "n INT AUTO_INCREMENT, t TEXT {eq}, v VARCHAR(2000) {eq}, w VARCHAR(20) {eq}, PRIMARY KEY (n)";
+    for (keys, number) in [
+        (", UNIQUE (n, t)", 4169),
+        (", UNIQUE (v, n)", 4169),
+        (", UNIQUE (n, w)", 0),
+        (", UNIQUE (t), UNIQUE (n)", 0),
+        (", KEY (n, w)", 0),
+    ] {
+        let said = pair.say(&format!("CREATE TABLE k ({COLUMNS}{keys}) CHARSET utf8mb4"));
+        let expected = match kind {
+            Kind::MariaDb => number,
+            // no index at all
+            Kind::MySql if keys.contains('t') => 1170,
+            Kind::MySql if keys.contains('v') => 1071,
+            Kind::MySql => 0,
+        };
+        for side in [&said.plain, &said.protected] {
+            let first = side.split(' ').next().unwrap_or_default();
+            assert_eq!(first.parse().unwrap_or(0), expected, "{keys}\n{said:?}");
+        }
+        pair.say("DROP TABLE IF EXISTS k");
+    }
+    pair.same(&format!("CREATE TABLE k ({COLUMNS}) CHARSET utf8mb4"));
+    for sql in [
+        "ALTER TABLE k ADD UNIQUE (n, t)",
+        "CREATE UNIQUE INDEX i ON k (v, n)",
+    ] {
+        let said = pair.say(sql);
+        let number = |said: &str| said.split(' ').next().unwrap_or_default().to_owned();
+        assert_eq!(
+            number(&said.plain),
+            number(&said.protected),
+            "{sql}\n{said:?}"
+        );
+    }
 }
 
 /// Keys over protected and plain columns, near the longest that servers take.

@@ -138,6 +138,9 @@ table! {
     KEY_WITHOUT_LENGTH = "OS1038", 1170, "42000",
         "BLOB or TEXT column used in key specification without a key length.",
         "Name a prefix in an index that is not unique, or make the column a VARCHAR or VARBINARY.";
+    COUNTER_IN_HASH = "OS1039", 4169, "HY000",
+        "AUTO_INCREMENT column cannot be used in a UNIQUE index that the server makes as a hash.",
+        "Leave the AUTO_INCREMENT column out of the index: it is unique by itself. Or make the long column short enough for an index.";
     MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";

@@ -5,7 +5,7 @@
 //! if the proxy has asked something in between.
 
 use onionskin_plan::{Action, Facts, Plan, Verb, errors};
-
+use onionskin_value::Family;
 use onionskin_wire::StatusFlags;
 
 use crate::error::{Failure, Outcome};
@@ -20,10 +20,25 @@ pub(crate) struct NextTransaction {
     asked: u64,
 }
 
-/// Errors that a statement meets before it opens a transaction: no privilege, no such table or column, its grammar, no such
-/// prepared statement, a transaction that only reads.
-pub(crate) const BEFORE_IT_BEGINS: [u16; 9] =
-    [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
+/// The statement was not read, or may not run in a transaction that only reads, or is about nothing that has rows: its grammar, an
+/// unknown variable, character set or database, no such prepared statement.
+const UNREAD: [u16; 6] = [1049, 1064, 1115, 1193, 1243, 1792];
+/// Its tables were not opened: no privilege, no such table, a name twice, not locked.
+const UNOPENED: [u16; 8] = [1044, 1045, 1046, 1066, 1100, 1142, 1143, 1146];
+/// Its words mean nothing: columns, functions, numbers of columns, aggregates, collations. MariaDB has begun by then, if it names tables.
+const UNRESOLVED: [u16; 19] = [
+    1052, 1054, 1055, 1056, 1109, 1110, 1111, 1136, 1140, 1191, 1210, 1222, 1241, 1247, 1248, 1267,
+    1270, 1271, 1305,
+];
+
+/// Whether a statement met this error before it began a transaction, so that what was said of that one still holds. `names` is
+/// whether it names tables.
+fn is_before_it_begins(code: u16, facts: &Facts, names: bool, family: Family) -> bool {
+    let is_resolved_first = family == Family::MySql || !names;
+    UNREAD.contains(&code)
+        || !facts.commits_first
+            && (UNOPENED.contains(&code) || is_resolved_first && UNRESOLVED.contains(&code))
+}
 
 impl Session {
     /// Whether something was said of the next transaction.
@@ -66,6 +81,16 @@ impl Session {
         }
     }
 
+    /// Takes over whether there are savepoints. Outside of a transaction, with autocommit, one is gone with its statement.
+    #[inline]
+    pub(crate) fn learn_savepoints(&mut self, facts: &Facts) {
+        if let Some(savepoints) = facts.savepoints {
+            let ends_at_once = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
+            let is_kept = self.server.status & ends_at_once != StatusFlags::AUTOCOMMIT;
+            self.has_savepoints = savepoints && is_kept;
+        }
+    }
+
     /// Refuses what takes several statements before its transaction begins.
     #[inline]
     pub(crate) fn must_begin_at_once(&self, plan: &Plan) -> Outcome<()> {
@@ -85,15 +110,14 @@ impl Session {
         names: bool,
         done: &Outcome<()>,
     ) {
-        if let Some(savepoints) = facts.savepoints {
-            self.has_savepoints = savepoints;
-        }
+        self.learn_savepoints(facts);
         let says = facts.next_transaction;
         if !says && !self.has_next_transaction() {
             return;
         }
         // a database is no table
         let names = names && facts.verb != Verb::Use;
+        let family = self.state.family;
         let next = &mut self.next_transaction;
         match done {
             Ok(()) if says => {
@@ -103,7 +127,9 @@ impl Session {
             Ok(()) if names || facts.bounds_transaction => *next = NextTransaction::default(),
             Ok(()) => {}
             Err(Failure::Server { code, .. })
-                if !BEFORE_IT_BEGINS.contains(code) && !says && (names || !facts.begins_none) =>
+                if !is_before_it_begins(*code, facts, names, family)
+                    && !says
+                    && (names || !facts.begins_none) =>
             {
                 *next = NextTransaction::default();
             }

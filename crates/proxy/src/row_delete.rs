@@ -221,7 +221,7 @@ impl Picker {
             row: 0,
             running: &[],
             family: session.state.family,
-            increment: session.state.div_precision_increment,
+            increment: session.increment(),
         });
         self.arena.pop();
         picked

@@ -194,6 +194,12 @@ impl Unusual {
         self.0 == 0
     }
 
+    /// `max_error_count` is so small that the server may show none of its warnings.
+    pub fn may_show_no_warnings(self) -> bool {
+        let mut places = VARIABLES.iter().enumerate();
+        places.any(|(place, v)| v.name == "max_error_count" && self.0 & (1 << place) != 0)
+    }
+
     pub fn bits(self) -> u16 {
         self.0
     }

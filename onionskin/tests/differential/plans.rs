@@ -100,15 +100,12 @@ fn drop_by_variants(
     }
 }
 
+/// Column definitions, and what rows there are and what is in them: an index of MySQL's finds an ENUM's empty value by a word that is
+/// no member, and a BINARY by its beginning.
 fn depends_on_plan(difference: &Difference) -> bool {
-    // a BIT is a LONG or a LONGLONG there
-    let kinds = [
-        "values of MYSQL_TYPE_YEAR",
-        "values of MYSQL_TYPE_LONG",
-        "values of MYSQL_TYPE_LONGLONG",
-        "values of MYSQL_TYPE_BIT",
-    ];
-    difference.is_metadata || kinds.iter().any(|kind| difference.kind.ends_with(kind))
+    difference.is_metadata
+        || difference.kind.contains(": values of ")
+        || difference.kind.ends_with(": number of rows")
 }
 
 /// The same property of the same column.

@@ -8,6 +8,7 @@ use super::column::{OwnKey, column_definition, protection};
 use super::column_type::plain_type;
 use super::foreign_key::{self, Side, ThisTable};
 use super::index::{IndexNames, is_key_element, key_element};
+use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
@@ -210,9 +211,11 @@ impl<'a> Body<'a> {
             let first = first.and_then(|t| identifier(self.r.sql(), t));
             first.is_some_and(|n| n.eq_ignore_ascii_case(name))
         });
-        Ok(Indexed::Plain(column.and_then(|e| {
-            plain_type(self.r, e.tokens.clone(), &self.collation)
-        })))
+        let part = column.map(|e| PlainPart {
+            ty: plain_type(self.r, e.tokens.clone(), &self.collation),
+            counts: self.r.says(e.tokens.clone(), "auto_increment"),
+        });
+        Ok(Indexed::Plain(part.unwrap_or_default()))
     }
 
     /// The first protected column that is named in a range of tokens.

@@ -49,8 +49,7 @@ pub(super) fn protection(
     table: (&str, &str),
     column: &str,
 ) -> Planned<Option<Wanted>> {
-    let mut words = reader.tokens[definition.clone()].iter();
-    let is_auto = words.any(|t| t.is_word(reader.sql(), "auto_increment"));
+    let is_auto = reader.says(definition.clone(), "auto_increment");
     let wanted = match take_encrypted(reader, definition.clone())? {
         Some(encrypted) => Some(Wanted {
             capabilities: encrypted.capabilities,

@@ -26,6 +26,15 @@ pub(super) enum KeyKind {
     Plain,
 }
 
+/// A plain column in an index.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PlainPart {
+    /// Not always known.
+    pub(super) ty: Option<SqlType>,
+    /// AUTO_INCREMENT
+    pub(super) counts: bool,
+}
+
 /// The beginning of a column that MariaDB indexes, where the definition names none and the whole would not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
@@ -40,6 +49,10 @@ pub(super) struct KeyLength {
     family: Family,
     kind: KeyKind,
     bytes: u64,
+    /// A whole column is in it that has no greatest length.
+    has_unbounded: bool,
+    /// An AUTO_INCREMENT column is.
+    has_counter: bool,
 }
 
 impl KeyLength {
@@ -48,6 +61,8 @@ impl KeyLength {
             family,
             kind,
             bytes: 0,
+            has_unbounded: false,
+            has_counter: false,
         }
     }
 
@@ -59,6 +74,7 @@ impl KeyLength {
         if unbounded && prefix.is_none() && !(is_lenient && self.kind != KeyKind::Primary) {
             return refuse(&errors::KEY_WITHOUT_LENGTH, format!("column {name}"));
         }
+        self.has_unbounded |= unbounded && prefix.is_none();
         let bytes = part_bytes(ty, prefix);
         let cut = is_lenient && self.kind == KeyKind::Plain;
         let is_noted = bytes > KEY_BYTES;
@@ -77,8 +93,9 @@ impl KeyLength {
     }
 
     /// Adds a plain column. What is wrong with it alone, the server says itself.
-    pub fn add_plain(&mut self, ty: Option<&SqlType>, prefix: Option<u32>) {
-        let bytes = match (ty, prefix) {
+    pub fn add_plain(&mut self, part: &PlainPart, prefix: Option<u32>) {
+        self.has_counter |= part.counts;
+        let bytes = match (&part.ty, prefix) {
             (Some(ty), _) => part_bytes(ty, prefix),
             (None, Some(chars)) => u64::from(chars) * CHARACTER_BYTES,
             (None, None) => UNREAD_BYTES,
@@ -88,11 +105,15 @@ impl KeyLength {
 
     /// Fails if the key is too long by now; `name` is that of a protected column in it.
     pub fn check(&self, name: &str) -> Planned<()> {
-        let makes_a_hash = self.family == Family::MariaDb && self.kind == KeyKind::Unique;
-        match self.bytes > KEY_BYTES && !makes_a_hash {
-            true => refuse(&errors::KEY_TOO_LONG, format!("column {name}")),
-            false => Ok(()),
+        let is_too_long = self.bytes > KEY_BYTES;
+        let may_be_hash = self.family == Family::MariaDb && self.kind == KeyKind::Unique;
+        if is_too_long && !may_be_hash {
+            return refuse(&errors::KEY_TOO_LONG, format!("column {name}"));
         }
+        if may_be_hash && (is_too_long || self.has_unbounded) && self.has_counter {
+            return refuse(&errors::COUNTER_IN_HASH, format!("column {name}"));
+        }
+        Ok(())
     }
 }
 
@@ -159,7 +180,11 @@ mod tests {
             ] {
                 let mut key = KeyLength::new(family, kind);
                 assert_eq!(key.add("v", &ty("varchar(767)"), None), Ok(None));
-                key.add_plain(Some(&ty(plain)), None);
+                let part = PlainPart {
+                    ty: Some(ty(plain)),
+                    counts: false,
+                };
+                key.add_plain(&part, None);
                 assert_eq!(key.check("v").is_ok(), is_taken, "{family:?} {plain}");
             }
         }

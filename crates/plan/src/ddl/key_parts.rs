@@ -7,7 +7,7 @@ use std::ops::Range;
 use onionskin_schema::Table;
 use onionskin_value::{Kind, SqlType};
 
-use super::key_length::{KeyKind, KeyLength};
+use super::key_length::{KeyKind, KeyLength, PlainPart};
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, schema_refusal};
 use crate::errors;
@@ -18,8 +18,8 @@ const PREFIX_BYTES: u64 = 3072;
 
 /// What a name in an index means.
 pub(super) enum Indexed {
-    /// A plain column, whose type is not always known, or no column.
-    Plain(Option<SqlType>),
+    /// A plain column, or no column.
+    Plain(PlainPart),
     Protected(ProtectedPart),
 }
 
@@ -35,10 +35,13 @@ pub(super) struct ProtectedPart {
 /// A column of a table that exists.
 pub(super) fn existing(table: &Table, name: &str) -> Planned<Indexed> {
     let Some(column) = table.column(name) else {
-        return Ok(Indexed::Plain(None));
+        return Ok(Indexed::Plain(PlainPart::default()));
     };
     let Some(protection) = &column.protection else {
-        return Ok(Indexed::Plain(column.sql_type));
+        return Ok(Indexed::Plain(PlainPart {
+            ty: column.sql_type,
+            counts: column.auto_increment,
+        }));
     };
     let on = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
     Ok(Indexed::Protected(ProtectedPart {
@@ -91,7 +94,7 @@ impl KeyParts {
             let mut r = Reader::over(reader.request, reader.tokens, tokens.clone());
             let indexed = match r.name() {
                 Some(name) => (key.lookup)(&name)?,
-                None => Indexed::Plain(None),
+                None => Indexed::Plain(PlainPart::default()),
             };
             match indexed {
                 Indexed::Protected(ProtectedPart { name, on, ty }) => {
@@ -112,8 +115,8 @@ impl KeyParts {
                     }
                     last_protected = Some(name);
                 }
-                Indexed::Plain(ty) => {
-                    length.add_plain(ty.as_ref(), length_of(&mut r));
+                Indexed::Plain(part) => {
+                    length.add_plain(&part, length_of(&mut r));
                     if let Some(name) = mentioned(reader, tokens.clone(), key.lookup)? {
                         let about = format!("an expression over column {name}");
                         return refuse(&errors::INDEX, about);

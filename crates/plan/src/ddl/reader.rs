@@ -29,6 +29,13 @@ impl<'a> Reader<'a> {
         Self::over(request, tokens, 0..last.map_or(0, |last| last + 1))
     }
 
+    /// Whether a word stands among these tokens.
+    pub(crate) fn says(&self, tokens: Range<usize>, word: &str) -> bool {
+        self.tokens[tokens]
+            .iter()
+            .any(|t| t.is_word(self.sql(), word))
+    }
+
     pub(crate) fn sql(&self) -> &'a [u8] {
         self.request.sql
     }

@@ -58,6 +58,8 @@ pub struct Facts {
     pub bounds_transaction: bool,
     /// Without a table in it, it begins no transaction, even where it fails.
     pub begins_none: bool,
+    /// It ends the transaction before it, and does so even where it fails.
+    pub commits_first: bool,
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
     pub savepoints: Option<bool>,
     /// What it does to `FOUND_ROWS()`.
@@ -128,6 +130,7 @@ impl Facts {
             next_transaction: words.says_next_transaction(),
             bounds_transaction: words.bounds_transaction(),
             begins_none: words.begins_none(),
+            commits_first: words.commits_first(),
             savepoints: words.savepoints(),
             finds: words.finds(),
             question: words.question(),

@@ -35,6 +35,15 @@ impl Words<'_> {
         self.begins(&VERBS)
     }
 
+    /// Whether it ends the transaction before it, even where it fails: definitions, but not those of temporary tables.
+    pub(super) fn commits_first(&self) -> bool {
+        const VERBS: [&str; 12] = [
+            "alter", "analyze", "create", "drop", "grant", "install", "lock", "optimize", "rename",
+            "repair", "revoke", "truncate",
+        ];
+        self.begins(&VERBS) && !self.is(1, "temporary")
+    }
+
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
     pub(super) fn savepoints(&self) -> Option<bool> {
         match () {

@@ -38,7 +38,7 @@ use onionskin_value::{Context, Warning};
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
-pub(crate) use self::rules::is_early;
+pub(crate) use self::rules::{is_early, no_default, no_default_warning};
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled};
 use self::together::Together;
 pub(crate) use self::values::Values;

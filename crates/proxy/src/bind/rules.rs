@@ -206,7 +206,7 @@ pub(super) fn null_warning(column: &str) -> Warning {
     }
 }
 
-pub(super) fn no_default(column: &str) -> Failure {
+pub(crate) fn no_default(column: &str) -> Failure {
     Failure::Value(ValueError {
         code: NO_DEFAULT,
         sqlstate: *b"HY000",
@@ -214,7 +214,7 @@ pub(super) fn no_default(column: &str) -> Failure {
     })
 }
 
-pub(super) fn no_default_warning(column: &str) -> Warning {
+pub(crate) fn no_default_warning(column: &str) -> Warning {
     Warning {
         level: Level::Warning,
         code: NO_DEFAULT,

@@ -6,8 +6,11 @@ use onionskin_wire::messages::ErrPacket;
 use super::{Diagnostics, hides_token, tell_as, tells_of};
 use crate::error::Failure;
 use crate::exchange::Rows;
-use crate::next_transaction::BEFORE_IT_BEGINS;
 use crate::session::{Session, StatementRun};
+
+/// Errors that a statement meets before it looks at a value: no privilege, no such table or column, its grammar, no such prepared
+/// statement, a transaction that only reads.
+const BEFORE_VALUES: [u16; 9] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
 
 /// Who can tell of an error.
 enum Teller {
@@ -31,7 +34,7 @@ impl Session {
         self.diagnostics = match teller {
             Teller::Server { list } => {
                 // what it shows stands among the proxy's warnings, unless it has looked at no value
-                let saw_none = BEFORE_IT_BEGINS.contains(&packet.code);
+                let saw_none = BEFORE_VALUES.contains(&packet.code);
                 let mut kept = Diagnostics {
                     surplus: before.surplus,
                     of_several: before.of_several,
@@ -47,6 +50,8 @@ impl Session {
                     ..Diagnostics::default()
                 };
                 kept.failed_at_server(packet.code, self.state.family);
+                // each row before the one that failed has raised them
+                kept.unclear |= before.each_row && !kept.warnings.is_empty();
                 kept.unclear |= run.unclear;
                 kept
             }

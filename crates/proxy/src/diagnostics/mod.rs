@@ -94,6 +94,13 @@ impl Diagnostics {
         self.shows_tokens = false;
     }
 
+    /// A statement's values were bound, with these warnings. One without values may leave what is kept of the statement before.
+    pub fn bind_values(&mut self, warnings: Vec<Warning>) {
+        if !self.of_earlier || !warnings.is_empty() {
+            self.warnings = warnings;
+        }
+    }
+
     /// The server has run a statement over which MariaDB keeps what was there before. Warnings of its own take that place.
     pub fn server_raised(&mut self, warnings: u16) {
         if self.of_earlier && warnings > 0 {

@@ -72,9 +72,7 @@ impl Session {
         };
         let wire = match (call.function, ty) {
             (Aggregate::Sum, Some(ty)) => Sum::sum_wire(ty, family),
-            (Aggregate::Avg, Some(ty)) => {
-                Sum::avg_wire(ty, family, self.state.div_precision_increment)
-            }
+            (Aggregate::Avg, Some(ty)) => Sum::avg_wire(ty, family, self.increment()),
             (Aggregate::Min | Aggregate::Max, Some(ty)) if temporary => {
                 // a copy of the column's own
                 let column = call

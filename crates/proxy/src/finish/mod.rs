@@ -293,7 +293,7 @@ impl Session {
                 row: arena.rows() - 1,
                 running: &[],
                 family: self.state.family,
-                increment: self.state.div_precision_increment,
+                increment: self.increment(),
             }),
         }
     }
@@ -410,7 +410,7 @@ impl Session {
         };
         grouping.end()?;
         check_windows(work.finish, &arena, grouping.groups.len())?;
-        let (family, increment) = (self.state.family, self.state.div_precision_increment);
+        let (family, increment) = (self.state.family, self.increment());
         let mut order = Vec::new();
         let mut computed = Vec::new();
         for (row, Group { running }) in grouping.groups.iter().enumerate() {
@@ -537,18 +537,27 @@ fn write_number(
     Ok(())
 }
 
-/// A window function has its value from a temporary table, which keeps 65 digits of a DECIMAL, of a greater one as many nines. The
-/// aggregate itself has more of them under some plans.
+/// The greatest and the least DOUBLE, as text and in the protocol of prepared statements.
+const GREATEST_DOUBLES: [&[u8]; 4] = [
+    b"1.7976931348623157e308",
+    b"-1.7976931348623157e308",
+    &f64::MAX.to_le_bytes(),
+    &f64::MIN.to_le_bytes(),
+];
+
+/// A window function has its value from a temporary table, which keeps 65 digits of a DECIMAL, of a greater one as many nines, and
+/// the greatest DOUBLE in the place of one beyond it. The aggregate itself has more digits under some plans, and is 0 beyond.
 fn check_windows(finish: &Finish, arena: &Arena, groups: usize) -> Outcome<()> {
     let saturated = |cell: &[u8]| {
         let digits = || cell.iter().filter(|b| b.is_ascii_digit());
-        cell.len() >= 65 && digits().count() >= 65 && digits().all(|b| *b == b'9')
+        let is_greatest = GREATEST_DOUBLES.contains(&cell);
+        is_greatest || cell.len() >= 65 && digits().count() >= 65 && digits().all(|b| *b == b'9')
     };
     for (at, item) in finish.fetch.iter().enumerate() {
         let is_aggregate = matches!(item.described, Described::Aggregate { .. });
         let mut rows = 0..groups;
         if is_aggregate && rows.any(|row| arena.cell(row, at).is_some_and(saturated)) {
-            let about = "an aggregate of more than 65 digits";
+            let about = "an aggregate of more than 65 digits, or at the end of DOUBLE";
             return Err(Failure::refused(&errors::VALUE, about));
         }
     }

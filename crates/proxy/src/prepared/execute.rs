@@ -142,6 +142,7 @@ impl Session {
         if !self.state.is_usual() {
             self.check_variables(&prepared.plan, &statement.sql)?;
         }
+        self.compute_as_prepared(&statement.setting);
         let is_relayed = matches!(prepared.plan.action, Action::Relay);
         match statement.server_id {
             None => self.must_be_of_now(statement)?,
@@ -225,7 +226,7 @@ impl Session {
             return Err(failure);
         }
         out.extend_from_slice(&body);
-        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.bind_values(binder.warnings);
         self.diagnostics.each_row = prepared.plan.probe.is_some();
         self.diagnostics.of_several = execution.mode.lenient_nulls;
         if let Err(failure) = self.warnings_of_rows(execution) {

@@ -20,6 +20,8 @@ pub(crate) struct Setting {
     client: Option<Charset>,
     connection: Option<Charset>,
     collation: Collation,
+    /// `div_precision_increment`: MySQL gives averages their digits when they are prepared.
+    increment: u8,
 }
 
 impl Session {
@@ -31,6 +33,20 @@ impl Session {
             client: self.state.client_charset,
             connection: self.state.connection_charset,
             collation: self.state.collation(),
+            increment: self.state.div_precision_increment,
+        }
+    }
+
+    /// Digits that a division or an average has behind those of its operand, in the statement that runs.
+    pub(crate) fn increment(&self) -> u8 {
+        let session = self.state.div_precision_increment;
+        self.current.increment.unwrap_or(session)
+    }
+
+    /// What a prepared statement computes as it was when it was prepared.
+    pub(super) fn compute_as_prepared(&mut self, setting: &Setting) {
+        if self.state.family == Family::MySql {
+            self.current.increment = Some(setting.increment);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::{NewValue, OpenFrom, ResultItem, RowUpdate, Source, errors};
-use onionskin_value::{Context, Operator, Stored, add_sub};
+use onionskin_value::{Context, Input, Operator, Stored, add_sub};
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
@@ -246,7 +246,6 @@ impl Session {
         values: Values,
         row: u64,
     ) -> Outcome<Option<Vec<u8>>> {
-        let Some(old) = old else { return Ok(None) };
         let used = &prepared.plan.columns[column];
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
@@ -257,13 +256,24 @@ impl Session {
                 values.input(index, negative, &self.state, &mut scratch, used)?
             }
             Source::Null => return Ok(None),
-            Source::Bool(b) => onionskin_value::Input::Bool(b),
+            Source::Bool(b) => Input::Bool(b),
             Source::Default
             | Source::Omitted { .. }
             | Source::Implicit
             | Source::Present { .. } => {
                 return Err(Failure::refused(&errors::NOT_CONSTANT, used.path()));
             }
+        };
+        let Some(old) = old else {
+            // servers read a text to its end all the same, and say what is wrong with it
+            return match input {
+                Input::Null
+                | Input::Bool(_)
+                | Input::Integer { .. }
+                | Input::Decimal(_)
+                | Input::Double(_) => Ok(None),
+                _ => Err(Failure::refused(&errors::VALUE, used.path())),
+            };
         };
         let operator = match operator {
             b'+' => Operator::Add,

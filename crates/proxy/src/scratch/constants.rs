@@ -11,7 +11,6 @@ use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{ours, wire};
-use super::must_mean_the_same;
 use super::settings;
 use crate::bind::Values;
 use crate::catalog::Prepared;
@@ -25,7 +24,7 @@ const AT_ONCE: usize = 500;
 impl Session {
     /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a prepared one.
     pub fn compute_and_run(&mut self, prepared: &Prepared, values: Values) -> Outcome<()> {
-        must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(prepared, values)?;
         let sql = self.without_parameters(values)?;
         let sql = self.with_computed(&sql)?;
         let mode = self.space.settings.lex;

@@ -73,18 +73,21 @@ struct Brought {
     bytes: u64,
 }
 
-/// The engine gets literals in the place of user variables.
-fn must_mean_the_same(prepared: &Prepared, values: Values) -> Outcome<()> {
-    match values.has_rounded_variables(prepared) {
-        true => Err(Failure::refused(
-            &errors::DYNAMIC,
-            "a value behind USING that is compared otherwise than a literal",
-        )),
-        false => Ok(()),
-    }
-}
-
 impl Session {
+    /// The engine gets literals in the place of user variables, and the session's settings of now.
+    fn must_mean_the_same(&self, prepared: &Prepared, values: Values) -> Outcome<()> {
+        if values.has_rounded_variables(prepared) {
+            let about = "a value behind USING that is compared otherwise than a literal";
+            return Err(Failure::refused(&errors::DYNAMIC, about));
+        }
+        if self.increment() != self.state.div_precision_increment {
+            let about =
+                "a statement prepared under another div_precision_increment; prepare it again";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
+        Ok(())
+    }
+
     /// Runs a statement on the scratch engine and writes its result; `parameters` where it is a prepared one.
     pub fn scratch_query(
         &mut self,
@@ -93,7 +96,7 @@ impl Session {
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(prepared, values)?;
         self.with_engine(scratch, |session, engine| {
             let settings = session.read_tables(engine, prepared, scratch, values, None)?;
             engine.share(&settings)?;

@@ -21,7 +21,11 @@ impl Session {
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
             let sql = sql.to_vec();
-            return self.unreadable(&sql);
+            let done = self.unreadable(&sql);
+            if matches!(done, Err(Failure::Refused(_))) {
+                self.not_prepared(&sql);
+            }
+            return done;
         }
         if self.template.multiple {
             let sql = sql.to_vec();
@@ -57,9 +61,7 @@ impl Session {
             self.current.note(facts);
             let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
-            if let Some(savepoints) = facts.savepoints {
-                self.has_savepoints = savepoints;
-            }
+            self.learn_savepoints(facts);
             if self.has_next_transaction() || facts.next_transaction {
                 let sql = self.client.last_payload().get(1..).unwrap_or_default();
                 let sql = sql.to_vec();
@@ -120,7 +122,9 @@ impl Session {
             Err(failure @ Failure::Server { .. }) => {
                 let list = self.server.rows(b"SHOW WARNINGS")?;
                 // with max_error_count = 0 the server keeps none
-                let keeps_none = !self.state.is_usual() && list.is_empty();
+                let may_keep_none =
+                    !self.state.tracked || self.state.unusual.may_show_no_warnings();
+                let keeps_none = may_keep_none && list.is_empty();
                 Some(list).filter(|list| keeps_none || tells_of(list, failure))
             }
             _ => None,

@@ -42,6 +42,8 @@ pub(crate) struct StatementRun {
     pub reads_only: bool,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
+    /// `div_precision_increment` of its preparation, where that is the one that counts.
+    pub increment: Option<u8>,
 }
 
 impl StatementRun {

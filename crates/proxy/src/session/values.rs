@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::errors;
-use onionskin_schema::identifier;
+use onionskin_schema::{Table, identifier};
 use onionskin_value::{Family, Warning};
 use onionskin_wire::Step;
 use onionskin_wire::messages::Command;
@@ -55,7 +55,7 @@ impl Session {
             return Err(failure);
         }
         let parameters = binder.take_parameters();
-        self.diagnostics.warnings = binder.warnings;
+        self.diagnostics.bind_values(binder.warnings);
         self.diagnostics.each_row = prepared.plan.probe.is_some();
         if self.state.family == Family::MySql {
             self.diagnostics.surplus = prepared.plan.surplus_values;
@@ -211,13 +211,15 @@ impl Session {
     /// The server's error for writing to the plan's tables in a transaction that only reads, if there would be one. The server
     /// says so where a statement is prepared, which neither begins a transaction nor is one.
     pub fn read_only_error(&mut self, plan: &onionskin_plan::Plan) -> Outcome<Option<Failure>> {
-        let Some(used) = plan.columns.first() else {
-            return Ok(None);
-        };
-        let (database, name) = (
-            identifier(&used.table.database),
-            identifier(&used.table.name),
-        );
+        match plan.columns.first() {
+            Some(used) => self.read_only_error_of(&used.table),
+            None => Ok(None),
+        }
+    }
+
+    /// The error with which the server refuses to change a table, if it does so because the transaction only reads.
+    pub(crate) fn read_only_error_of(&mut self, table: &Table) -> Outcome<Option<Failure>> {
+        let (database, name) = (identifier(&table.database), identifier(&table.name));
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(format!("DELETE FROM {database}.{name} WHERE FALSE").as_bytes());
         self.server.settle()?;

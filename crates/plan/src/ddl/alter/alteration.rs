@@ -9,6 +9,7 @@ use super::specs::Specifications;
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::Side;
 use crate::ddl::index::IndexNames;
+use crate::ddl::key_length::PlainPart;
 use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
 use crate::ddl::reader::Reader;
 use crate::ddl::{Pieces, Prefixed, Reference};
@@ -100,16 +101,25 @@ impl<'a> Target<'a> {
             }));
         }
         Ok(match existing(&self.table, name)? {
-            Indexed::Plain(None) => Indexed::Plain(self.specs.list.iter().find_map(|spec| {
-                let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
-                s.eat("add");
-                s.eat("column");
-                let definition = s.at..s.end;
-                let is_it = s.name().is_some_and(|n| same_name(&n, name));
-                let of = |definition| plain_type(&self.r, definition, &self.collation);
-                is_it.then(|| of(definition)).flatten()
-            })),
+            Indexed::Plain(PlainPart { ty: None, .. }) => {
+                Indexed::Plain(self.added(name).unwrap_or_default())
+            }
             known => known,
+        })
+    }
+
+    /// A plain column that the statement adds.
+    fn added(&self, name: &str) -> Option<PlainPart> {
+        self.specs.list.iter().find_map(|spec| {
+            let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
+            s.eat("add");
+            s.eat("column");
+            let definition = s.at..s.end;
+            let is_it = s.name().is_some_and(|n| same_name(&n, name));
+            is_it.then(|| PlainPart {
+                ty: plain_type(&self.r, definition.clone(), &self.collation),
+                counts: self.r.says(definition, "auto_increment"),
+            })
         })
     }
 

@@ -133,8 +133,8 @@ fn check_unknown(r: &Reader, (database, table): (&str, &str)) -> Planned<()> {
         let names = s.is("change")
             || (s.eat("add") && !is_key_element(&s, &(s.at..spec.end)))
             || (s.eat("rename") && s.is("column"));
-        let words = &r.tokens[spec];
-        let auto = words.iter().any(|t| t.is_word(r.sql(), "auto_increment"));
+        let words = &r.tokens[spec.clone()];
+        let auto = r.says(spec, "auto_increment");
         let claims = |name: &String| {
             let found = r.request.policy.capabilities(database, table, name, auto);
             found.map_or(true, |c| c.is_some())

@@ -100,9 +100,16 @@ impl Session {
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        crate::scratch::must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(prepared, values)?;
         if let Effect::Create(new) = &write.effect {
             return self.create_select(prepared, write, new, values, parameters);
+        }
+        if self.server.status.contains(StatusFlags::IN_TRANS_READONLY)
+            && let Effect::Insert(new) = &write.effect
+            && let Some(failure) = self.read_only_error_of(&new.table)?
+        {
+            // a query that finds no row would change nothing
+            return Err(failure);
         }
         if self.locked_tables && !self.server.in_transaction() {
             // a transaction of ours would end the locks, and without one a failure leaves a part of the rows changed

@@ -19,7 +19,7 @@ use super::super::tables::{column_type, default, quoted};
 use super::super::{Parameters, renamed_part};
 use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
-use crate::bind::{Binder, Values};
+use crate::bind::{Binder, Values, no_default, no_default_warning};
 use crate::catalog::Prepared;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
@@ -196,6 +196,10 @@ impl Session {
             self.keep_list_before(&diagnostics, &failure);
             return Err(failure);
         }
+        let is_of_query = new.values.is_none() && new.load.is_none();
+        if inserted.records == 0 && is_of_query && self.state.family == Family::MariaDb {
+            self.miss_defaults(new, &mut diagnostics)?;
+        }
         // servers forget the last row's own number where rows may be updated instead
         let updates = !tail.is_empty()
             && memchr::memmem::find(&tail.to_ascii_lowercase(), b"last_insert_id").is_none();
@@ -224,6 +228,25 @@ impl Session {
             },
             diagnostics,
         })
+    }
+
+    /// MariaDB looks for defaults before it looks for rows: what a row would miss is said where there is none, too. An ENUM has its
+    /// first member.
+    fn miss_defaults(&self, new: &NewRows, diagnostics: &mut Diagnostics) -> Outcome<()> {
+        let is_strict = self.state.sql_mode.is_strict() && !new.ignore;
+        for (index, column) in new.table.columns.iter().enumerate() {
+            let is_given = new.columns.iter().any(|c| c.index == index);
+            let is_made = column.auto_increment || column.generated;
+            let is_enum = column.type_text.starts_with("enum");
+            if is_given || is_made || is_enum || !column.is_required() {
+                continue;
+            }
+            if is_strict {
+                return Err(no_default(&column.name));
+            }
+            diagnostics.warnings.push(no_default_warning(&column.name));
+        }
+        Ok(())
     }
 
     /// The number that the client is told, and that LAST_INSERT_ID() returns from now on.
