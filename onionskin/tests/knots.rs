@@ -20,7 +20,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("crypt", 4),
     ("keys", 1),
     ("schema", 12),
-    ("plan", 21),
+    ("plan", 17),
     ("physical", 1),
     ("rowstream", 4),
     ("proxy", 23),

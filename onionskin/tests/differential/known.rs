@@ -33,6 +33,9 @@ pub const KNOWN: &[(&str, &str)] = &[
         "alter a table (binary): fails through the proxy only, with 1292",
         COPIED,
     ),
+    ("insert: info", SAYS_ONE_ROW),
+    ("insert ignore: info", SAYS_ONE_ROW),
+    ("insert on duplicate: info", SAYS_ONE_ROW),
     ("update: info", FINDS_NONE),
     ("temporary table (binary): warnings", PREPARED_DEFINITION),
     (
@@ -54,6 +57,7 @@ pub const KNOWN: &[(&str, &str)] = &[
 ];
 
 const COPIED: &str = "MySQL: the new column comes with a CHECK, for which the server copies the rows; zero dates in them do not pass";
+const SAYS_ONE_ROW: &str = "under sql_warnings, servers tell in words of one row that was stored with a warning; the proxy's warnings do not count there";
 const FINDS_NONE: &str = "MariaDB tells nothing of an UPDATE that its optimizer sees to find no row; it sees other conditions here";
 const PREPARED_DEFINITION: &str = "MySQL warns of DECIMAL UNSIGNED when the definition is prepared; a definition is sent as a text here";
 

@@ -102,12 +102,19 @@ impl Session {
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
             let done = session.scratch_result(engine, scratch, &sql, parameters);
-            done.map_err(|failure| session.as_the_server_fails(failure))
+            done.map_err(|failure| {
+                session.as_the_server_fails(as_a_parameter_fails(failure, values))
+            })
         })
     }
 
     /// The columns of a statement's result, for the answer to its preparation.
     pub fn scratch_definitions(&mut self, scratch: &Scratch, sql: &[u8]) -> Outcome<Vec<Vec<u8>>> {
+        if self.locked_tables {
+            // the server would look whether it has locked them under these names
+            let about = "a query for the scratch engine that is prepared under LOCK TABLES";
+            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+        }
         self.with_engine(scratch, |session, engine| {
             let settings = settings::of_session(
                 &mut session.server,
@@ -557,11 +564,15 @@ impl Session {
     }
 }
 
-/// MySQL refuses a literal that is no moment beside a column of moments, before it looks at a row; a parameter it may never look at.
+/// MySQL refuses a literal that is no moment beside a column of moments, before it looks at a row; a parameter, or a user variable, it
+/// may never look at.
 fn as_a_parameter_fails(failure: Failure, values: Values) -> Failure {
     const WRONG_MOMENT: u16 = 1525;
     match failure {
-        Failure::Server { code, .. } if code == WRONG_MOMENT && !values.params.is_empty() => {
+        Failure::Server { code, .. }
+            if code == WRONG_MOMENT
+                && !(values.params.is_empty() && values.from_variables.is_empty()) =>
+        {
             Failure::refused(&errors::VALUE, "a parameter that is no moment")
         }
         other => other,
