@@ -14,7 +14,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onionskin_migrate::{
-    Consent, Done, Job, Keys, Limits, MOST_THREADS, Operation, Progress, Stragglers, parse_columns,
+    Consent, Done, Job, Keys, Limits, MAX_THREADS, Operation, Progress, Stragglers, parse_columns,
     parse_load, status,
 };
 use onionskin_proxy::Backend;
@@ -364,8 +364,8 @@ fn parse_table(text: &str) -> Result<(String, String), String> {
 
 fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads) if (1..MOST_THREADS).contains(&threads) => Ok(threads),
-        _ => Err(format!("1 to {}", MOST_THREADS - 1)),
+        Ok(threads) if (1..MAX_THREADS).contains(&threads) => Ok(threads),
+        _ => Err(format!("1 to {}", MAX_THREADS - 1)),
     }
 }
 
@@ -459,7 +459,7 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
 }
 
 fn print_stragglers(stragglers: &Stragglers) {
-    const MOST: usize = 20;
+    const MAX_TOLD: usize = 20;
     if stragglers.written > 0 {
         println!(
             "warning: {} rows were written between the lock and the rename, and were written again to the new table",
@@ -468,12 +468,12 @@ fn print_stragglers(stragglers: &Stragglers) {
     }
     let left = &stragglers.left;
     if !left.is_empty() {
-        let more = if left.len() > MOST { "; …" } else { "" };
+        let more = if left.len() > MAX_TOLD { "; …" } else { "" };
         println!(
             "warning: {} rows were written to the old table between the lock and the rename, and to the new one after it, which keeps the newer ones: compare \
              the rows with the keys {}{more}",
             left.len(),
-            left[..left.len().min(MOST)].join("; ")
+            left[..left.len().min(MAX_TOLD)].join("; ")
         );
     }
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 use rand::{Rng, TryRng, rngs::SysRng};
 
 /// Longest array that [`fresh_bytes`] gives.
-const MOST: usize = 32;
+const MAX_FRESH_BYTES: usize = 32;
 
 /// At most 32 random bytes that other copies of this process do not draw as well: for the salt of a sealed
 /// stream, whose keys and counted nonces rest on it, and for the ids of tables and columns.
@@ -20,8 +20,8 @@ const MOST: usize = 32;
 ///
 /// If the kernel gives no random bytes.
 pub fn fresh_bytes<const N: usize>() -> [u8; N] {
-    const { assert!(N <= MOST) }
-    let (mut kernel, mut generator) = ([0; MOST], [0; MOST]);
+    const { assert!(N <= MAX_FRESH_BYTES) }
+    let (mut kernel, mut generator) = ([0; MAX_FRESH_BYTES], [0; MAX_FRESH_BYTES]);
     SysRng
         .try_fill_bytes(&mut kernel)
         .expect("the kernel gives random bytes");

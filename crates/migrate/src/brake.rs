@@ -18,7 +18,7 @@ use crate::error::Result;
 /// How long writers are held up at a time.
 const BITE: Duration = Duration::from_millis(60);
 /// The greatest share of the time, in percent.
-const MOST: u32 = 90;
+const MAX_SHARE_PERCENT: u32 = 90;
 /// How long the brake's statements may take to be answered: a lock is waited for a second at most.
 const ANSWER: Duration = Duration::from_secs(15);
 /// For how long the end of the brake's thread is waited for. Behind a dead network it may take longer; then the server lets go by itself.
@@ -73,7 +73,7 @@ impl Brake {
     pub fn press(&self) {
         let next = match self.share() {
             0 => 30,
-            share => (share + 20).min(MOST),
+            share => (share + 20).min(MAX_SHARE_PERCENT),
         };
         self.share.store(next, Ordering::Relaxed);
     }

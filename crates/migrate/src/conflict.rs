@@ -14,9 +14,9 @@ use crate::error::MigrateError;
 use crate::facts::name_literal;
 
 /// So many characters, or bytes in hexadecimal digits, of a value are shown.
-const MOST_SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 /// And so many columns of a row.
-const MOST_COLUMNS: usize = 30;
+const MAX_COLUMNS: usize = 30;
 
 /// Whether two rows met on a unique key.
 pub(crate) fn is_duplicate(error: &RowError) -> bool {
@@ -85,8 +85,8 @@ fn shown(session: &mut Session, route: &Route, key: &Key) -> Result<Option<Strin
             names.push(name);
         }
     }
-    let is_long = names.len() > MOST_COLUMNS;
-    names.truncate(MOST_COLUMNS);
+    let is_long = names.len() > MAX_COLUMNS;
+    names.truncate(MAX_COLUMNS);
     let mut ways = Vec::new();
     let mut list = Vec::new();
     for name in &names {
@@ -153,7 +153,7 @@ impl Way {
 
     fn expression(self, column: &str) -> String {
         // One more, which tells that there are more.
-        let most = MOST_SHOWN + 1;
+        let most = MAX_SHOWN + 1;
         match self {
             Self::Plain => format!("CAST({column} AS CHAR)"),
             Self::Text => format!("CONVERT(LEFT({column}, {most}) USING utf8mb4)"),
@@ -171,8 +171,8 @@ impl Way {
             Self::Bytes => 2,
             _ => 1,
         };
-        let is_long = value.chars().count() > MOST_SHOWN * digits;
-        let value: String = value.chars().take(MOST_SHOWN * digits).collect();
+        let is_long = value.chars().count() > MAX_SHOWN * digits;
+        let value: String = value.chars().take(MAX_SHOWN * digits).collect();
         let more = if is_long { "…" } else { "" };
         match self {
             Self::Plain | Self::Bits => value,

@@ -31,7 +31,7 @@ pub struct Keys {
 }
 
 /// About how many bytes of rows one statement may read into memory.
-const MOST_IN_MEMORY: u64 = 8 << 20;
+const MAX_IN_MEMORY: u64 = 8 << 20;
 
 /// How the new table is made.
 pub struct Planned {
@@ -245,7 +245,7 @@ pub fn route(
     };
     // Rows that are computed pass through this process, a statement's at once.
     let most_rows = match transform {
-        Some(_) => (MOST_IN_MEMORY / old.row_length.max(1)).clamp(1, 50_000) as usize,
+        Some(_) => (MAX_IN_MEMORY / old.row_length.max(1)).clamp(1, 50_000) as usize,
         None => 50_000,
     };
     Ok(Route {

@@ -24,7 +24,7 @@ use crate::statement::{Judged, Tables, judge};
 use crate::throttle::Throttle;
 
 /// Most keys that wait in memory. Beyond, they are written before more is read.
-const MOST_PENDING: usize = 300_000;
+const MAX_PENDING: usize = 300_000;
 /// How often changes are written whose rows meet on a unique key that the old table does not have.
 const MEETINGS: u32 = 20;
 /// How long a mark may take to come back through the binary log when nothing else comes either. A stream that breaks is made again within a
@@ -93,7 +93,7 @@ impl Engine {
         let mut patience = Instant::now() + SILENCE;
         while self.seen < mark {
             self.absorb(SILENCE)?;
-            if self.pending.len() > MOST_PENDING {
+            if self.pending.len() > MAX_PENDING {
                 // All of it was committed before the mark.
                 self.write_pending()?;
                 self.save()?;

@@ -70,7 +70,7 @@ pub use definition::Keys;
 pub use done::Done;
 pub use error::MigrateError;
 pub use job::Job;
-pub use locks::MOST_THREADS;
+pub use locks::MAX_THREADS;
 pub use operation::{Operation, parse_columns};
 pub use preflight::Names;
 pub use progress::Progress;

@@ -6,7 +6,7 @@ use crate::error::{MigrateError, Result};
 use crate::job::Job;
 
 /// Most threads.
-pub const MOST_THREADS: usize = 32;
+pub const MAX_THREADS: usize = 32;
 /// Sessions of one migration beside those for rows: for marks, for the lock, for the rename.
 const OTHER_SESSIONS: usize = 3;
 
@@ -14,7 +14,7 @@ impl Job {
     /// Holds named locks until the session ends. Every session of a migration holds one: after a kill, statements of its
     /// sessions may still run, and whoever goes on must wait for their end.
     pub(crate) fn lock_out_others(&self, control: &mut Session) -> Result<()> {
-        for number in (0..MOST_THREADS + OTHER_SESSIONS).rev() {
+        for number in (0..MAX_THREADS + OTHER_SESSIONS).rev() {
             let got = control.text(&format!(
                 "SELECT GET_LOCK('{}', 15)",
                 self.lock_name(number)
@@ -60,5 +60,5 @@ impl Job {
 pub(crate) fn free_number() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    MOST_THREADS + NEXT.fetch_add(1, Ordering::Relaxed) % OTHER_SESSIONS
+    MAX_THREADS + NEXT.fetch_add(1, Ordering::Relaxed) % OTHER_SESSIONS
 }

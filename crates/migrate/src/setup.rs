@@ -14,7 +14,7 @@ use crate::brake::Brake;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::job::Job;
-use crate::locks::MOST_THREADS;
+use crate::locks::MAX_THREADS;
 use crate::progress::Progress;
 use crate::throttle::Throttle;
 
@@ -31,7 +31,7 @@ impl Job {
     /// Sessions for rows.
     pub(crate) fn row_sessions(&self, route: &Route) -> Result<Vec<Session>> {
         let mut sessions = Vec::new();
-        for number in 1..=self.threads.clamp(1, MOST_THREADS - 1) {
+        for number in 1..=self.threads.clamp(1, MAX_THREADS - 1) {
             let mut session = Session::connect(&self.login)?;
             self.register(&mut session, number)?;
             route.prepare(&mut session)?;

@@ -45,9 +45,9 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3);
 /// How much may be left to write under the lock.
 const FEW_ROWS: u64 = 500;
 /// And how many keys at most: what one session writes in much less than [`LONGEST_HOLD`].
-const MOST_UNDER_LOCK: usize = 5_000;
+const MAX_UNDER_LOCK: usize = 5_000;
 /// How many rows are written in one transaction while snapshots end.
-const MOST_WHOLE: usize = 50_000;
+const MAX_WHOLE: usize = 50_000;
 /// How long the rename may take to come through the binary log when nothing else comes. A stream that breaks is made again within a minute.
 const REPORT: Duration = Duration::from_secs(90);
 /// How fast a round must be before the lock is asked for.
@@ -284,7 +284,7 @@ impl Switch<'_> {
         locker: &mut Session,
         begun: Instant,
     ) -> Result<Option<String>> {
-        match engine.drain_until(begun + LONGEST_HOLD, MOST_UNDER_LOCK) {
+        match engine.drain_until(begun + LONGEST_HOLD, MAX_UNDER_LOCK) {
             Ok(true) => {}
             Ok(false) => return Ok(Some("too much is left to write".into())),
             Err(MigrateError::Rows(RowError::Sql(error))) if error.waited_in_vain() => {
@@ -298,7 +298,7 @@ impl Switch<'_> {
             &engine.route,
             std::slice::from_mut(locker),
             &work,
-            MOST_UNDER_LOCK,
+            MAX_UNDER_LOCK,
         ) {
             Ok(_) => {
                 engine.state.changes += rows;
@@ -499,7 +499,7 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
 /// What is written meanwhile must not be torn itself, or there is no end: so a round is one transaction as long as that can be, and writers
 /// that outrun even that are held back, more with every turn.
 fn outlive_snapshots(engine: &mut Engine) -> Result<()> {
-    let usual = std::mem::replace(&mut engine.one_transaction, MOST_WHOLE);
+    let usual = std::mem::replace(&mut engine.one_transaction, MAX_WHOLE);
     let mut turns = 0;
     while engine.is_torn {
         turns += 1;

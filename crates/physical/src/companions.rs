@@ -39,7 +39,7 @@ pub fn order_key(
 
 /// The most tokens that a pattern is searched by. The server reads the rows of each token, 2.5 µs for each row (MariaDB 10.11, a
 /// million rows), and three that lie apart leave few candidates.
-const MOST_TOKENS: usize = 3;
+const MAX_TOKENS: usize = 3;
 
 /// Appends the tokens of a text's grams, each once and sorted, so that neither places nor repetitions show: words with a space
 /// between them, or an array of numbers, of which there are `most` at most.
@@ -86,7 +86,7 @@ fn put_numbers(mut tokens: Vec<GramToken>, most: usize, out: &mut Vec<u8>) {
 /// Appends what `MATCH … AGAINST (… IN BOOLEAN MODE)` finds the candidates of a pattern by: `+token +token`; nothing if it has no
 /// gram.
 pub fn gram_search(cipher: &ColumnCipher, pattern: &LikePattern, out: &mut Vec<u8>) {
-    put_words(pattern_tokens(cipher, pattern, MOST_TOKENS), b"+", out);
+    put_words(pattern_tokens(cipher, pattern, MAX_TOKENS), b"+", out);
 }
 
 /// Tokens of grams that all values have which a pattern matches, about `most` of them at most. Each once and sorted: which part of the
@@ -184,7 +184,7 @@ mod tests {
         let mut search = Vec::new();
         gram_search(&cipher(), &pattern, &mut search);
         let search = String::from_utf8(search).unwrap();
-        assert!(!search.is_empty() && search.split(' ').count() <= MOST_TOKENS);
+        assert!(!search.is_empty() && search.split(' ').count() <= MAX_TOKENS);
         for token in search.split(' ') {
             assert!(words.contains(token.strip_prefix('+').unwrap()), "{token}");
         }

@@ -22,10 +22,10 @@ use crate::planner::{Planned, refuse};
 /// The stack of a thread that plans statements, as sessions do. Memory is used only as far as the stack grows.
 pub const SESSION_STACK: usize = 1 << 20;
 /// How deep a tree may be. A chain of ten thousand comparisons with OR is less.
-pub(crate) const MOST_LEVELS: usize = 32_768;
+pub(crate) const MAX_LEVELS: usize = 32_768;
 /// How many `DIV` a statement may have. The parser copies all that stands before each of them, so a chain takes as long as its
 /// square: 9,000 take fourteen seconds, a thousand a fifth of one.
-const MOST_DIVISIONS: usize = 1_000;
+const MAX_DIVISIONS: usize = 1_000;
 /// Stack for one level: what the largest rule takes in a build without optimization, counted high.
 const BYTES_PER_LEVEL: usize = 16 << 10;
 /// Stack that planning takes besides.
@@ -95,16 +95,16 @@ impl Levels {
         }
     }
 
-    /// The levels of these tokens; at most one more than [`MOST_LEVELS`].
+    /// The levels of these tokens; at most one more than [`MAX_LEVELS`].
     pub fn of(parts: impl Iterator<Item = Part>) -> usize {
         let mut levels = Levels::new();
         for part in parts {
             levels.add(part);
-            if levels.open.len() > MOST_LEVELS {
+            if levels.open.len() > MAX_LEVELS {
                 break;
             }
         }
-        levels.end().min(MOST_LEVELS + 1)
+        levels.end().min(MAX_LEVELS + 1)
     }
 
     fn add(&mut self, part: Part) {
@@ -206,10 +206,10 @@ fn levels_of_theirs(tokens: &[TokenWithSpan]) -> usize {
     }))
 }
 
-/// Does `work` where there is room for a tree with so many levels, or with [`MOST_LEVELS`] if they are more.
+/// Does `work` where there is room for a tree with so many levels, or with [`MAX_LEVELS`] if they are more.
 pub(crate) fn with_room<R>(levels: usize, work: impl FnOnce() -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let levels = levels.min(MOST_LEVELS);
+    let levels = levels.min(MAX_LEVELS);
     let needed = BYTES_BESIDES + levels * BYTES_PER_LEVEL;
     let _turn = (levels > MANY_LEVELS).then(|| {
         let turn = ONE_AT_A_TIME.lock();
@@ -218,9 +218,9 @@ pub(crate) fn with_room<R>(levels: usize, work: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(needed, needed + BYTES_BESIDES, work)
 }
 
-/// The refusal of a statement that may be deeper than [`MOST_LEVELS`].
+/// The refusal of a statement that may be deeper than [`MAX_LEVELS`].
 pub(crate) fn too_deep() -> Refusal {
-    let about = format!("more than {MOST_LEVELS} operators and keywords within each other");
+    let about = format!("more than {MAX_LEVELS} operators and keywords within each other");
     Refusal::new(&errors::NOT_UNDERSTOOD, about)
 }
 
@@ -233,14 +233,14 @@ fn parser(text: &str) -> Planned<Parser<'static>> {
     };
     let levels = levels_of_theirs(&tokens);
     let room = stacker::remaining_stack().unwrap_or_default();
-    if levels > MOST_LEVELS || levels * BYTES_PER_LEVEL > room {
+    if levels > MAX_LEVELS || levels * BYTES_PER_LEVEL > room {
         return Err(too_deep());
     }
     let divisions = tokens
         .iter()
         .filter(|t| matches!(&t.token, Theirs::Word(word) if word.keyword == Keyword::DIV));
-    if divisions.count() > MOST_DIVISIONS {
-        let about = format!("more than {MOST_DIVISIONS} times DIV");
+    if divisions.count() > MAX_DIVISIONS {
+        let about = format!("more than {MAX_DIVISIONS} times DIV");
         return refuse(&errors::NOT_UNDERSTOOD, about);
     }
     let options = ParserOptions::new().with_trailing_commas(false);
@@ -333,7 +333,7 @@ mod tests {
                 " OR t.a = 2".repeat(500)
             )) < 1600
         );
-        assert_eq!(of(&"(".repeat(MOST_LEVELS * 3)), MOST_LEVELS + 1);
-        assert_eq!(of(&"+".repeat(MOST_LEVELS * 3)), MOST_LEVELS + 1);
+        assert_eq!(of(&"(".repeat(MAX_LEVELS * 3)), MAX_LEVELS + 1);
+        assert_eq!(of(&"+".repeat(MAX_LEVELS * 3)), MAX_LEVELS + 1);
     }
 }

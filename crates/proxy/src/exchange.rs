@@ -637,12 +637,12 @@ pub(crate) struct Held(usize);
 
 impl Held {
     /// The names of a million tables take less.
-    const MOST: usize = 256 << 20;
+    const MAX_BYTES: usize = 256 << 20;
 
     /// One more packet is kept.
     pub fn add(&mut self, packet: &[u8]) -> Outcome<()> {
         self.0 += packet.len() + size_of::<Vec<u8>>();
-        match self.0 > Self::MOST {
+        match self.0 > Self::MAX_BYTES {
             true => Err(Failure::OutOfStep("an answer without end")),
             false => Ok(()),
         }

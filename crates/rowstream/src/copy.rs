@@ -15,7 +15,7 @@ use crate::session::Session;
 const CHUNK: Duration = Duration::from_millis(150);
 const FIRST_ROWS: u64 = 1000;
 const FEWEST_ROWS: u64 = 50;
-const MOST_ROWS: u64 = 50_000;
+const MAX_ROWS: u64 = 50_000;
 
 /// Where the copy stands. Several threads take chunks from it.
 pub struct Cursor {
@@ -94,7 +94,7 @@ impl Cursor {
         // Half of the way, so that one slow chunk does not decide.
         let next = (size + fitting as u64) / 2;
         self.chunk_rows
-            .store(next.clamp(FEWEST_ROWS, MOST_ROWS), Ordering::Relaxed);
+            .store(next.clamp(FEWEST_ROWS, MAX_ROWS), Ordering::Relaxed);
     }
 
     /// Copies chunks until `until`, or until the end or an error elsewhere (`stop`).

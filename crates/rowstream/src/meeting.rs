@@ -13,7 +13,7 @@ use crate::session::Session;
 /// The session's variable in which the keys of two rows that met are left.
 const MET: &str = "@onionskin_met";
 /// After so many rows the search is given up.
-const MOST_ROWS: usize = 20_000;
+const MAX_ROWS: usize = 20_000;
 
 /// Two rows that cannot both be in the new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ fn look(session: &mut Session, route: &Route, keys: &[Key]) -> Result<Option<Met
         route.delete(session, batch)?;
     }
     let size = route.key.batch().min(route.most_rows);
-    for batch in keys[..keys.len().min(MOST_ROWS)].chunks(size) {
+    for batch in keys[..keys.len().min(MAX_ROWS)].chunks(size) {
         let condition = route.key.among(&route.source, batch);
         route.write(session, &condition, Meeting::Tell)?;
         let met = session.text(&format!("SELECT {MET}"))?;

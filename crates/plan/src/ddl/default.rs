@@ -108,9 +108,9 @@ pub(super) fn present(r: &mut Reader) -> Option<u8> {
 /// A constant that stands alone, in parentheses; in more of them than anybody writes it is an
 /// expression.
 fn constant_within(r: &Reader, inside: Range<usize>, is_bit: bool) -> Option<DefaultLiteral> {
-    const MOST_PARENTHESES: usize = 32;
+    const MAX_PARENTHESES: usize = 32;
     let mut inner = Reader::over(r.request, r.tokens, inside);
-    for _ in 0..MOST_PARENTHESES {
+    for _ in 0..MAX_PARENTHESES {
         if !inner.token()?.is(b'(') {
             break;
         }

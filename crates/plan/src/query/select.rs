@@ -21,7 +21,7 @@ use crate::query::Mode;
 use crate::scope::Scope;
 
 /// Columns of a result, as many as servers take.
-const MOST_COLUMNS: usize = 4_096;
+const MAX_COLUMNS: usize = 4_096;
 
 /// A select whose tables, condition and aliases are read.
 #[derive(Clone, Copy)]
@@ -106,8 +106,8 @@ fn check_clauses(select: &Select) -> Planned<bool> {
         Some(Distinct::Distinct) => true,
         Some(Distinct::On(_)) => return refuse(&errors::NOT_UNDERSTOOD, "DISTINCT ON"),
     };
-    if projection.len() > MOST_COLUMNS {
-        let about = format!("more than {MOST_COLUMNS} columns");
+    if projection.len() > MAX_COLUMNS {
+        let about = format!("more than {MAX_COLUMNS} columns");
         return refuse(&errors::NOT_UNDERSTOOD, about);
     }
     Ok(distinct)

@@ -11,7 +11,7 @@ use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted,
 
 /// How often views may be named, columns qualified with them included: for each a query of some
 /// kilobytes is sent.
-const MOST_VIEWS: usize = 1_000;
+const MAX_VIEWS: usize = 1_000;
 
 /// Where a statement names a view: its first token and its last one.
 struct Place {
@@ -31,8 +31,8 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
     if places.is_empty() || !reads {
         return Ok(None);
     }
-    if places.len() > MOST_VIEWS {
-        let about = format!("more than {MOST_VIEWS} views of information_schema");
+    if places.len() > MAX_VIEWS {
+        let about = format!("more than {MAX_VIEWS} views of information_schema");
         return refuse(&errors::NOT_UNDERSTOOD, about);
     }
     if is_hidden_by_with(sql, tokens, &places) {

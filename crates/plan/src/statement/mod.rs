@@ -102,7 +102,7 @@ pub fn plan(request: &Request) -> Outcome {
         true => 0,
         false => parse::levels(request.sql, &tokens),
     };
-    if levels > parse::MOST_LEVELS && !near.is_empty() && is_parsed(request.sql, &tokens) {
+    if levels > parse::MAX_LEVELS && !near.is_empty() && is_parsed(request.sql, &tokens) {
         let plan = Plan::of(Action::Refuse(parse::too_deep()), names, defines);
         return Outcome::Plan(Box::new(plan));
     }

@@ -146,8 +146,8 @@ pub(crate) fn candidates(
     }
     found.sort();
     found.dedup();
-    if found.len() > MOST_NAMES {
-        return Err(LexError::TooManyNames(MOST_NAMES));
+    if found.len() > MAX_NAMES {
+        return Err(LexError::TooManyNames(MAX_NAMES));
     }
     Ok(found)
 }
@@ -333,7 +333,7 @@ fn collect(
 }
 
 /// How many different names a statement may have. The servers' own limits on tables and columns are lower.
-const MOST_NAMES: usize = 16_384;
+const MAX_NAMES: usize = 16_384;
 
 fn names(
     sql: &[u8],
@@ -343,11 +343,11 @@ fn names(
 ) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
         // one name a million times takes no more room than twice as many as there may be
-        if found.len() >= 2 * MOST_NAMES {
+        if found.len() >= 2 * MAX_NAMES {
             found.sort();
             found.dedup();
-            if found.len() > MOST_NAMES {
-                return Err(LexError::TooManyNames(MOST_NAMES));
+            if found.len() > MAX_NAMES {
+                return Err(LexError::TooManyNames(MAX_NAMES));
             }
         }
         let Some(name) = identifier(sql, token) else {
@@ -379,7 +379,7 @@ fn names(
 }
 
 /// How many parts of comments are looked at, beyond some for each part of the text.
-const MOST_STEPS: usize = 1_000_000;
+const MAX_STEPS: usize = 1_000_000;
 
 /// A token of a text with executable comments.
 struct Part {
@@ -419,7 +419,7 @@ fn joined(
         }
     }
     // many comments behind each other would be read again for each of them
-    let mut steps = MOST_STEPS + parts.len() * 4;
+    let mut steps = MAX_STEPS + parts.len() * 4;
     for (at, part) in parts.iter().enumerate() {
         let Some(name) = &part.name else {
             continue;

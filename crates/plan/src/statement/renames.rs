@@ -14,7 +14,7 @@ use crate::lex::{Token, TokenKind};
 use crate::planner::{Known, Planned, Request, refuse};
 
 /// How many tables may get new names in one statement: each is looked for among those before it.
-const MOST_TABLES: usize = 1_000;
+const MAX_TABLES: usize = 1_000;
 
 /// Database and name.
 type Name = (String, String);
@@ -58,8 +58,8 @@ pub(super) fn check(request: &Request, tokens: &[Token], names: &[Name]) -> Plan
     let Some(found) = found else {
         return refuse(&errors::ALTERATION, "a table's new name in this form");
     };
-    if found.tables.len() > MOST_TABLES {
-        let about = format!("new names for more than {MOST_TABLES} tables");
+    if found.tables.len() > MAX_TABLES {
+        let about = format!("new names for more than {MAX_TABLES} tables");
         return refuse(&errors::ALTERATION, about);
     }
     // `RENAME TABLE a TO c, b TO a, c TO b`: only which table has which name in the end matters

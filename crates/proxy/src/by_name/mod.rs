@@ -35,9 +35,9 @@ use crate::session::{Session, hide_tokens, in_logical_terms};
 use crate::state::Collation;
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
-const MOST: usize = 16_382;
+const MAX_STATEMENTS: usize = 16_382;
 /// Bytes of their texts, together.
-const TEXTS: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// The session's statements, by their names in lower case.
 #[derive(Default)]
@@ -102,10 +102,10 @@ impl Named {
 
     /// Whether another text of this length may be kept.
     fn has_room(&self, length: usize) -> Outcome<()> {
-        if self.entries.len() >= MOST {
-            return Err(too_many(MOST));
+        if self.entries.len() >= MAX_STATEMENTS {
+            return Err(too_many(MAX_STATEMENTS));
         }
-        if self.bytes + length > TEXTS {
+        if self.bytes + length > MAX_TEXT_BYTES {
             return Err(Failure::refused(
                 &errors::MEMORY,
                 "texts of prepared statements",

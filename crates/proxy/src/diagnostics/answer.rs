@@ -8,7 +8,7 @@ use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
 
 use super::words::tells_of_values;
-use super::{KEPT, name_of};
+use super::{MAX_KEPT_WARNINGS, name_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Found;
 use crate::session::{Session, without_physical};
@@ -141,7 +141,7 @@ impl Session {
         let mut places = Places {
             room: match self.state.family {
                 Family::MariaDb => 64,
-                Family::MySql => KEPT,
+                Family::MySql => MAX_KEPT_WARNINGS,
             },
             passed: 0,
             window,

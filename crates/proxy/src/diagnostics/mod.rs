@@ -19,7 +19,7 @@ use crate::exchange::Rows;
 use crate::server_errors::{ILL_FORMED, NO_DEFAULT};
 
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
-const KEPT: usize = 1024;
+const MAX_KEPT_WARNINGS: usize = 1024;
 
 /// What the server does not know of the last statement.
 #[derive(Default)]
@@ -187,7 +187,7 @@ impl Diagnostics {
         }
         let of_rows = self.take_of_rows();
         for row in 1..=rows {
-            if self.warnings.len() >= KEPT {
+            if self.warnings.len() >= MAX_KEPT_WARNINGS {
                 self.more += (rows + 1 - row) * of_rows.len() as u64;
                 break;
             }
@@ -212,8 +212,8 @@ impl Diagnostics {
 
     /// Counts what there is too much of.
     fn bound(&mut self) {
-        let over = self.warnings.len().saturating_sub(KEPT);
-        self.warnings.truncate(KEPT);
+        let over = self.warnings.len().saturating_sub(MAX_KEPT_WARNINGS);
+        self.warnings.truncate(MAX_KEPT_WARNINGS);
         self.more += over as u64;
     }
 
@@ -306,6 +306,9 @@ mod tests {
             ..Diagnostics::default()
         };
         many.found(100_000);
-        assert_eq!((many.warnings.len(), many.count()), (KEPT, 100_000));
+        assert_eq!(
+            (many.warnings.len(), many.count()),
+            (MAX_KEPT_WARNINGS, 100_000)
+        );
     }
 }

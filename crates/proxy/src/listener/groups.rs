@@ -1,7 +1,7 @@
 //! Whom a connection belongs to, and how that group has behaved.
 //!
 //! A group is an IPv4 address or an IPv6 network of 64 bits, of which one host has all addresses. What is kept of groups is bounded: those
-//! whose logins came to nothing by [`MOST`], those who have logged in by another [`MOST`], so that nobody without a password
+//! whose logins came to nothing by [`MAX_GROUPS`], those who have logged in by another [`MAX_GROUPS`], so that nobody without a password
 //! makes the second be forgotten.
 
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Groups that are remembered, of either kind.
-pub(super) const MOST: usize = 4096;
+pub(super) const MAX_GROUPS: usize = 4096;
 /// After this time, time held in vain counts half.
 const HALF_LIFE: Duration = Duration::from_secs(10);
 /// For how long a group goes first that has logged in.
@@ -98,7 +98,7 @@ impl Groups {
 
     /// A login came to nothing that has held its place for so long.
     pub fn has_failed(&mut self, group: Group, held: Duration, now: Instant) {
-        if self.in_vain.len() >= MOST && !self.in_vain.contains_key(&group) {
+        if self.in_vain.len() >= MAX_GROUPS && !self.in_vain.contains_key(&group) {
             let least = |a: &(f64, Instant), b: &(f64, Instant)| {
                 decayed(a, now).total_cmp(&decayed(b, now))
             };
@@ -110,7 +110,7 @@ impl Groups {
 
     /// A client of the group has logged in.
     pub fn has_logged_in(&mut self, group: Group, now: Instant) {
-        if self.logged_in.len() >= MOST && !self.logged_in.contains_key(&group) {
+        if self.logged_in.len() >= MAX_GROUPS && !self.logged_in.contains_key(&group) {
             drop_least(&mut self.logged_in, Instant::cmp);
         }
         self.logged_in.insert(group, now);
@@ -171,11 +171,11 @@ mod tests {
         let (honest, bad) = (group("192.168.0.1"), group("192.168.0.2"));
         groups.has_logged_in(honest, begin);
         groups.has_failed(bad, Duration::from_secs(50), begin);
-        for n in 0..2 * MOST as u32 {
+        for n in 0..2 * MAX_GROUPS as u32 {
             let other = Group(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into());
             groups.has_failed(other, Duration::from_millis(250), begin);
         }
-        assert_eq!(groups.remembered(), (MOST, 1));
+        assert_eq!(groups.remembered(), (MAX_GROUPS, 1));
         assert!(!groups.standing(honest, 0, begin).is_stranger());
         assert!(groups.standing(bad, 0, begin).burden > 49.0);
     }

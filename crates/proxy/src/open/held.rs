@@ -7,7 +7,7 @@
 use crate::error::Outcome;
 
 /// How many bytes of rows are held at most. A result that shows only NULL in a column for that long is written.
-const MOST: usize = 1 << 20;
+const MAX_HELD_BYTES: usize = 1 << 20;
 
 /// Rows as the client gets them, one after the other.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl HeldRows {
 
     /// Whether no more is held.
     pub fn is_full(&self) -> bool {
-        self.bytes.len() >= MOST
+        self.bytes.len() >= MAX_HELD_BYTES
     }
 
     /// The rows, in their order.
@@ -58,7 +58,7 @@ mod tests {
             [b"one".as_slice(), b"", b"three"]
         );
         let added = held.add(|out| {
-            out.resize(MOST, 0);
+            out.resize(MAX_HELD_BYTES, 0);
             Ok(())
         });
         assert!(added.is_ok() && held.is_full());

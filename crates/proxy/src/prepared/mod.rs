@@ -34,11 +34,11 @@ const OWN_IDS: u32 = 0x8000_0000;
 /// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
 const LAST_ID: u32 = u32::MAX;
 /// Bytes of long data that the statements of a session may hold.
-const LONG_DATA: usize = 256 << 20;
+const MAX_LONG_DATA_BYTES: usize = 256 << 20;
 /// As many statements as the server has none for, and bytes of their texts, may a session hold: what the servers' `max_prepared_stmt_count` is by
 /// default, for all of their sessions.
-const MOST: usize = 16_382;
-const TEXTS: usize = 256 << 20;
+const MAX_STATEMENTS: usize = 16_382;
+const MAX_TEXT_BYTES: usize = 256 << 20;
 
 /// The session's prepared statements.
 #[derive(Default)]
@@ -150,11 +150,11 @@ impl Statements {
     /// Counts long data that arrives: whether there is room for it. What executions have used up is only looked for when there seems
     /// to be too much.
     fn take_long_data(&mut self, length: usize) -> bool {
-        if self.long_data + length > LONG_DATA {
+        if self.long_data + length > MAX_LONG_DATA_BYTES {
             let all = self.open.values().flat_map(|s| &s.long);
             self.long_data = all.flatten().map(Vec::len).sum();
         }
-        let fits = self.long_data + length <= LONG_DATA;
+        let fits = self.long_data + length <= MAX_LONG_DATA_BYTES;
         self.long_data += if fits { length } else { 0 };
         fits
     }
@@ -163,10 +163,10 @@ impl Statements {
     fn has_room(&self, length: usize) -> Outcome<()> {
         let ours = self.open.values().filter(|s| s.server_id.is_none());
         let (count, bytes) = ours.fold((0, length), |(n, b), s| (n + 1, b + s.sql.len()));
-        if count >= MOST {
-            return Err(too_many(MOST));
+        if count >= MAX_STATEMENTS {
+            return Err(too_many(MAX_STATEMENTS));
         }
-        if bytes > TEXTS {
+        if bytes > MAX_TEXT_BYTES {
             let about = "texts of prepared statements";
             return Err(Failure::refused(&errors::MEMORY, about));
         }

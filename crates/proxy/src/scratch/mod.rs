@@ -64,7 +64,7 @@ pub(crate) struct Parameters<'a> {
 }
 
 /// Bytes of the conditions that name rows to be written.
-const KEYS: usize = 64 << 20;
+const MAX_CONDITION_BYTES: usize = 64 << 20;
 
 /// What was brought to the scratch engine.
 #[derive(Default)]
@@ -525,7 +525,7 @@ impl Session {
                         loader.number(first + keys.len());
                         size += condition.len() + 32;
                         keys.push(condition);
-                        if size > KEYS {
+                        if size > MAX_CONDITION_BYTES {
                             return Err(Failure::refused(&errors::MEMORY, ""));
                         }
                     }

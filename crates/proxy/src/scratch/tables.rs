@@ -10,7 +10,7 @@ use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Rows;
 
 /// Bytes of an `INSERT`, about.
-const BATCH: usize = 512 << 10;
+const MAX_BATCH_BYTES: usize = 512 << 10;
 /// Bytes of the longest key that InnoDB and Aria take.
 const KEY: u64 = 2000;
 /// The same of MyISAM.
@@ -464,7 +464,7 @@ impl<'r> Loader<'r> {
     /// Whether the statement is long enough to be sent.
     pub fn end_row(&mut self) -> bool {
         self.sql.push(b')');
-        self.sql.len() >= BATCH
+        self.sql.len() >= MAX_BATCH_BYTES
     }
 
     /// Adds a cell: an opened payload where the column is sealed, the server's text elsewhere.

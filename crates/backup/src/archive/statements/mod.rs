@@ -25,7 +25,7 @@ mod settings;
 mod tests;
 
 use definitions::forbidden_in_definition;
-use readings::{MOST_READINGS, Token, readings};
+use readings::{MAX_READINGS, Token, readings};
 use settings::{forbidden_setting, inner_statement};
 
 /// Who has written a statement.
@@ -60,7 +60,7 @@ pub fn check(text: &[u8], author: Author) -> Result<(), String> {
         return Ok(());
     }
     let readings = readings(text);
-    if readings.len() > MOST_READINGS {
+    if readings.len() > MAX_READINGS {
         return Err("a statement that begins with too many comments".into());
     }
     let (mut defines, mut sets) = (false, false);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 /// So many ways to read a statement's beginning, or the gap between two words, are looked at.
-pub const MOST_READINGS: usize = 64;
+pub const MAX_READINGS: usize = 64;
 /// As far as a reading goes.
 const TOKENS: usize = 6;
 
@@ -49,7 +49,7 @@ pub fn gaps(text: &[u8], at: usize) -> Result<Vec<usize>, String> {
         if !seen.insert(at) {
             continue;
         }
-        if seen.len() > MOST_READINGS {
+        if seen.len() > MAX_READINGS {
             return Err("a statement with too many comments in a row".into());
         }
         match skip(text, at) {
@@ -142,13 +142,13 @@ fn ends_of_comment(text: &[u8], at: usize) -> Vec<usize> {
     ends
 }
 
-/// All readings of a statement's beginning; more than [`MOST_READINGS`] if there are too many.
+/// All readings of a statement's beginning; more than [`MAX_READINGS`] if there are too many.
 pub fn readings(text: &[u8]) -> Vec<Vec<Token>> {
     let mut readings = Vec::new();
     let mut open = vec![(Vec::new(), 0)];
     while let Some((mut tokens, at)) = open.pop() {
-        if readings.len() + open.len() > MOST_READINGS {
-            readings.resize(MOST_READINGS + 1, Vec::new());
+        if readings.len() + open.len() > MAX_READINGS {
+            readings.resize(MAX_READINGS + 1, Vec::new());
             return readings;
         }
         match skip(text, at) {

@@ -29,9 +29,9 @@ use crate::session::{Execution, Session, logical_text};
 /// The temporary table of new rows.
 pub(super) const NEW: &str = "onionskin$new";
 /// Bytes of one `INSERT`, about.
-const BATCH: usize = 256 << 10;
+const MAX_BATCH_BYTES: usize = 256 << 10;
 /// Its rows.
-const ROWS: usize = 500;
+const MAX_BATCH_ROWS: usize = 500;
 
 /// What the statements that insert the rows have done so far.
 #[derive(Default)]
@@ -285,7 +285,7 @@ impl Session {
         engine.server.begin(question).map_err(ours)?;
         loop {
             let ended = engine.server.tracker.is_complete();
-            if rows > 0 && (ended || rows >= ROWS || sql.len() >= BATCH) {
+            if rows > 0 && (ended || rows >= MAX_BATCH_ROWS || sql.len() >= MAX_BATCH_BYTES) {
                 sql.push(b' ');
                 sql.extend_from_slice(tail);
                 let (count, generated) = (std::mem::take(&mut rows), generates);
