@@ -333,6 +333,17 @@ fn a_refused_preparation_frees_the_name(stage: &mut Stage) {
             assert_eq!(dropped, 1243, "{before}");
         }
     }
+    // among several, and under a name that the proxy does not forget at the server
+    alike(stage, &format!("PREPARE s FROM '{OF_SERVER}'"));
+    refused(
+        stage,
+        "SET @a = 1; PREPARE s FROM 'SELECT ?, name FROM user'",
+        "OS1016",
+    );
+    assert_eq!(stage.protected.must_fail("EXECUTE s"), 1243);
+    alike(stage, &format!("PREPARE `é` FROM '{OF_SERVER}'"));
+    refused(stage, &format!("PREPARE `é` FROM '{OF_PROXY}'"), "OS1016");
+    refused(stage, "EXECUTE `é`", "OS1016");
 }
 
 fn tables_that_become_protected_are_noticed(stage: &mut Stage) {

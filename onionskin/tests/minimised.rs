@@ -53,6 +53,8 @@ fn failures_keep_or_use_up_what_was_said_of_the_next_transaction(kind: Kind) {
         "ALTER TABLE t DROP COLUMN nothing",
         "DROP TABLE nowhere",
         "CREATE TABLE x (a INT b)",
+        "CREATE TABLE nowhere.x (a INT)",
+        "SELECT * FROM nowhere.x",
         "SHOW CREATE TABLE nowhere",
         "SET NAMES nothing",
     ] {
@@ -121,6 +123,11 @@ fn averages_have_the_digits_of_their_preparation(kind: Kind) {
                 said.is_refused() || said.plain == said.protected,
                 "{increment}: {said:?}"
             );
+            if increment == "DEFAULT" {
+                assert!(!said.is_refused(), "{said:?}");
+                pair.same(&format!("PREPARE s FROM '{query}'"));
+            }
+            pair.same_or_refused("EXECUTE s");
         }
     }
 }

@@ -20,12 +20,13 @@ pub(crate) struct NextTransaction {
     asked: u64,
 }
 
-/// The statement was not read, or may not run in a transaction that only reads, or is about nothing that has rows: its grammar, an
-/// unknown variable, character set or database, no such prepared statement.
-const UNREAD: [u16; 6] = [1049, 1064, 1115, 1193, 1243, 1792];
-/// Its tables were not opened: no privilege, no such table, a name twice, not locked.
-const UNOPENED: [u16; 8] = [1044, 1045, 1046, 1066, 1100, 1142, 1143, 1146];
-/// Its words mean nothing: columns, functions, numbers of columns, aggregates, collations. MariaDB has begun by then, if it names tables.
+/// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared statement is unknown, or the transaction
+/// only reads.
+const UNREAD: [u16; 5] = [1064, 1115, 1193, 1243, 1792];
+/// The tables were not opened: no privilege, no such database or table, a name twice, not locked.
+const UNOPENED: [u16; 9] = [1044, 1045, 1046, 1049, 1066, 1100, 1142, 1143, 1146];
+/// A name or an expression means nothing: a column, a function, an aggregate, a collation, a number of columns. MariaDB has opened
+/// the tables by then, and begun the transaction.
 const UNRESOLVED: [u16; 19] = [
     1052, 1054, 1055, 1056, 1109, 1110, 1111, 1136, 1140, 1191, 1210, 1222, 1241, 1247, 1248, 1267,
     1270, 1271, 1305,

@@ -104,8 +104,6 @@ pub(crate) struct State {
     pub odd_values: Option<&'static str>,
     /// The word under which definitions have other types: REAL is FLOAT, TIMESTAMP is DATETIME.
     pub odd_types: Option<&'static str>,
-    /// How often `collation_connection` may have been set, which servers do not track.
-    pub collations_set: u64,
     /// The word under which SHOW CREATE TABLE leaves out what a definition that is made of its text has to have: collations,
     /// AUTO_INCREMENT, comments of indexes with the lengths of prefixes.
     pub shortened: Option<&'static str>,
@@ -148,21 +146,7 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
         .map(|b| String::from_utf8_lossy(b).into_owned())
 }
 
-/// The connection's collation, as far as two moments can be told apart by it. Literals without a collation have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Collation {
-    results: u16,
-    named: u64,
-}
-
 impl State {
-    pub fn collation(&self) -> Collation {
-        Collation {
-            results: self.results_collation,
-            named: self.collations_set,
-        }
-    }
-
     /// Asks the server, and has it track changes from now on.
     pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
@@ -207,7 +191,6 @@ impl State {
             results_charset: None,
             results_collation: 0,
             asks_collation: false,
-            collations_set: 0,
             sql_mode: SqlMode::parse(""),
             lex_mode: LexMode::default(),
             mode_is_read: false,

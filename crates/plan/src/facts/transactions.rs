@@ -41,7 +41,9 @@ impl Words<'_> {
             "alter", "analyze", "create", "drop", "grant", "install", "lock", "optimize", "rename",
             "repair", "revoke", "truncate",
         ];
-        self.begins(&VERBS) && !self.is(1, "temporary")
+        // CREATE OR REPLACE TEMPORARY
+        let is_temporary = self.is(1, "temporary") || self.is(3, "temporary");
+        self.begins(&VERBS) && !is_temporary
     }
 
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.

@@ -23,16 +23,15 @@ use std::sync::Arc;
 use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
 use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
 use onionskin_plan::{Refusal, errors};
-use onionskin_value::{Charset, Family};
+use onionskin_value::Family;
 use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
 
 use crate::catalog::Prepared;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::prepared::{Statement, too_many};
+use crate::prepared::{PREPARED_OTHERWISE, Setting, Statement, too_many};
 use crate::session::{Session, hide_tokens, in_logical_terms};
-use crate::state::Collation;
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
 const MAX_STATEMENTS: usize = 16_382;
@@ -66,22 +65,6 @@ enum Place {
     Proxy,
     /// Nowhere: its preparation was refused.
     Nowhere,
-}
-
-/// What the meaning of a text depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Setting {
-    database: Option<String>,
-    reading: (LexMode, Option<Charset>, Option<Charset>),
-    /// Literals have the connection's collation.
-    collation: Collation,
-}
-
-impl Setting {
-    /// Whether the words of a text mean the same in both; names may mean tables in another database.
-    fn reads_like(&self, other: &Setting) -> bool {
-        self.reading == other.reading && self.collation == other.collation
-    }
 }
 
 impl Named {
@@ -138,9 +121,7 @@ impl Session {
                     self.write_done(&Done::default())
                 }
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
-                    // the server may still have the one before it; then it says itself that there is none
-                    self.forget_at_server(name)?;
-                    self.relay_by_name(sql, whole, &[])
+                    self.say_that_there_is_none(name, sql, whole)
                 }
                 _ => self.relay_by_name(sql, whole, &[]),
             },
@@ -179,24 +160,14 @@ impl Session {
         self.relay_answer(question, names)
     }
 
-    fn setting_now(&self) -> Setting {
-        Setting {
-            database: self.state.database.clone(),
-            reading: (
-                self.space.settings.lex,
-                self.state.client_charset,
-                self.state.connection_charset,
-            ),
-            collation: self.state.collation(),
-        }
-    }
-
     /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no statement any more: a server
     /// forgets the old one before it looks at the new text.
     pub(crate) fn not_prepared(&mut self, sql: &[u8]) {
-        if let Some(name) = prepared_name(sql, self.space.settings.lex)
-            && self.statements.named.has_room(0).is_ok()
-        {
+        let Some(name) = prepared_name(sql, self.space.settings.lex) else {
+            return;
+        };
+        self.statements.named.remove(&name);
+        if self.statements.named.has_room(0).is_ok() {
             let entry = self.unprepared();
             self.statements.named.put(&name, entry);
         }
@@ -206,7 +177,7 @@ impl Session {
     fn unprepared(&self) -> Entry {
         Entry {
             text: Arc::from([].as_slice()),
-            setting: self.setting_now(),
+            setting: self.setting(),
             parameters: 0,
             asks: false,
             place: Place::Nowhere,
@@ -220,8 +191,8 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        self.statements.named.has_room(0)?;
         let before = self.statements.named.remove(name);
+        self.statements.named.has_room(0)?;
         // until it is known what becomes of it; the servers forget the old statement in any case
         let mut entry = self.unprepared();
         self.statements.named.put(name, entry.clone());
@@ -357,6 +328,17 @@ impl Session {
         }
     }
 
+    /// Has the server say that there is no statement of this name. It may still have the one before, and must not execute that.
+    fn say_that_there_is_none(&mut self, name: &str, sql: &[u8], whole: bool) -> Outcome<()> {
+        // in another character set, another name would be forgotten
+        if !name.is_ascii() {
+            return Err(Failure::refused(&errors::DYNAMIC, "the statement's name"));
+        }
+        self.forget_at_server(name)?;
+        self.statements.named.remove(name);
+        self.relay_by_name(sql, whole, &[])
+    }
+
     fn execute_by_name(
         &mut self,
         name: &str,
@@ -369,11 +351,7 @@ impl Session {
         };
         let prepared = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
-            Place::Nowhere => {
-                self.forget_at_server(name)?;
-                self.statements.named.remove(name);
-                return self.relay_by_name(sql, whole, &[]);
-            }
+            Place::Nowhere => return self.say_that_there_is_none(name, sql, whole),
             Place::Server(prepared) => self.current(&entry, prepared)?,
         };
         if let Some(prepared) = prepared {
@@ -406,7 +384,7 @@ impl Session {
         if self.is_of_now(prepared)? {
             return Ok(Some(Arc::clone(prepared)));
         }
-        if !entry.setting.reads_like(&self.setting_now()) {
+        if !self.reads_as_then(&entry.setting) {
             return Err(prepare_again());
         }
         let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&entry.text));
@@ -471,7 +449,7 @@ impl Session {
         }
         let entry = Entry {
             text: Arc::from(text.as_slice()),
-            setting: self.setting_now(),
+            setting: self.setting(),
             parameters: parameters_of(&template),
             asks: prepared.plan.facts.question.asks(),
             place: Place::Proxy,
@@ -501,7 +479,7 @@ impl Session {
                 message: format!("Incorrect arguments to {verb}").into_bytes(),
             });
         }
-        if !entry.setting.reads_like(&self.setting_now()) {
+        if !self.reads_as_then(&entry.setting) {
             return Err(prepare_again());
         }
         let mut text = entry.text.to_vec();
@@ -615,6 +593,5 @@ fn syntax_error(near: &str) -> Failure {
 }
 
 fn prepare_again() -> Failure {
-    let about = "a statement that was prepared in another database, SQL mode, character set or collation; prepare it again";
-    Refusal::new(&errors::DYNAMIC, about).into()
+    Refusal::new(&errors::DYNAMIC, PREPARED_OTHERWISE).into()
 }

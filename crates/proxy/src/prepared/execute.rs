@@ -65,6 +65,7 @@ impl Session {
             return Ok(());
         }
         self.must_be_of_now(statement)?;
+        self.must_compute_alike(&statement.setting)?;
         let mode = self.space.settings.lex;
         let mut template = Template::default();
         if template.read_unfolded(&statement.sql, mode).is_err() {

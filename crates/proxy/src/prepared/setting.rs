@@ -10,18 +10,32 @@ use super::Statement;
 use crate::bind::Values;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
-use crate::state::Collation;
 
 /// What a text means depends on: the database that was current at its preparation, and how it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
-    database: Option<String>,
+    pub database: Option<String>,
+    reading: Reading,
+}
+
+/// How the words of a text are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
     lex: LexMode,
     client: Option<Charset>,
     connection: Option<Charset>,
     collation: Collation,
-    /// `div_precision_increment`: MySQL gives averages their digits when they are prepared.
-    increment: u8,
+    /// `div_precision_increment` of MySQL, which gives averages their digits when they are prepared.
+    increment: Option<u8>,
+}
+
+/// The connection's collation, as far as two moments can be told apart by it. Literals have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Collation {
+    /// The id of that of results.
+    results: u16,
+    /// How often `collation_connection` may have been set, which servers do not track.
+    times_set: u64,
 }
 
 impl Session {
@@ -29,12 +43,27 @@ impl Session {
     pub fn setting(&self) -> Setting {
         Setting {
             database: self.state.database.clone(),
-            lex: self.space.settings.lex,
-            client: self.state.client_charset,
-            connection: self.state.connection_charset,
-            collation: self.state.collation(),
-            increment: self.state.div_precision_increment,
+            reading: self.reading(),
         }
+    }
+
+    fn reading(&self) -> Reading {
+        let state = &self.state;
+        Reading {
+            lex: self.space.settings.lex,
+            client: state.client_charset,
+            connection: state.connection_charset,
+            collation: Collation {
+                results: state.results_collation,
+                times_set: self.collations_set,
+            },
+            increment: (state.family == Family::MySql).then_some(state.div_precision_increment),
+        }
+    }
+
+    /// Whether words mean now what they meant then; names may mean tables in another database.
+    pub(crate) fn reads_as_then(&self, setting: &Setting) -> bool {
+        setting.reading == self.reading()
     }
 
     /// Digits that a division or an average has behind those of its operand, in the statement that runs.
@@ -45,8 +74,14 @@ impl Session {
 
     /// What a prepared statement computes as it was when it was prepared.
     pub(super) fn compute_as_prepared(&mut self, setting: &Setting) {
-        if self.state.family == Family::MySql {
-            self.current.increment = Some(setting.increment);
+        self.current.increment = setting.reading.increment;
+    }
+
+    /// A statement that is prepared at the server once more would have the digits of now.
+    pub(super) fn must_compute_alike(&self, setting: &Setting) -> Outcome<()> {
+        match setting.reading.increment == self.reading().increment {
+            true => Ok(()),
+            false => Err(prepared_otherwise()),
         }
     }
 
@@ -56,7 +91,7 @@ impl Session {
         let is_alike = self.reads_alike(setting, false)
             || (self.reads_alike(setting, true) && statement.sql.is_ascii());
         let is_there = setting.database == self.state.database;
-        match is_alike && is_there && setting.collation == self.state.collation() {
+        match is_alike && is_there && setting.reading.collation == self.reading().collation {
             true => Ok(()),
             false => Err(prepared_otherwise()),
         }
@@ -102,17 +137,20 @@ impl Session {
         let modes = LexMode {
             charset: now.charset,
             ignore_space: now.ignore_space,
-            ..then.lex
+            ..then.reading.lex
         };
         let known = self.state.client_charset.is_some();
         modes == now
             && ((is_ascii && known)
-                || (then.client, then.connection)
+                || (then.reading.client, then.reading.connection)
                     == (self.state.client_charset, self.state.connection_charset))
     }
 }
 
+/// Why a prepared statement cannot be executed under the settings of now.
+pub(crate) const PREPARED_OTHERWISE: &str = "a statement that was prepared in another database, or under another sql_mode, character set, collation or div_precision_increment; \
+     prepare it again";
+
 fn prepared_otherwise() -> Failure {
-    let about = "a statement that was prepared in another database, SQL mode, character set or collation; prepare it again";
-    Failure::refused(&errors::NOT_UNDERSTOOD, about)
+    Failure::refused(&errors::NOT_UNDERSTOOD, PREPARED_OTHERWISE)
 }

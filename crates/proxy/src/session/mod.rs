@@ -73,6 +73,8 @@ pub(crate) struct Session {
     pub lifted_limit: Option<u64>,
     /// There may be savepoints: the end of a transaction would end them.
     pub has_savepoints: bool,
+    /// How often `collation_connection` may have been set, which servers do not track.
+    pub collations_set: u64,
     /// What the client has said of its next transaction.
     pub next_transaction: NextTransaction,
     /// The session at the scratch engine, once there is one.
@@ -152,6 +154,7 @@ impl Session {
             indexes_tokens: None,
             lifted_limit: None,
             has_savepoints: false,
+            collations_set: 0,
             next_transaction: NextTransaction::default(),
             engine: None,
             activity,
@@ -292,9 +295,7 @@ impl Session {
             return Ok(());
         }
         let family = self.state.family;
-        let collations_set = self.state.collations_set;
         self.state = State::read(&mut self.server, family, self.state.found_rows)?;
-        self.state.collations_set = collations_set;
         self.server.untold = false;
         // another role sees other tables
         if !self.account.is_private() {
@@ -318,7 +319,7 @@ impl Session {
     /// Asks the server what it announces strings with, if that may have changed. The client has its answer already.
     pub fn learn_collation(&mut self) -> Outcome<()> {
         if std::mem::take(&mut self.current.sets_collation) {
-            self.state.collations_set += 1;
+            self.collations_set += 1;
         }
         if !self.state.asks_collation {
             return Ok(());

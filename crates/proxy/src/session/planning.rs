@@ -191,8 +191,8 @@ impl Session {
         if !self.state.mode_is_read {
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
         }
-        // the text that it prepares or executes has a plan of its own
-        if matches!(plan.action, Action::ByName(_)) {
+        // The text that it prepares or executes has a plan of its own. Under other constants even a variable's text is read otherwise.
+        if matches!(plan.action, Action::ByName(_)) && self.state.odd_values.is_none() {
             return Ok(());
         }
         let odd_type = self.state.odd_types.filter(|_| plan.defines.any());

@@ -1,5 +1,7 @@
 //! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was stale.
 
+use std::sync::Arc;
+
 use onionskin_plan::{Action, Facts, Finds, Question, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
@@ -277,7 +279,7 @@ impl Session {
             if !self.reads_names() {
                 return self.unreadable(sql);
             }
-            let planned = self.plan(part)?;
+            let planned = self.plan_or_free(part)?;
             all_relay &=
                 matches!(planned.plan.action, Action::Relay) && !planned.plan.defines.any();
             let facts = &planned.plan.facts;
@@ -344,11 +346,7 @@ impl Session {
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         // of this statement and of no other
         let from_variables = std::mem::take(&mut self.current.from_variables);
-        let planned = self.plan(sql);
-        if planned.is_err() {
-            self.not_prepared(sql);
-        }
-        let mut prepared = planned?;
+        let mut prepared = self.plan_or_free(sql)?;
         self.current.note(&prepared.plan.facts);
         if let Action::ByName(statement) = &prepared.plan.action {
             let done = self.by_name(statement, sql, whole);
@@ -390,6 +388,15 @@ impl Session {
             self.has_found_by(&prepared.plan.action);
         }
         self.concluded(done, &prepared)
+    }
+
+    /// Plans a statement. If it is a PREPARE and is refused, its name has no statement from now on.
+    fn plan_or_free(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+        let planned = self.plan(sql);
+        if planned.is_err() {
+            self.not_prepared(sql);
+        }
+        planned
     }
 
     /// The end of a statement of this plan, as the client hears of it.
