@@ -15,6 +15,7 @@ on_both_servers!(
     warnings_show_no_tokens,
     errors_quote_nothing_that_the_client_has_not_written,
     warnings_are_not_those_of_the_proxys_questions,
+    warnings_outlive_a_look_at_the_tables,
     definitions_are_not_copied_from_shortened_texts,
 );
 
@@ -275,6 +276,65 @@ fn warnings_are_not_those_of_the_proxys_questions(kind: Kind) {
             pair.same("DROP TEMPORARY TABLE tmp");
             pair.same_or_refused(question);
         }
+    }
+}
+
+/// MariaDB keeps warnings over statements without tables. A second after the last look at the tables the proxy looks again.
+fn warnings_outlive_a_look_at_the_tables(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE plain (id INT PRIMARY KEY, n INT NOT NULL)");
+    for (raises, next) in [
+        ("SELECT nothing FROM plain", "USE app"),
+        ("INSERT INTO plain VALUES (1, 'x')", "SET @a = 1"),
+        ("INSERT IGNORE INTO plain VALUES (2, NULL)", "DO 1"),
+        ("SELECT * FROM nowhere", "SELECT n FROM plain"),
+        ("SELECT * FROM nowhere", "SELECT 1; SHOW WARNINGS"),
+    ] {
+        pair.same(raises);
+        pair.same(next);
+        pair.same("SHOW WARNINGS");
+    }
+    pair.same("SET @text = 'SET @a = 1'");
+    for waits in [false, true] {
+        for by_name in [
+            "PREPARE p FROM 'SELECT 1'",
+            "EXECUTE p",
+            "PREPARE p FROM 'SELECT n FROM plain'",
+            "EXECUTE p",
+            "PREPARE p FROM @text",
+            "EXECUTE p",
+            "PREPARE p FROM 'SELECT k FROM t WHERE id = 1'",
+            "EXECUTE p",
+            "DEALLOCATE PREPARE p",
+        ] {
+            let raising = [
+                "SELECT * FROM nowhere",
+                "INSERT IGNORE INTO t (id, s) VALUES (77, '123456789012345678901')",
+            ];
+            // what the proxy itself has raised no question of its own ends
+            for raises in &raising[..if waits { 1 } else { 2 }] {
+                pair.same("SELECT n FROM plain");
+                pair.same("DELETE FROM t WHERE id = 77");
+                pair.same(raises);
+                if waits {
+                    std::thread::sleep(std::time::Duration::from_millis(1100));
+                }
+                pair.same_or_refused(by_name);
+                pair.same("SHOW WARNINGS");
+                if by_name.starts_with("DEALLOCATE") {
+                    pair.same("PREPARE p FROM 'SELECT 1'");
+                }
+            }
+        }
+    }
+    for next in ["SELECT 1", "SELECT n FROM plain"] {
+        pair.same("SELECT * FROM nowhere");
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let said = pair.execute(next);
+        assert_eq!(said.plain, said.protected, "{next}");
+        pair.same("SHOW WARNINGS");
     }
 }
 

@@ -69,6 +69,10 @@ pub(crate) struct Server {
     pub found: Found,
     /// The server reads information_schema in the transaction's snapshot: MySQL does, where definitions are rows of tables.
     pub keeps_snapshots: bool,
+    /// The server keeps its list of warnings over statements without tables: MariaDB does.
+    pub keeps_lists: bool,
+    /// That list may hold something.
+    pub may_hold_list: bool,
     /// Without autocommit, a statement that failed may have begun a transaction all the same. Errors do not tell.
     may_be_in_transaction: bool,
     /// When a command was given last outside of a transaction, in milliseconds of [`now`].
@@ -139,6 +143,8 @@ impl Server {
             bound: PacketBound::default(),
             found: Found::Lost,
             keeps_snapshots: false,
+            keeps_lists: false,
+            may_hold_list: false,
             may_be_in_transaction: false,
             asked_at: 0,
             began: 0,
@@ -302,6 +308,9 @@ impl Server {
     fn read_step(&mut self) -> Outcome<Step> {
         let payload = self.connection.read_payload().map_err(Failure::Backend)?;
         let step = self.tracker.step(payload).map_err(Failure::Backend)?;
+        if self.keeps_lists && matches!(step, Step::Ok { .. } | Step::EndOfRows { .. }) {
+            self.may_hold_list |= self.warnings_at_end()? > 0;
+        }
         match step {
             Step::Ok { status } => {
                 self.note(status);
@@ -335,6 +344,7 @@ impl Server {
                 if self.connection.said_farewell() {
                     return Err(Failure::Backend(WireError::Closed));
                 }
+                self.may_hold_list = self.keeps_lists;
                 self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
                 if error.is_ok_and(|e| e.code == DEADLOCK) {
@@ -511,8 +521,7 @@ impl Server {
         let deprecated = self.capabilities.contains(Capabilities::DEPRECATE_EOF);
         let has_no_rows = payload.first() == Some(&0);
         if has_no_rows || deprecated && payload.len() >= 7 {
-            let ok = OkPacket::decode(payload, self.capabilities).map_err(Failure::Backend)?;
-            return Ok(ok.warnings);
+            return OkPacket::warnings_of(payload).map_err(Failure::Backend);
         }
         let eof = EofPacket::decode(payload).map_err(Failure::Backend)?;
         Ok(eof.warnings)

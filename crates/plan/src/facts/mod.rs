@@ -109,6 +109,16 @@ impl Facts {
         tokens(sql, mode).map_or_else(|_| Facts::default(), |all| Facts::of(sql, &all, mode))
     }
 
+    /// Whether MariaDB keeps its list of warnings over the statement.
+    pub fn keeps_list(&self) -> bool {
+        self.question == Question::Keeps
+    }
+
+    /// Whether it may: what the statement prepares or executes is not known yet.
+    pub fn may_keep_list(&self) -> bool {
+        matches!(self.question, Question::Keeps | Question::ByName)
+    }
+
     /// The facts of a statement of these tokens.
     pub fn of(sql: &[u8], tokens: &[Token], mode: LexMode) -> Self {
         let words = Words::new(sql, tokens, mode);

@@ -26,6 +26,8 @@ pub enum Question {
     None,
     /// It does not ask, and MariaDB keeps the warnings: `SELECT`, `SET` and others without tables.
     Keeps,
+    /// It does not ask. It prepares a text or executes one: MariaDB keeps the warnings if it keeps them over that text.
+    ByName,
     /// `SHOW WARNINGS`, `SHOW ERRORS`
     Conditions {
         /// `SHOW ERRORS`
@@ -54,7 +56,7 @@ pub struct ShownRows {
 impl Question {
     /// Whether it asks anything.
     pub fn asks(&self) -> bool {
-        !matches!(self, Question::None | Question::Keeps)
+        !matches!(self, Question::None | Question::Keeps | Question::ByName)
     }
 }
 
@@ -71,10 +73,12 @@ impl Words<'_> {
             .iter()
             .any(|word| self.says(word));
         if !(0..self.all.len()).any(|at| self.item(at).is_some()) {
-            let keeps = self.is(0, "unlock") || self.is_tableless_verb() && !has_tables;
-            return match keeps {
-                true => Question::Keeps,
-                false => Question::None,
+            let drops_prepared = self.is(0, "drop") && self.is(1, "prepare");
+            return match () {
+                () if self.begins(&["prepare", "execute"]) => Question::ByName,
+                () if self.begins(&["unlock", "deallocate"]) || drops_prepared => Question::Keeps,
+                () if self.is_tableless_verb() && !has_tables => Question::Keeps,
+                () => Question::None,
             };
         }
         match self.is(0, "select") && !self.has_executable && !has_tables {

@@ -21,8 +21,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
-use onionskin_plan::{Action, Argument, ByName, LexMode, LiteralKind, StatementText, Template};
-use onionskin_plan::{Refusal, errors};
+use onionskin_plan::{
+    Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
+};
 use onionskin_value::Family;
 use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
@@ -53,6 +54,8 @@ struct Entry {
     parameters: usize,
     /// It asks about the statement before it.
     asks: bool,
+    /// MariaDB keeps its list of warnings over it.
+    keeps_list: bool,
     place: Place,
 }
 
@@ -149,6 +152,7 @@ impl Session {
         whole: bool,
         names: &[(String, String)],
     ) -> Outcome<()> {
+        self.current.keeps_list = false;
         self.say_next_transaction()?;
         let question = if whole {
             let payload = self.client.last_payload();
@@ -180,6 +184,7 @@ impl Session {
             setting: self.setting(),
             parameters: 0,
             asks: false,
+            keeps_list: false,
             place: Place::Nowhere,
         }
     }
@@ -201,6 +206,8 @@ impl Session {
             self.statements.named.remove(name);
             return self.relay_by_name(sql, whole, &[]);
         };
+        entry.keeps_list = self.facts_of(&text).keeps_list();
+        self.leave_last_by(entry.keeps_list);
         let (prepared, template) = self.planned_text(&text)?;
         entry.parameters = parameters_of(&template);
         entry.asks = prepared.plan.facts.question.asks();
@@ -232,6 +239,10 @@ impl Session {
             info,
             ..Done::default()
         })
+    }
+
+    fn facts_of(&self, text: &[u8]) -> Facts {
+        Facts::read(text, self.space.settings.lex)
     }
 
     /// The statement's text; `None` where the variable holds nothing that could be one.
@@ -349,6 +360,7 @@ impl Session {
         let Some(entry) = self.statements.named.get(name).cloned() else {
             return self.relay_by_name(sql, whole, &[]);
         };
+        self.leave_last_by(entry.keeps_list);
         let prepared = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
             Place::Nowhere => return self.say_that_there_is_none(name, sql, whole),
@@ -437,6 +449,8 @@ impl Session {
         let Some(text) = self.text_of(source)? else {
             return self.relay_by_name(sql, whole, &[]);
         };
+        let keeps_list = self.facts_of(&text).keeps_list();
+        self.leave_last_by(keeps_list);
         let (prepared, template) = self.planned_text(&text)?;
         if matches!(prepared.plan.action, Action::Relay) {
             self.check_temporary(&prepared)?;
@@ -452,6 +466,7 @@ impl Session {
             setting: self.setting(),
             parameters: parameters_of(&template),
             asks: prepared.plan.facts.question.asks(),
+            keeps_list,
             place: Place::Proxy,
         };
         self.execute_here(&entry, using, "EXECUTE")

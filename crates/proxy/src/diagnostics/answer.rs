@@ -7,7 +7,7 @@ use onionskin_value::{Family, Warning};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
 
-use super::words::tells_of_values;
+use super::words::{tell_as, tells_of_values};
 use super::{MAX_KEPT_WARNINGS, name_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Found;
@@ -45,7 +45,7 @@ impl Session {
             clear => clear,
         };
         match question {
-            Question::None | Question::Keeps => {
+            Question::None | Question::Keeps | Question::ByName => {
                 self.leave_last(facts);
                 Ok(false)
             }
@@ -77,13 +77,50 @@ impl Session {
 
     /// A statement begins that asks nothing: what is kept of the one before goes, unless MariaDB keeps it over this one.
     pub(crate) fn leave_last(&mut self, facts: &Facts) {
-        let keeps = self.state.family == Family::MariaDb && facts.question == Question::Keeps;
+        let keeps = self.state.family == Family::MariaDb && facts.may_keep_list();
         if keeps && self.diagnostics.any() {
             self.diagnostics.of_earlier = true;
             self.diagnostics.row_count = None;
         } else {
             self.diagnostics.clear();
         }
+    }
+
+    /// What is prepared or executed is known: unless MariaDB keeps its list of warnings over it, what was kept of the statement before goes.
+    pub(crate) fn leave_last_by(&mut self, keeps: bool) {
+        self.current.keeps_list &= keeps;
+        if self.diagnostics.of_earlier && !keeps {
+            self.diagnostics.clear();
+        }
+    }
+
+    /// A statement's text is about to be planned: whether MariaDB keeps its list of warnings over it.
+    pub(crate) fn will_keep_list(&mut self, sql: &[u8]) {
+        self.current.keeps_list =
+            self.server.may_hold_list && Facts::read(sql, self.space.settings.lex).may_keep_list();
+    }
+
+    /// Reads the server's list of warnings, which a question of the proxy's own is about to end, if the client's statement would keep it.
+    pub(crate) fn save_list(&mut self) -> Outcome<()> {
+        let kept = &self.diagnostics;
+        let is_known = kept.list.is_some() || kept.error.is_some() || kept.hides_servers;
+        if !std::mem::take(&mut self.current.keeps_list) || is_known {
+            return Ok(());
+        }
+        let mut list = self.server.rows(b"SHOW WARNINGS")?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        if let Some((code, message)) = self.diagnostics.told.take() {
+            tell_as(&mut list, code, &message);
+        }
+        let texts = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
+        for text in texts.filter(|_| self.diagnostics.shows_tokens) {
+            *text = without_physical(text);
+        }
+        self.diagnostics.list = Some(list);
+        self.diagnostics.of_earlier = true;
+        Ok(())
     }
 
     /// Whether a statement asks for `FOUND_ROWS()`, which is not what the server would say.

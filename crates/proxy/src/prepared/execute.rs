@@ -54,6 +54,7 @@ impl Session {
         let facts = &prepared.plan.facts;
         self.leave_last(facts);
         self.current.note(facts);
+        self.current.keeps_list = self.server.may_hold_list && facts.may_keep_list();
     }
 
     /// Makes a statement's plan again when the schema has changed since, or where it is wanted afresh.

@@ -107,11 +107,14 @@ impl Session {
         })
     }
 
-    /// Asks what the client has not asked. Without autocommit the question begins a transaction, in which
+    /// Asks what the client has not asked. That ends the server's list of warnings, so it is read before if the client's statement would
+    /// keep it. Without autocommit the question begins a transaction, in which
     /// the client could do less than it may: that one is ended again.
     pub fn aside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        self.save_list()?;
         let had_one = self.server.status.contains(StatusFlags::IN_TRANS);
         let done = ask(self)?;
+        self.server.may_hold_list = false;
         let has_one = self.server.status.contains(StatusFlags::IN_TRANS);
         if has_one && !had_one && !self.has_savepoints {
             self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;

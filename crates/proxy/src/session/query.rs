@@ -120,6 +120,7 @@ impl Session {
         prepared: &Prepared,
         done: &Outcome<T>,
     ) -> Outcome<bool> {
+        self.current.keeps_list = false;
         let list = match done {
             Err(failure @ Failure::Server { .. }) => {
                 let list = self.server.rows(b"SHOW WARNINGS")?;
@@ -279,6 +280,9 @@ impl Session {
             if !self.reads_names() {
                 return self.unreadable(sql);
             }
+            if plans.is_empty() {
+                self.will_keep_list(part);
+            }
             let planned = self.plan_or_free(part)?;
             all_relay &=
                 matches!(planned.plan.action, Action::Relay) && !planned.plan.defines.any();
@@ -298,6 +302,9 @@ impl Session {
                 break;
             }
         }
+        self.current.keeps_list = false;
+        // the server has no list any more
+        all_relay &= !self.diagnostics.of_earlier;
         if all_relay {
             self.diagnostics.clear();
             self.current.finds = Finds::Unknown;
@@ -346,6 +353,7 @@ impl Session {
     pub fn statement(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
         // of this statement and of no other
         let from_variables = std::mem::take(&mut self.current.from_variables);
+        self.will_keep_list(sql);
         let mut prepared = self.plan_or_free(sql)?;
         self.current.note(&prepared.plan.facts);
         if let Action::ByName(statement) = &prepared.plan.action {
@@ -355,6 +363,7 @@ impl Session {
             self.has_found();
             return Ok(());
         }
+        self.current.keeps_list = false;
         if let Action::Refuse(refusal) = &prepared.plan.action
             && (refusal.entry == &errors::EXECUTABLE_COMMENT || refusal.entry == &errors::TRACKING)
             && from_variables.is_empty()

@@ -38,6 +38,8 @@ pub(crate) struct StatementRun {
     pub interfered: bool,
     /// What it showed of the error before that.
     pub list: Option<Rows>,
+    /// It was not sent yet, and the server would keep its list of warnings over it.
+    pub keeps_list: bool,
     /// It was sent within a transaction that only reads.
     pub reads_only: bool,
     /// There are warnings beside the error, and it is not known which.

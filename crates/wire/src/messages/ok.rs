@@ -98,6 +98,17 @@ impl<'a> OkPacket<'a> {
         r.u16().map(StatusFlags::from_bits_retain)
     }
 
+    /// Only the number of warnings, for which nothing behind it is looked at.
+    #[inline]
+    pub fn warnings_of(payload: &[u8]) -> WireResult<u16> {
+        let mut r = Reader::new(payload);
+        r.skip(1)?;
+        r.lenenc_int()?;
+        r.lenenc_int()?;
+        r.skip(2)?;
+        r.u16()
+    }
+
     /// Appends the packet as a peer with these capabilities expects it.
     pub fn encode(&self, out: &mut Vec<u8>, capabilities: Capabilities) {
         let tracks = capabilities.contains(Capabilities::SESSION_TRACK);
