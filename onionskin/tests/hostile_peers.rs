@@ -119,6 +119,7 @@ fn a_lying_server_gets_no_value_and_makes_none(kind: Kind) {
         .enumerate()
     {
         liar.lie([5, 20, 80][n % 3]);
+        session.is_lied_to();
         let done = match n % 2 {
             0 => session.run(sql),
             _ => session.execute(sql, ()),

@@ -7,6 +7,19 @@ use nix::time::{ClockId, clock_gettime};
 
 /// How old what is known may be, in milliseconds.
 pub(crate) const RECHECK: u64 = 1000;
+/// The same. In builds with debug assertions a test may shorten it with `ONIONSKIN_TEST_RECHECK=MILLISECONDS`: then what happens only
+/// where a look-up comes between two statements happens often.
+fn recheck() -> u64 {
+    #[cfg(debug_assertions)]
+    {
+        static WANTED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
+        let wanted = || std::env::var("ONIONSKIN_TEST_RECHECK").ok()?.parse().ok();
+        WANTED.get_or_init(wanted).unwrap_or(RECHECK)
+    }
+    #[cfg(not(debug_assertions))]
+    RECHECK
+}
+
 /// For how long after its last use a thing is renewed along with others, in milliseconds.
 const IN_USE: u64 = 10_000;
 
@@ -56,6 +69,6 @@ impl Age {
     /// long the server takes for it.
     pub fn is_old(&self, now: u64, came: u64) -> bool {
         let checked = self.checked.load(Ordering::Relaxed);
-        now.saturating_sub(checked) > RECHECK && checked < came
+        now.saturating_sub(checked) > recheck() && checked < came
     }
 }
