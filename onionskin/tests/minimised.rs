@@ -19,6 +19,9 @@ on_both_servers!(
     warnings_before_the_row_that_fails,
     warnings_stay_over_statements_without_values,
     errors_of_the_engine_are_told_by_the_proxy,
+    each_column_without_a_default_is_an_error,
+    texts_behind_using_that_are_no_times,
+    own_rows_are_not_inserted_under_locks,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, r DOUBLE {}, g INT, d DOUBLE, \
@@ -252,6 +255,65 @@ fn errors_of_the_engine_are_told_by_the_proxy(kind: Kind) {
                     "{setting}; {sql}; {question}: {said:?}"
                 );
             }
+        }
+    }
+}
+
+/// MariaDB names every column that a query gives nothing.
+fn each_column_without_a_default_is_an_error(kind: Kind) {
+    let Some(mut pair) = filled(kind, true) else {
+        return;
+    };
+    pair.same(
+        "CREATE TABLE required (id INT PRIMARY KEY, a TIME NOT NULL {range}, b TEXT NOT NULL, c INT NOT NULL {})",
+    );
+    for sql in [
+        "INSERT INTO required (id) SELECT id FROM t WHERE id < 0",
+        "INSERT INTO required (id, b) SELECT id, 'x' FROM t WHERE id < 0",
+        "INSERT INTO required (id) SELECT id FROM required",
+        "INSERT IGNORE INTO required (id) SELECT id FROM t WHERE id < 0",
+    ] {
+        pair.same(sql);
+        pair.same("SHOW WARNINGS");
+        pair.same("SHOW ERRORS");
+        pair.same(sql);
+        pair.same("SELECT @@warning_count, @@error_count");
+    }
+}
+
+/// To MySQL, a text that is no time is NULL as a parameter beside one, and a text as a literal.
+fn texts_behind_using_that_are_no_times(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        pair.same("CREATE TABLE times (id INT PRIMARY KEY, a TIME(1) {eq}, b TIME, k INT {eq})");
+        pair.same("INSERT INTO times VALUES (1, '838:59:59', '12:00:00', 1)");
+        for text in ["''", "'abc'", "'12'", "'12:00:00'", "NULL"] {
+            pair.same(&format!("SET @text = {text}"));
+            for condition in ["a <> ?", "a = ?", "a <> ? AND k = 1", "k = 1 AND NOT a = ?"] {
+                let sql = format!("SELECT id FROM times WHERE {condition}");
+                pair.same(&format!("PREPARE p FROM '{sql}'"));
+                pair.same_or_refused("EXECUTE p USING @text");
+            }
+        }
+    }
+}
+
+/// Servers want a second lock for a table that is read and written to.
+fn own_rows_are_not_inserted_under_locks(kind: Kind) {
+    let Some(mut pair) = filled(kind, true) else {
+        return;
+    };
+    for autocommit in [1, 0] {
+        pair.same(&format!("SET autocommit = {autocommit}"));
+        for lock in ["READ", "WRITE"] {
+            pair.same(&format!("LOCK TABLES t {lock}"));
+            pair.same_or_refused("INSERT INTO t (id, y) SELECT id + 10, y FROM t WHERE id < 0");
+            pair.same_or_refused("INSERT INTO t (id, y) SELECT id + 10, y FROM t WHERE k = 5");
+            pair.same("UNLOCK TABLES");
+            pair.same("SELECT * FROM t ORDER BY id");
+            pair.same("ROLLBACK");
         }
     }
 }

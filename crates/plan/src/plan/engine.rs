@@ -101,6 +101,15 @@ impl ScratchWrite {
         matches!(&self.effect, Effect::Insert(new) if new.load.is_some())
     }
 
+    /// Whether rows of a table are inserted into the same table.
+    pub fn inserts_its_own_rows(&self) -> bool {
+        let reads = |table: &Arc<Table>| {
+            let mut sources = self.scratch.reads.iter().map(|read| &read.table);
+            sources.any(|s| s.database == table.database && s.name == table.name)
+        };
+        matches!(&self.effect, Effect::Insert(new) if reads(&new.table))
+    }
+
     /// Whether rows that are met get values that are computed from both.
     pub fn upserts(&self) -> bool {
         matches!(&self.effect, Effect::Insert(new) if new.met.is_some())

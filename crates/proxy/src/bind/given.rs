@@ -205,7 +205,7 @@ impl<'a> Binder<'a> {
         }
         let is_strict = self.state.sql_mode.is_strict() && !self.mode.ignore;
         if is_mariadb_update || is_strict {
-            return Err(no_default(name));
+            return Err(Failure::Value(no_default(name)));
         }
         warnings.push(no_default_warning(name));
         if matches!(wanted.ty.kind, Kind::Timestamp { .. } | Kind::Json) {

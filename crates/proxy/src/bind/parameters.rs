@@ -6,6 +6,7 @@
 //! `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that come to the same in both forms stay literals.
 
 use onionskin_plan::{LiteralKind, errors};
+use onionskin_schema::Column;
 use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::BinaryValue;
 
@@ -121,16 +122,23 @@ impl Values<'_> {
         }
     }
 
-    /// Whether literals stand for variables that may mean something else to MySQL.
+    /// Whether literals stand for variables that may mean something else to a MySQL that has all
+    /// columns in the clear. Beside a moment, a text that is none is NULL as a parameter, and a
+    /// text as a literal.
     pub fn has_rounded_variables(&self, prepared: &Prepared) -> bool {
-        let by_moments = !self.from_variables.is_empty() && names_moments(prepared, self.sql);
+        let in_the_clear = |_: &Column| true;
+        let by_moments =
+            !self.from_variables.is_empty() && names_moments(prepared, self.sql, in_the_clear);
         self.from_variables.iter().any(|variable| {
             let mut literals = self.literals.iter();
             let literal = literals.find(|l| l.start == variable.start);
             literal.is_none_or(|literal| {
                 let text = literal.text(self.sql);
                 let rounded = match literal.kind {
-                    LiteralKind::String => of_text(text.get(1..).unwrap_or_default()),
+                    LiteralKind::String => match of_text(text.get(1..).unwrap_or_default()) {
+                        Rounded::Never => Rounded::ByMoments,
+                        other => other,
+                    },
                     _ => Rounded::ByMoments,
                 };
                 rounded == Rounded::Always || rounded == Rounded::ByMoments && by_moments
@@ -161,7 +169,7 @@ impl Binder<'_> {
                 if literal.kind == LiteralKind::String
                     && of_text(text.get(1..).unwrap_or_default()) != Rounded::Never
                     && !is_moment(text)
-                    && names_moments(self.prepared, self.values.sql)
+                    && names_plain_moments(self.prepared, self.values.sql)
                 {
                     // what the server makes of it depends on the types of the other parameters
                     let about = "a text behind USING that is no date or time";
@@ -192,7 +200,7 @@ impl Binder<'_> {
     fn is_rounded(&self, rounded: Rounded) -> bool {
         match rounded {
             Rounded::Never => false,
-            Rounded::ByMoments => names_moments(self.prepared, self.values.sql),
+            Rounded::ByMoments => names_plain_moments(self.prepared, self.values.sql),
             Rounded::Always => true,
         }
     }
@@ -207,7 +215,12 @@ impl Binder<'_> {
 }
 
 /// Whether the statement may name a plain column of dates, times or years.
-fn names_moments(prepared: &Prepared, sql: &[u8]) -> bool {
+fn names_plain_moments(prepared: &Prepared, sql: &[u8]) -> bool {
+    names_moments(prepared, sql, |column| column.protection.is_none())
+}
+
+/// Whether the statement may name such a column of dates, times or years.
+fn names_moments(prepared: &Prepared, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
     let columns = &prepared.plan.columns;
     let text = sql.to_ascii_lowercase();
     let may_be_named = |name: &str| {
@@ -219,7 +232,7 @@ fn names_moments(prepared: &Prepared, sql: &[u8]) -> bool {
     let mut all = columns.iter().flat_map(|used| &used.table.columns);
     columns.is_empty()
         || all.any(|column| {
-            column.protection.is_none()
+            counts(column)
                 && column.sql_type.as_ref().is_none_or(is_moment)
                 && may_be_named(&column.name)
         })

@@ -206,12 +206,12 @@ pub(super) fn null_warning(column: &str) -> Warning {
     }
 }
 
-pub(crate) fn no_default(column: &str) -> Failure {
-    Failure::Value(ValueError {
+pub(crate) fn no_default(column: &str) -> ValueError {
+    ValueError {
         code: NO_DEFAULT,
         sqlstate: *b"HY000",
         message: format!("Field '{column}' doesn't have a default value"),
-    })
+    }
 }
 
 pub(crate) fn no_default_warning(column: &str) -> Warning {

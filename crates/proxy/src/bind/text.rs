@@ -35,7 +35,7 @@ impl Binder<'_> {
                         && !column.nullable
                         && !column.sql_type.as_ref().is_some_and(is_enum)
                     {
-                        return Err(no_default(&column.name));
+                        return Err(Failure::Value(no_default(&column.name)));
                     }
                 }
                 _ => {}

@@ -4,7 +4,7 @@ use onionskin_plan::Facts;
 use onionskin_value::{Family, Level, Warning};
 
 use crate::error::Failure;
-use crate::exchange::Rows;
+use crate::exchange::{Cells, Rows};
 
 /// The servers' number for words that a later version will not have.
 pub(crate) const DEPRECATED: u16 = 1287;
@@ -35,8 +35,13 @@ pub(crate) fn tells_of(list: &Rows, failure: &Failure) -> bool {
     list.iter().any(|row| number(row) == Some(*code))
 }
 
-/// Gives the error in the list the client's words.
+/// Gives the error in the list the client's words. One that stands there already has others of its
+/// number beside it, which have words of their own.
 pub(crate) fn tell_as(list: &mut Rows, code: u16, message: &[u8]) {
+    let is_told = |row: &Cells| row.get(2).and_then(Option::as_deref) == Some(message);
+    if list.iter().any(is_told) {
+        return;
+    }
     for row in list.iter_mut().filter(|row| number(row) == Some(code)) {
         if let [Some(level), _, Some(text)] = row.as_mut_slice()
             && level == b"Error"

@@ -111,8 +111,9 @@ impl Session {
             // a query that finds no row would change nothing
             return Err(failure);
         }
-        if self.locked_tables && !self.server.in_transaction() {
-            // a transaction of ours would end the locks, and without one a failure leaves a part of the rows changed
+        // a transaction of ours would end the locks, and without one a failure leaves a part of the
+        // rows changed; and servers want a second lock for a table that is read while it is written to
+        if self.locked_tables && (!self.server.in_transaction() || write.inserts_its_own_rows()) {
             let about = "a change by the scratch engine under LOCK TABLES";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }

@@ -10,7 +10,7 @@ use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
 use onionskin_schema::Column;
-use onionskin_value::{Family, Kind};
+use onionskin_value::{Family, Kind, ValueError};
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
@@ -23,7 +23,7 @@ use crate::bind::{Binder, Values, no_default, no_default_warning};
 use crate::catalog::Prepared;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Done, Question};
+use crate::exchange::{Cells, Done, Question};
 use crate::session::{Execution, Session, logical_text};
 
 /// The temporary table of new rows.
@@ -232,8 +232,9 @@ impl Session {
 
     /// MariaDB looks for defaults before it looks for rows: what a row would miss is said where there is none, too. An ENUM has its
     /// first member.
-    fn miss_defaults(&self, new: &NewRows, diagnostics: &mut Diagnostics) -> Outcome<()> {
+    fn miss_defaults(&mut self, new: &NewRows, diagnostics: &mut Diagnostics) -> Outcome<()> {
         let is_strict = self.state.sql_mode.is_strict() && !new.ignore;
+        let mut missed = Vec::new();
         for (index, column) in new.table.columns.iter().enumerate() {
             let is_given = new.columns.iter().any(|c| c.index == index);
             let is_made = column.auto_increment || column.generated;
@@ -241,12 +242,26 @@ impl Session {
             if is_given || is_made || is_enum || !column.is_required() {
                 continue;
             }
-            if is_strict {
-                return Err(no_default(&column.name));
-            }
-            diagnostics.warnings.push(no_default_warning(&column.name));
+            missed.push(&column.name);
         }
-        Ok(())
+        if !is_strict {
+            let warnings = missed.iter().map(|name| no_default_warning(name));
+            diagnostics.warnings.extend(warnings);
+            return Ok(());
+        }
+        let Some(first) = missed.first() else {
+            return Ok(());
+        };
+        // each of them is an error, and the first is told
+        let errors = missed.iter().map(|name| no_default(name));
+        self.current.list = Some(errors.map(shown_error).collect());
+        self.current.interfered = true;
+        let error = no_default(first);
+        Err(Failure::Server {
+            code: error.code,
+            state: error.sqlstate,
+            message: error.message.into_bytes(),
+        })
     }
 
     /// The number that the client is told, and that LAST_INSERT_ID() returns from now on.
@@ -492,6 +507,16 @@ fn buffer(query: &mut Vec<u8>) {
 /// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
 /// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
 pub(super) const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
+
+/// An error as `SHOW WARNINGS` shows it.
+fn shown_error(error: ValueError) -> Cells {
+    let cells = [
+        b"Error".to_vec(),
+        error.code.to_string().into_bytes(),
+        error.message.into_bytes(),
+    ];
+    cells.map(Some).to_vec()
+}
 
 /// Whether a warning names a column.
 pub(super) fn names_column(message: &str, name: &str) -> bool {
