@@ -93,6 +93,8 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	@scripts/install-deps.sh tests
 	$(DIFFERENTIAL) ONIONSKIN_TEST_LONG=1 scripts/test.sh
 	$(DIFFERENTIAL) ONIONSKIN_TEST_LONG=1 ONIONSKIN_SCRATCH=1 $(CARGO) test --locked --profile ci -p onionskin --test differential
+	# what is known of tables is old after every statement: the proxy's own questions come between any two
+	ONIONSKIN_TEST_RECHECK=0 ONIONSKIN_STATEMENTS=100000 ONIONSKIN_SESSIONS=5000 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 	scripts/fuzz.sh 600

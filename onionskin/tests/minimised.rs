@@ -22,6 +22,8 @@ on_both_servers!(
     each_column_without_a_default_is_an_error,
     texts_behind_using_that_are_no_times,
     own_rows_are_not_inserted_under_locks,
+    ill_formed_definitions_are_not_taken_for_others,
+    aggregates_of_no_rows_may_leave_found_rows,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, r DOUBLE {}, g INT, d DOUBLE, \
@@ -316,4 +318,76 @@ fn own_rows_are_not_inserted_under_locks(kind: Kind) {
             pair.same("ROLLBACK");
         }
     }
+}
+
+/// What the proxy reads of a definition is all that stands there.
+fn ill_formed_definitions_are_not_taken_for_others(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for sql in [
+        "ALTER TABLE t ADD COLUMN x INT {eq} AFTER 5",
+        "ALTER TABLE t ADD COLUMN x INT {eq} AFTER k",
+        "ALTER TABLE t ADD COLUMN x INT AFTER 5",
+        "CREATE TABLE keyed (a INT {eq} UNIQUE PRIMARY KEY)",
+        "CREATE TABLE keyed (a INT {eq} DEFAULT NULL PRIMARY KEY)",
+        "CREATE TABLE keyed (a INT {eq} DEFAULT NULL, PRIMARY KEY (a))",
+        "CREATE TABLE keyed (a INT {eq} DEFAULT NULL KEY)",
+        "CREATE TABLE keyed (a INT {eq} NULL KEY)",
+        "CREATE TABLE keyed (a INT {eq} NULL, PRIMARY KEY (a))",
+        "CREATE TABLE keyed (a INT {eq} NULL NOT NULL, PRIMARY KEY (a))",
+        "CREATE TABLE keyed (a INT {eq} NOT NULL NULL)",
+        "CREATE TABLE keyed (a INT {eq} NULL NOT NULL)",
+        "CREATE TABLE keyed (a INT {eq} KEY)",
+        "DESC t *",
+        "DESC t k",
+        "SHOW FULL INDEX FROM t",
+        "SHOW FULL KEYS FROM t",
+        "SHOW INDEX FROM t",
+    ] {
+        let said = pair.say(sql);
+        // a refusal and the server's error do the same
+        if said.plain.starts_with('[') && !said.is_refused() {
+            assert!(said.protected.starts_with('['), "{sql}: {said:?}");
+        } else {
+            assert!(!said.protected.starts_with('['), "{sql}: {said:?}");
+        }
+        pair.same("DESCRIBE t");
+        if !said.is_refused() {
+            pair.same("DESCRIBE keyed");
+        }
+        pair.say("DROP TABLE keyed");
+    }
+}
+
+/// Where MariaDB sees at once that no row can be found, an aggregate leaves FOUND_ROWS() as it was.
+fn aggregates_of_no_rows_may_leave_found_rows(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE plain (id INT PRIMARY KEY, c VARCHAR(4))");
+    for sql in [
+        "SELECT MAX(c) FROM plain WHERE id = 26",
+        "SELECT MAX(c) FROM plain WHERE id <=> 26",
+        "SELECT COUNT(c) FROM plain WHERE 1 = 0",
+        "SELECT MAX(id) FROM plain",
+        "SELECT COUNT(*) FROM plain",
+        "SELECT MAX(k) FROM t WHERE k = 5",
+        "SELECT COUNT(*) FROM t WHERE k = 77",
+        "SELECT COUNT(*) FROM t WHERE id = 77",
+    ] {
+        for waits in [false, true] {
+            pair.same("SELECT 1 UNION SELECT 2 UNION SELECT 3");
+            if waits {
+                // the proxy looks at the tables again
+                std::thread::sleep(std::time::Duration::from_millis(1100));
+            }
+            pair.same(sql);
+            pair.same_or_refused("SELECT FOUND_ROWS()");
+        }
+    }
+    // what is certain is not refused
+    pair.same("SELECT 1 UNION SELECT 2 UNION SELECT 3");
+    pair.same("SELECT COUNT(*) FROM plain");
+    pair.same("SELECT FOUND_ROWS()");
 }

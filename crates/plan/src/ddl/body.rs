@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use onionskin_schema::NewColumn;
+use onionskin_value::Family;
 
 use super::column::{OwnKey, column_definition, protection};
 use super::column_type::plain_type;
@@ -48,6 +49,8 @@ pub(super) struct Body<'a> {
     pub(super) columns: Vec<NewColumn>,
     /// Keys in the definitions of protected columns.
     own_keys: Vec<(OwnKey, usize)>,
+    /// Which of the protected columns say NULL.
+    say_null: Vec<usize>,
 }
 
 impl<'a> Body<'a> {
@@ -66,6 +69,7 @@ impl<'a> Body<'a> {
             elements: Vec::new(),
             columns: Vec::new(),
             own_keys: Vec::new(),
+            say_null: Vec::new(),
         };
         for tokens in r.split(list) {
             let kind = if !is_key_element(r, &tokens) {
@@ -94,6 +98,7 @@ impl<'a> Body<'a> {
         let definition = column_definition(self.r, wanted, &self.collation)?;
         let index = self.columns.len();
         self.own_keys.extend(definition.key.map(|key| (key, index)));
+        self.say_null.extend(definition.says_null.then_some(index));
         self.columns.push(definition.column);
         Ok(ElementKind::Protected(index))
     }
@@ -104,7 +109,7 @@ impl<'a> Body<'a> {
         let keys = keys.filter(|e| e.kind == ElementKind::ForeignKey);
         let keys = keys.map(|e| &e.tokens);
         foreign_key::inherit_groups(self.r, keys, self.names, &mut self.columns)?;
-        self.forbid_null_in_primary_key();
+        self.forbid_null_in_primary_key()?;
         for column in &self.columns {
             onionskin_schema::check_protectable(column, self.r.request.settings.family)
                 .map_err(|e| schema_refusal(&e))?;
@@ -112,20 +117,29 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn forbid_null_in_primary_key(&mut self) {
+    /// Columns of a primary key are NOT NULL. MySQL takes none that says NULL, be it beside NOT
+    /// NULL.
+    fn forbid_null_in_primary_key(&mut self) -> Planned<()> {
         let sql = self.r.sql();
+        let is_mysql = self.r.request.settings.family == Family::MySql;
         for element in self.elements.iter().filter(|e| !e.is_column()) {
             let words = &self.r.tokens[element.tokens.clone()];
             if !words.iter().any(|t| t.is_word(sql, "primary")) {
                 continue;
             }
-            for column in &mut self.columns {
+            for (index, column) in self.columns.iter_mut().enumerate() {
                 let mut names = words.iter().filter_map(|t| identifier(sql, t));
-                if names.any(|n| n.eq_ignore_ascii_case(&column.name)) {
-                    column.nullable = false;
+                if !names.any(|n| n.eq_ignore_ascii_case(&column.name)) {
+                    continue;
                 }
+                if is_mysql && self.say_null.contains(&index) {
+                    let about = format!("column {}: NULL in a PRIMARY KEY", column.name);
+                    return refuse(&errors::DEFINITION, about);
+                }
+                column.nullable = false;
             }
         }
+        Ok(())
     }
 
     /// Writes the elements. Returns the columns of other tables that foreign keys refer to.

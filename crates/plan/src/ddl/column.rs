@@ -24,6 +24,8 @@ const ROW_BYTES: u32 = 65_532;
 pub(super) struct ColumnDef {
     pub(super) column: NewColumn,
     pub(super) key: Option<OwnKey>,
+    /// NULL or DEFAULT NULL stands there.
+    pub(super) says_null: bool,
 }
 
 /// A key in the column's own definition.
@@ -85,7 +87,8 @@ pub(super) fn column_definition(
         .flat_map(|part| reader.tokens[part].iter().copied())
         .collect();
     let mut written = Written::read(Reader::over(request, &tokens, 0..tokens.len()))?;
-    written.check_words()?;
+    written.check_words(family)?;
+    let says_null = written.says_null || written.defaults_to_null();
     let sql_type = written.sql_type(table_collation, request.settings)?;
     let kind = written.key.map(|key| match key {
         OwnKey::Primary => KeyKind::Primary,
@@ -115,6 +118,7 @@ pub(super) fn column_definition(
     Ok(ColumnDef {
         column,
         key: written.key,
+        says_null,
     })
 }
 
@@ -134,6 +138,8 @@ struct Written {
     /// JSON, or what MariaDB makes of it.
     is_json: bool,
     not_null: bool,
+    /// NULL stands there.
+    says_null: bool,
     default: Option<Given>,
     /// The digits of a fraction in ON UPDATE CURRENT_TIMESTAMP.
     on_update: Option<u8>,
@@ -158,6 +164,7 @@ impl Written {
             collation: None,
             binary_text: false,
             not_null: false,
+            says_null: false,
             default: None,
             on_update: None,
             comment: None,
@@ -225,7 +232,9 @@ impl Written {
             }
             self.not_null = true;
         } else if r.eat("null") {
-            // a column allows NULL without it as well
+            // the last word counts
+            self.not_null = false;
+            self.says_null = true;
         } else if r.eat("default") {
             let is_bit = self.type_text.starts_with("bit");
             let given = default::given(r, &self.name, is_bit)?;
@@ -252,16 +261,24 @@ impl Written {
             self.invisible = false;
         } else if r.eat("unique") {
             r.eat("key");
-            self.key = Some(OwnKey::Unique);
+            self.take_key(OwnKey::Unique)?;
         } else if r.eat("primary") {
             r.eat("key");
-            self.key = Some(OwnKey::Primary);
+            self.take_key(OwnKey::Primary)?;
         } else if r.eat("key") {
-            self.key = Some(OwnKey::Primary);
+            self.take_key(OwnKey::Primary)?;
         } else {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    fn take_key(&mut self, key: OwnKey) -> Planned<()> {
+        match self.key.replace(key) {
+            // servers make two keys
+            Some(other) if other != key => Err(self.refused("UNIQUE beside PRIMARY KEY")),
+            _ => Ok(()),
+        }
     }
 
     /// Reads ``CHECK (json_valid(`name`))``: how MariaDB prints that a LONGTEXT is JSON.
@@ -293,7 +310,7 @@ impl Written {
     }
 
     /// Refuses words that contradict each other, and types that are something else.
-    fn check_words(&self) -> Planned<()> {
+    fn check_words(&self, family: Family) -> Planned<()> {
         if self.signed && self.type_text.contains("unsigned") {
             return Err(self.refused("SIGNED beside UNSIGNED or ZEROFILL"));
         }
@@ -308,7 +325,16 @@ impl Written {
         if self.type_text == "serial" {
             return Err(self.refused("SERIAL is AUTO_INCREMENT"));
         }
+        // MariaDB does not mind the word alone
+        let null = self.defaults_to_null() || self.says_null && family == Family::MySql;
+        if null && self.key == Some(OwnKey::Primary) {
+            return Err(self.refused("NULL beside PRIMARY KEY"));
+        }
         Ok(())
+    }
+
+    fn defaults_to_null(&self) -> bool {
+        matches!(self.default, Some(Given::Literal(DefaultLiteral::Null)))
     }
 
     /// Whether the definition itself says what its collation is.

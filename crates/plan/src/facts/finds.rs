@@ -7,6 +7,9 @@ use super::words::Words;
 pub enum Finds {
     /// It is a query.
     Anew,
+    /// It is a query of one row of aggregates. Where MariaDB sees before it looks that no row can be
+    /// found, it leaves it.
+    AnewOrKeeps,
     /// It finds nothing, and leaves it.
     Keeps,
     /// That depends on the server.
@@ -14,7 +17,38 @@ pub enum Finds {
     Unknown,
 }
 
+/// Functions that make one row of many.
+const AGGREGATES: [&str; 22] = [
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "count",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "max",
+    "min",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "st_collect",
+    "sum",
+    "any_value",
+    "var_pop",
+    "var_samp",
+    "variance",
+    "cume_dist",
+    "median",
+];
+
 impl Words<'_> {
+    /// Whether it may be a query whose rows become one, without GROUP BY.
+    fn may_aggregate_all(&self) -> bool {
+        !self.says("group") && AGGREGATES.iter().any(|name| self.says(name))
+    }
+
     /// By its first words, and whether a subquery may stand in it.
     pub(super) fn finds(&self) -> Finds {
         let writes = self.begins(&["insert", "replace"]);
@@ -32,6 +66,9 @@ impl Words<'_> {
             () if self.has_executable => Finds::Unknown,
             () if self.is(0, "show") && (self.is(1, "warnings") || self.is(1, "errors")) => {
                 Finds::Keeps
+            }
+            () if self.begins(&["select", "with"]) && self.may_aggregate_all() => {
+                Finds::AnewOrKeeps
             }
             () if self.is_sign(0, b'(') || self.begins(&["select", "with"]) => Finds::Anew,
             () if writes && !self.says("select") => Finds::Keeps,
@@ -57,6 +94,8 @@ mod tests {
         for (sql, finds) in [
             ("SELECT 1", Finds::Anew),
             ("(SELECT 1)", Finds::Anew),
+            ("SELECT MAX(a) FROM t WHERE b = 1", Finds::AnewOrKeeps),
+            ("SELECT MAX(a) FROM t GROUP BY b", Finds::Anew),
             ("/* a */ WITH x AS (SELECT 1) SELECT * FROM x", Finds::Anew),
             ("INSERT INTO t VALUES ('select')", Finds::Keeps),
             ("INSERT INTO t SELECT 1", Finds::Unknown),

@@ -100,7 +100,10 @@ impl Statement<'_> {
             Some([]) => {}
             Some([only]) => match only.kind {
                 TokenKind::Literal(_) => like = self.literal(at),
-                _ => column = identifier(self.request.sql, only),
+                _ => match identifier(self.request.sql, only) {
+                    Some(name) => column = Some(name),
+                    None => return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE"),
+                },
             },
             _ => return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE"),
         }
@@ -120,7 +123,8 @@ impl Statement<'_> {
         let is_any = |words: &[&str]| words.iter().any(|word| self.is(at, word));
         let columns = is_any(&["columns", "fields"]);
         let is_from = self.is(at + 1, "from") || self.is(at + 1, "in");
-        if !is_from || !(columns || is_any(&["index", "indexes", "keys"])) {
+        let indexes = !full && is_any(&["index", "indexes", "keys"]);
+        if !is_from || !(columns || indexes) {
             return refuse(&errors::NOT_UNDERSTOOD, "SHOW");
         }
         let condition = self.behind_name(at + 2);

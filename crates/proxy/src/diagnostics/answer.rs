@@ -139,8 +139,9 @@ impl Session {
     pub(crate) fn has_found(&mut self) {
         self.server.found = match (self.server.found, self.current.finds) {
             (Found::Servers, _) | (_, Finds::Anew) => Found::Servers,
+            (_, Finds::AnewOrKeeps) if self.state.family == Family::MySql => Found::Servers,
             (found, Finds::Keeps) => found,
-            (_, Finds::Unknown) => Found::Lost,
+            (_, Finds::AnewOrKeeps | Finds::Unknown) => Found::Lost,
         };
     }
 

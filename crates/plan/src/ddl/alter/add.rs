@@ -79,7 +79,7 @@ impl Alteration<'_> {
         let whole = s.at..s.end;
         let column = s.name().ok_or_else(|| refused("ADD"))?;
         self.target.specs.free_name(&self.target.table, &column)?;
-        let (definition, place) = split_place(&s, whole);
+        let (definition, place) = split_place(&s, whole)?;
         match protection(&s, definition.clone(), self.target.names, &column)? {
             Some(wanted) => self.add_protected_column(wanted, place),
             None => self.add_plain_column(&definition, place),
@@ -132,17 +132,17 @@ impl Alteration<'_> {
 }
 
 /// Cuts FIRST or AFTER off the end of a new column's definition.
-fn split_place(s: &Reader, whole: Range<usize>) -> (Range<usize>, Place) {
+fn split_place(s: &Reader, whole: Range<usize>) -> Planned<(Range<usize>, Place)> {
     let (start, end) = (whole.start, whole.end);
     let is = |at: usize, word: &str| s.tokens[at].is_word(s.sql(), word);
     if end > start + 1 && is(end - 1, "first") {
-        return (start..end - 1, Some(None));
+        return Ok((start..end - 1, Some(None)));
     }
     if end > start + 2 && is(end - 2, "after") {
-        let column = identifier(s.sql(), &s.tokens[end - 1]);
-        return (start..end - 2, Some(column));
+        let column = identifier(s.sql(), &s.tokens[end - 1]).ok_or_else(|| refused("AFTER"))?;
+        return Ok((start..end - 2, Some(Some(column))));
     }
-    (whole, None)
+    Ok((whole, None))
 }
 
 fn after_text(table: &Table, after: &str) -> String {
