@@ -23,6 +23,7 @@ on_both_servers!(
     texts_behind_using_that_are_no_times,
     own_rows_are_not_inserted_under_locks,
     ill_formed_definitions_are_not_taken_for_others,
+    a_constant_that_fails_may_leave_the_next_transaction,
     aggregates_of_no_rows_may_leave_found_rows,
 );
 
@@ -390,4 +391,30 @@ fn aggregates_of_no_rows_may_leave_found_rows(kind: Kind) {
     pair.same("SELECT 1 UNION SELECT 2 UNION SELECT 3");
     pair.same("SELECT COUNT(*) FROM plain");
     pair.same("SELECT FOUND_ROWS()");
+}
+
+/// MariaDB computes constants before it begins a transaction, and rows after.
+fn a_constant_that_fails_may_leave_the_next_transaction(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE plain (id INT PRIMARY KEY, n INT)");
+    pair.same("INSERT INTO plain VALUES (1, 1)");
+    for fails in [
+        "SELECT * FROM plain WHERE id = (SELECT 1 UNION SELECT 2)",
+        "SELECT (SELECT id FROM t WHERE id > plain.n - 5) FROM plain",
+    ] {
+        for waits in [false, true] {
+            pair.same("SET TRANSACTION READ ONLY");
+            pair.same(fails);
+            if waits {
+                // the proxy looks at the tables again
+                std::thread::sleep(std::time::Duration::from_millis(1100));
+            }
+            if pair.same_or_refused("UPDATE plain SET n = 2 WHERE id = 1") {
+                pair.same("SELECT n FROM plain");
+            }
+            pair.say("UPDATE plain SET n = 1");
+        }
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) struct NextTransaction {
     said: Vec<Vec<u8>>,
     /// How many questions the server had been asked when it heard them last.
     asked: u64,
+    /// A statement has failed since, and only the server knows whether that was the transaction.
+    is_unclear: bool,
 }
 
 /// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared statement is unknown, or the transaction
@@ -31,6 +33,10 @@ const UNRESOLVED: [u16; 19] = [
     1052, 1054, 1055, 1056, 1109, 1110, 1111, 1136, 1140, 1191, 1210, 1222, 1241, 1247, 1248, 1267,
     1270, 1271, 1305,
 ];
+
+/// A value could not be computed: too many rows of a subquery, a number out of range, a division by
+/// zero, a text that is no number. MariaDB computes constants before it begins the transaction.
+const UNCOMPUTED: [u16; 4] = [1242, 1292, 1365, 1690];
 
 /// Whether a statement met this error before it began a transaction, so that what was said of that one still holds. `names` is
 /// whether it names tables.
@@ -61,6 +67,14 @@ impl Session {
         if self.server.asked() == self.next_transaction.asked {
             return Ok(());
         }
+        if self.next_transaction.is_unclear {
+            // the server has forgotten it in any case
+            self.next_transaction = NextTransaction::default();
+            return Err(Failure::refused(
+                &errors::NOT_UNDERSTOOD,
+                "what SET TRANSACTION said before a statement that failed; say it again",
+            ));
+        }
         let found = self.server.found;
         for sql in &self.next_transaction.said {
             // its answer is read with that to the next question
@@ -78,6 +92,7 @@ impl Session {
             self.next_transaction = NextTransaction {
                 said: vec![b"SET TRANSACTION READ ONLY".to_vec()],
                 asked: self.server.asked(),
+                is_unclear: false,
             };
         }
     }
@@ -127,6 +142,13 @@ impl Session {
             }
             Ok(()) if names || facts.bounds_transaction => *next = NextTransaction::default(),
             Ok(()) => {}
+            // the proxy has not asked anything since: the server knows by itself
+            Err(Failure::Server { code, .. })
+                if UNCOMPUTED.contains(code) && names && family == Family::MariaDb =>
+            {
+                next.asked = self.server.asked();
+                next.is_unclear = true;
+            }
             Err(Failure::Server { code, .. })
                 if !is_before_it_begins(*code, facts, names, family)
                     && !says
