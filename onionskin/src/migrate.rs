@@ -19,6 +19,7 @@ use onionskin_migrate::{
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
+use onionskin_schema::TableName;
 
 use crate::{config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend, tls};
 
@@ -36,7 +37,7 @@ const LINE: Duration = Duration::from_secs(10);
 pub struct Migrate {
     /// The table: DATABASE.TABLE
     #[arg(required_unless_present = "status", value_parser = parse_table)]
-    table: Option<(String, String)>,
+    table: Option<TableName>,
     #[command(flatten)]
     what: What,
     /// The configuration [default: onionskin.toml, if there is one]
@@ -216,12 +217,12 @@ impl Migrate {
             return print_status(&login, keys.as_ref());
         }
         let operation = self.what.operation()?;
-        let Some((database, table)) = self.table.clone() else {
+        let Some(TableName { database, name }) = self.table.clone() else {
             return Err(CommandError::Arguments("which table?".into()));
         };
         let keys = file.as_ref().map(keys).transpose()?;
         let pinned = match (&file, &keys) {
-            (Some(file), Some(keys)) => pin::pinned(file, &keys.set, (&database, &table))?,
+            (Some(file), Some(keys)) => pin::pinned(file, &keys.set, (&database, &name))?,
             _ => None,
         };
         let job = Job {
@@ -231,7 +232,7 @@ impl Migrate {
             },
             login,
             database,
-            table,
+            table: name,
             keys,
             threads: self.threads,
             switch: self.cut_over == CutOver::Now,
@@ -353,10 +354,10 @@ fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
     })
 }
 
-fn parse_table(text: &str) -> Result<(String, String), String> {
+fn parse_table(text: &str) -> Result<TableName, String> {
     match text.split_once('.') {
         Some((database, table)) if !database.is_empty() && !table.is_empty() => {
-            Ok((database.to_owned(), table.to_owned()))
+            Ok(TableName::new(database, table))
         }
         _ => Err("write DATABASE.TABLE".into()),
     }

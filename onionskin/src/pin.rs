@@ -14,7 +14,7 @@ use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_migrate::Consent;
 use onionskin_rowstream::session::SqlError;
-use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, same_name};
+use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, TableName, same_name};
 
 use crate::{
     config_file::ConfigFile, definitions::Definitions, error::CommandError, home,
@@ -220,18 +220,17 @@ fn pin_error(error: SqlError) -> CommandError {
     CommandError::Pin(error.to_string())
 }
 
-/// Everything that looks protected, by database and name.
-fn protected_names(definitions: &mut Definitions) -> Result<Vec<(String, String)>, CommandError> {
+/// The names of all tables that look protected.
+fn protected_names(definitions: &mut Definitions) -> Result<Vec<TableName>, CommandError> {
     let rows = definitions.texts(
         "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
          WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
     );
     let names = rows.map_err(pin_error)?.into_iter().filter_map(|row| {
         let mut cells = row.into_iter();
-        Some((cells.next()??, cells.next()??))
+        Some(TableName::new(cells.next()??, cells.next()??))
     });
-    let is_lasting =
-        |(_, name): &(String, String)| !OF_MIGRATIONS.iter().any(|end| name.ends_with(end));
+    let is_lasting = |table: &TableName| !OF_MIGRATIONS.iter().any(|end| table.name.ends_with(end));
     Ok(names.filter(is_lasting).collect())
 }
 
@@ -243,13 +242,10 @@ fn findings(
     keys: &KeySet,
 ) -> Result<Vec<String>, CommandError> {
     let named = file.policy.named_columns();
-    let mut names: BTreeSet<(String, String)> = named
-        .map(|(d, t, _)| (d.to_owned(), t.to_owned()))
-        .collect();
-    let both = |table: &Table| (table.database.to_lowercase(), table.name.to_lowercase());
+    let mut names: BTreeSet<TableName> = named.map(|(d, t, _)| TableName::new(d, t)).collect();
     let mut findings = Vec::new();
     for table in protected {
-        names.remove(&both(table));
+        names.remove(&TableName::folded(&table.database, &table.name));
         findings.extend(
             file.policy
                 .findings(&table.database, &table.name, Some(table)),
@@ -258,7 +254,8 @@ fn findings(
     for name in names {
         let tables = definitions.tables(std::slice::from_ref(&name), keys);
         let tables = tables.map_err(pin_error)?;
-        findings.extend(file.policy.findings(&name.0, &name.1, tables.first()));
+        let TableName { database, name } = &name;
+        findings.extend(file.policy.findings(database, name, tables.first()));
     }
     Ok(findings)
 }

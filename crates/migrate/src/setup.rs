@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use onionskin_rowstream::apply::ONE_TRANSACTION;
-use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
 use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::Session;
+use onionskin_schema::TableName;
 
 use crate::brake::Brake;
 use crate::engine::Engine;

@@ -14,14 +14,13 @@ use std::thread;
 use std::time::Duration;
 
 use onionskin_rowstream::apply::{ONE_TRANSACTION, apply};
-use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::feed::{Delivery, Event, Feed, FeedOptions};
 use onionskin_rowstream::key::{Key, KeyDefinition};
 use onionskin_rowstream::pending::Pending;
 use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::{Login, Session};
-use onionskin_schema::identifier;
+use onionskin_schema::{TableName, identifier};
 use onionskin_value::Family;
 
 use crate::conflict::explained;

@@ -2,7 +2,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
-use onionskin_schema::{NewColumn, copy_definition, identifier};
+use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
 use onionskin_value::Charset;
 
 use crate::catalog::Prepared;
@@ -14,7 +14,7 @@ pub(crate) struct Defined {
     /// Its text.
     pub text: Vec<u8>,
     /// The temporary table with protected columns that it makes.
-    pub temporary: Option<(String, String)>,
+    pub temporary: Option<TableName>,
     /// The protected columns.
     pub protected: Vec<NewColumn>,
 }

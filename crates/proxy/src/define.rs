@@ -2,7 +2,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Ddl, DdlPiece, errors};
-use onionskin_schema::{NewColumn, SchemaError, alter, same_name};
+use onionskin_schema::{NewColumn, SchemaError, TableName, alter, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::Prepared;
@@ -128,8 +128,8 @@ impl Session {
     pub(crate) fn send_definition(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
     ) -> Outcome<()> {
         self.answer_definition(sql, temporary, names, |session, question| {
             session.relay_answer(question, &[])
@@ -140,8 +140,8 @@ impl Session {
     pub(crate) fn send_copy(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
         protected: &[NewColumn],
     ) -> Outcome<()> {
         self.diagnostics.warnings = deprecations(protected, self.state.family);
@@ -172,8 +172,8 @@ impl Session {
     fn answer_definition(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
         answer: impl FnOnce(&mut Self, Question) -> Outcome<()>,
     ) -> Outcome<()> {
         // before the server has it: what is asked about it from now on must not be answered from a shared snapshot

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use onionskin_schema::identifier;
+use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{
     ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
 };
@@ -89,7 +89,7 @@ pub(crate) struct Confirmed {
     /// In this generation of what is known.
     pub generation: u64,
     /// When each name was.
-    pub names: HashMap<(String, String), u64>,
+    pub names: HashMap<TableName, u64>,
 }
 
 /// What `SHOW CREATE TABLE` says of a name.
@@ -568,11 +568,11 @@ impl Server {
     }
 
     /// Definitions as they are now, whatever the transaction sees, in the order of the names. They are asked for in one go.
-    pub fn definitions(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+    pub fn definitions(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         let mut shown = self.shown(names)?;
         // of a view, what is behind it counts
-        let behind = |(name, shown): (&(String, String), &Definition)| match shown {
-            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.0)),
+        let behind = |(name, shown): (&TableName, &Definition)| match shown {
+            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.database)),
             _ => None,
         };
         let bases: Vec<Option<_>> = names.iter().zip(&shown).map(behind).collect();
@@ -593,10 +593,10 @@ impl Server {
         Ok(shown)
     }
 
-    fn shown(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+    fn shown(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
         let mut questions = Vec::with_capacity(names.len());
-        for (database, name) in names {
+        for TableName { database, name } in names {
             let (database, name) = (identifier(database), identifier(name));
             let sql = format!("SHOW CREATE TABLE {database}.{name}");
             questions.push(self.put_query(sql.as_bytes())?);
@@ -630,13 +630,13 @@ fn is_table(text: &str) -> bool {
 }
 
 /// The table behind FROM in what `SHOW CREATE TABLE` says of a view, if that is one: the current database's stands without it.
-fn read_by_view(text: &str, database: &str) -> Option<(String, String)> {
+fn read_by_view(text: &str, database: &str) -> Option<TableName> {
     let quote = if text.contains(" from `") { '`' } else { '"' };
     let (_, behind) = text.split_once(&format!(" from {quote}"))?;
     let (first, rest) = behind.split_once(quote)?;
     match rest.strip_prefix(&format!(".{quote}")) {
-        Some(second) => Some((first.to_owned(), second.split(quote).next()?.to_owned())),
-        None => Some((database.to_owned(), first.to_owned())),
+        Some(second) => Some(TableName::new(first, second.split(quote).next()?)),
+        None => Some(TableName::new(database, first)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::{COLLATION, Catalog, Known, errors};
+use onionskin_schema::TableName;
 
 use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
@@ -46,12 +47,12 @@ impl Session {
     }
 
     /// Tells, in the log, where `[protect]` and the tables of a plan do not agree.
-    pub(crate) fn tell_findings(&self, names: &[(String, String)]) {
+    pub(crate) fn tell_findings(&self, names: &[TableName]) {
         let config = &self.shared.config;
         if config.policy.is_empty() {
             return;
         }
-        for (database, name) in names {
+        for TableName { database, name } in names {
             let is_concerned = config.policy.concerns(database, name);
             if !is_concerned || name.starts_with(COLLATION) {
                 continue;

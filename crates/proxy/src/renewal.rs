@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use onionskin_keys::KeySet;
 use onionskin_plan::COLLATION;
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 
 use crate::age::{RECHECK, now};
@@ -145,7 +146,7 @@ impl Account {
         answer: &Answer,
         look: &LookUp,
         mut changed: bool,
-    ) -> Option<Vec<(String, String)>> {
+    ) -> Option<Vec<TableName>> {
         let mut views = Vec::new();
         let mut known = self.tables.write();
         if self.epoch() != look.epoch {
@@ -155,7 +156,7 @@ impl Account {
             let Some(table) = entry.table.as_deref() else {
                 return true;
             };
-            if key.1.starts_with(COLLATION) {
+            if key.name.starts_with(COLLATION) {
                 return true;
             }
             match answer.of(table) {
@@ -184,7 +185,7 @@ impl Account {
         };
         let mut wanted = Wanted::lists(lists.iter().filter_map(used).collect());
         drop(lists);
-        for ((_, name), entry) in self.tables.read().iter() {
+        for (TableName { name, .. }, entry) in self.tables.read().iter() {
             let is_wanted = entry.age.is_used(now) && !name.starts_with(COLLATION);
             let Some(table) = entry.table.as_deref().filter(|_| is_wanted) else {
                 continue;
@@ -207,7 +208,7 @@ impl Account {
     pub fn renew_lists(
         &self,
         server: &mut Server,
-        names: &[(String, String)],
+        names: &[TableName],
         all: bool,
     ) -> Outcome<bool> {
         let mut changed = false;
@@ -217,7 +218,7 @@ impl Account {
             let began = now();
             let (wanted, is_known) = {
                 let lists = self.lists.read();
-                let asked: HashSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+                let asked: HashSet<&str> = names.iter().map(|n| n.database.as_str()).collect();
                 let is_wanted = |name: &&String| {
                     all || lists
                         .get(name)
@@ -241,8 +242,8 @@ impl Account {
             if is_known.is_some() {
                 // of a database that is new, the list is not there yet
                 let lists = self.lists.read();
-                let is_missing = |(d, _): &(String, String)| {
-                    let real = lists.databases(d).unwrap_or_default();
+                let is_missing = |table: &TableName| {
+                    let real = lists.databases(&table.database).unwrap_or_default();
                     real.iter().any(|name| lists.get(name).is_none())
                 };
                 if !names.iter().any(is_missing) {
@@ -277,12 +278,12 @@ impl Account {
         }
         let mut tables = self.tables.write();
         let before = tables.len();
-        tables.retain(|(database, name), _| {
-            let database = fold(database);
+        tables.retain(|table, _| {
+            let database = fold(&table.database);
             let is_changed = || {
                 changed
                     .get(&database)
-                    .is_some_and(|c| c.contains(&fold(name)))
+                    .is_some_and(|c| c.contains(&fold(&table.name)))
             };
             !databases.contains(&database) && !is_changed()
         });

@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use onionskin_plan::{Refusal, errors};
-use onionskin_schema::{ColumnRow, Table, identifier, is_hidden_column, tables_from_rows};
+use onionskin_schema::{
+    ColumnRow, Table, TableName, identifier, is_hidden_column, tables_from_rows,
+};
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
@@ -27,7 +29,7 @@ const IS_NO_TABLE: u16 = 1051;
 impl Session {
     /// From now on this session's snapshot is its own, and this name is to be looked at.
     /// Returns what was known under it.
-    pub(crate) fn expect_temporary(&mut self, name: &(String, String)) -> Option<Arc<Table>> {
+    pub(crate) fn expect_temporary(&mut self, name: &TableName) -> Option<Arc<Table>> {
         if !self.account.is_private() {
             self.account = self.shared.accounts.private();
             let tier3 = self.shared.use_scratch();
@@ -68,7 +70,7 @@ impl Session {
     }
 
     /// What the server shows under a name; `None` if it is no protected table.
-    fn read_temporary(&mut self, name: &(String, String)) -> Outcome<Option<Table>> {
+    fn read_temporary(&mut self, name: &TableName) -> Outcome<Option<Table>> {
         let table = self.shown_table(name)?;
         Ok(table.filter(Table::is_protected))
     }
@@ -76,7 +78,7 @@ impl Session {
     /// The table that this session sees under a name, temporary ones before others.
     pub(crate) fn shown_table(
         &mut self,
-        (database, name): &(String, String),
+        TableName { database, name }: &TableName,
     ) -> Outcome<Option<Table>> {
         let ask = format!(
             "SHOW FULL COLUMNS FROM {}.{}",
@@ -141,7 +143,7 @@ impl Session {
     }
 
     /// Whether one of these may be a temporary table with protected columns.
-    pub(crate) fn names_temporary(&self, names: &[(String, String)]) -> bool {
+    pub(crate) fn names_temporary(&self, names: &[TableName]) -> bool {
         if !self.account.is_private() {
             return false;
         }

@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use onionskin_schema::TableName;
+
 use crate::binlog::value::{Date, Time};
-use crate::binlog::{
-    BinlogError, Change, FollowOptions, Item, Position, Row, TableColumns, TableName, Value,
-};
+use crate::binlog::{BinlogError, Change, FollowOptions, Item, Position, Row, TableColumns, Value};
 use crate::client::Client;
 use crate::key::{Key, KeyColumn, KeyDefinition};
 use crate::line::{Cutter, Line};

@@ -52,6 +52,7 @@ mod set;
 mod show_columns;
 mod show_create;
 mod table;
+mod table_name;
 mod type_facts;
 
 pub use alias::Alias;
@@ -80,3 +81,4 @@ pub use set::{SetMark, Whole, is_rightly_part};
 pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};
+pub use table_name::TableName;

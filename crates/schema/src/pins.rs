@@ -22,6 +22,7 @@ use crate::{
     quote::{hex, unhex},
     set::Whole,
     table::{Column, Table, same_name},
+    table_name::TableName,
 };
 
 const HEAD: &str = "onionskin pins 1";
@@ -50,7 +51,7 @@ pub enum PinsError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
     /// By database and table, letter case ignored.
-    tables: BTreeMap<(String, String), Arc<PinnedTable>>,
+    tables: BTreeMap<TableName, Arc<PinnedTable>>,
 }
 
 /// One table, or view.
@@ -98,19 +99,19 @@ impl Pins {
         match table.and_then(PinnedTable::of) {
             Some(pinned) => self.insert(pinned),
             None => {
-                self.tables.remove(&key(database, name));
+                self.tables.remove(&TableName::folded(database, name));
             }
         }
     }
 
     fn insert(&mut self, pinned: PinnedTable) {
-        let key = key(&pinned.database, &pinned.name);
+        let key = TableName::folded(&pinned.database, &pinned.name);
         self.tables.insert(key, Arc::new(pinned));
     }
 
     /// Keeps what was pinned before under the table's name.
     pub fn keep(&mut self, pinned: &Arc<PinnedTable>) {
-        let key = key(&pinned.database, &pinned.name);
+        let key = TableName::folded(&pinned.database, &pinned.name);
         self.tables.insert(key, Arc::clone(pinned));
     }
 
@@ -119,7 +120,7 @@ impl Pins {
         if self.tables.is_empty() {
             return None;
         }
-        self.tables.get(&key(database, name))
+        self.tables.get(&TableName::folded(database, name))
     }
 
     /// All tables.
@@ -227,10 +228,6 @@ impl Pins {
         }
         losses
     }
-}
-
-fn key(database: &str, name: &str) -> (String, String) {
-    (database.to_lowercase(), name.to_lowercase())
 }
 
 fn tagged_bytes(text: &str) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{DefaultLiteral, NewColumn, Table};
+use onionskin_schema::{DefaultLiteral, NewColumn, Table, TableName};
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct Ddl {
     pub table: Option<Arc<Table>>,
     /// Columns of other tables whose tokens those of new columns are compared with.
     pub references: Vec<Reference>,
-    /// `CREATE TEMPORARY TABLE`: database and name.
-    pub temporary: Option<(String, String)>,
+    /// `CREATE TEMPORARY TABLE`: the table's name.
+    pub temporary: Option<TableName>,
 }
 
 /// A foreign key's column that is new, and the protected one that it refers to.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Table};
+use onionskin_schema::{Column, Table, TableName};
 
 use crate::errors::Refusal;
 use crate::facts::Facts;
@@ -496,9 +496,9 @@ pub struct Plan {
     pub upsert: Option<Box<Upsert>>,
     /// Values are the present time, which has to be asked for before they are bound: see [`Source::Present`].
     pub tells_time: bool,
-    /// Every `(database, name)` that was looked up as a table: what to look up again when the
-    /// server's answer shows that the snapshot is stale.
-    pub names: Vec<(String, String)>,
+    /// Every name that was looked up as a table's: what to look up again when the server's answer
+    /// shows that the snapshot is stale.
+    pub names: Vec<TableName>,
     /// What it defines.
     pub defines: Defines,
     /// What its words say about how it is run and answered.
@@ -528,7 +528,7 @@ impl Defines {
 
 impl Plan {
     /// A plan of an action alone.
-    pub(crate) fn of(action: Action, names: Vec<(String, String)>, defines: Defines) -> Self {
+    pub(crate) fn of(action: Action, names: Vec<TableName>, defines: Defines) -> Self {
         Plan {
             action,
             columns: Vec::new(),

@@ -9,6 +9,8 @@
 
 use std::collections::HashSet;
 
+use onionskin_schema::TableName;
+
 use super::functions::is_carried;
 use super::reads;
 use super::walk::{Reference, SYSTEM};
@@ -91,8 +93,8 @@ const OPENING: [&str; 53] = [
     "where",
 ];
 
-/// Plans a query for the scratch engine; `names`: what its words may mean, as `(database, name)`.
-pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Planned<Action> {
+/// Plans a query for the scratch engine; `names`: what its words may mean.
+pub(crate) fn query(planner: &mut Planner<'_>, names: &[TableName]) -> Planned<Action> {
     let current = planner.request.settings.database.as_deref();
     let is_system = |name: &str| SYSTEM.iter().any(|s| name.eq_ignore_ascii_case(s));
     // without a database, the engine's session would still have one
@@ -103,8 +105,9 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Pl
     let variables = reads::variables(planner)?;
     let mut met = HashSet::new();
     let mut references = Vec::new();
-    for (database, name) in names {
-        let Known::Table(table) = planner.request.catalog.table(database, name) else {
+    for name in names {
+        let catalog = planner.request.catalog;
+        let Known::Table(table) = catalog.table(&name.database, &name.name) else {
             continue;
         };
         if SYSTEM
@@ -117,7 +120,7 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Pl
             let about = format!("{}.{} ({reason})", table.database, table.name);
             return refuse(&errors::DAMAGED, about);
         }
-        if met.insert((table.database.to_lowercase(), table.name.to_lowercase())) {
+        if met.insert(TableName::folded(&table.database, &table.name)) {
             references.push(Reference::anywhere(table));
         }
     }

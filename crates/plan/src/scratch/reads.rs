@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table, TableName};
 
 use super::walk::Reference;
 use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead, TOO_LONG};
@@ -199,12 +199,12 @@ pub(super) fn reads(
 ) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
     let defaulted = defaulted(planner, tokens.clone());
     let named = Named::of(planner, tokens);
-    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    let mut seen: HashMap<TableName, usize> = HashMap::new();
     let mut reads = Vec::new();
     let mut renamed = Vec::new();
     for reference in found {
         let table = Arc::clone(&reference.table);
-        let key = (table.database.to_lowercase(), table.name.to_lowercase());
+        let key = TableName::folded(&table.database, &table.name);
         let number = seen.entry(key).or_insert(0);
         *number += 1;
         let mut name = table.name.clone();

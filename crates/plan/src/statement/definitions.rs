@@ -4,6 +4,8 @@
 //! The policy says which columns of new tables are to be protected. A definition that is not read would make them in
 //! plaintext, so it is refused where the policy has something to say of any name that stands in it.
 
+use onionskin_schema::TableName;
+
 use crate::errors;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Planned, Request, refuse};
@@ -11,11 +13,7 @@ use crate::request::COLLATION;
 
 /// Refuses a statement that goes to the server as it is, if a table may be made or changed in it that the policy concerns. `names` are all
 /// that its identifiers may mean.
-pub(super) fn check(
-    request: &Request,
-    tokens: &[Token],
-    names: &[(String, String)],
-) -> Planned<()> {
+pub(super) fn check(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<()> {
     if request.policy.is_empty() || was_read(request.sql, tokens) {
         return Ok(());
     }
@@ -32,11 +30,11 @@ pub(super) fn check(
 }
 
 /// Whether the policy has something to say of one of these.
-pub(super) fn concern(request: &Request, names: &[(String, String)]) -> bool {
+pub(super) fn concern(request: &Request, names: &[TableName]) -> bool {
     names
         .iter()
-        .filter(|(_, name)| !name.starts_with(COLLATION))
-        .any(|(database, name)| request.policy.concerns(database, name))
+        .filter(|table| !table.name.starts_with(COLLATION))
+        .any(|table| request.policy.concerns(&table.database, &table.name))
 }
 
 /// Whether the rules for definitions have read all of the statement that can say which table it defines.

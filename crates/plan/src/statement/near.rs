@@ -1,5 +1,7 @@
 //! What a statement may be about: every word of it that may be a table's name.
 
+use onionskin_schema::TableName;
+
 use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
@@ -89,12 +91,9 @@ fn is_reserved(word: &str) -> bool {
         .is_ok()
 }
 
-/// Every `(database, name)` that an identifier of the statement may mean, in the statement's own letters: servers on file
+/// Every table's name that an identifier of the statement may mean, in the statement's own letters: servers on file
 /// systems that tell `T` from `t` tell the tables apart, too.
-pub(crate) fn candidates(
-    request: &Request,
-    tokens: &[Token],
-) -> Result<Vec<(String, String)>, LexError> {
+pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<TableName>, LexError> {
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 3);
@@ -140,8 +139,8 @@ pub(crate) fn candidates(
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
         if let Some((database, table)) = named {
-            found.push((database.clone(), COLLATION.to_string()));
-            found.push((database, format!("{COLLATION}{table}")));
+            found.push(TableName::new(&database, COLLATION));
+            found.push(TableName::new(database, format!("{COLLATION}{table}")));
         }
     }
     found.sort();
@@ -313,7 +312,7 @@ fn collect(
     tokens: &[Token],
     mode: LexMode,
     database: Option<&str>,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     names(sql, tokens, database, found)?;
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
@@ -339,7 +338,7 @@ fn names(
     sql: &[u8],
     tokens: &[Token],
     database: Option<&str>,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
         // one name a million times takes no more room than twice as many as there may be
@@ -365,14 +364,14 @@ fn names(
             if let Some(database) = database
                 && (tokens[i - 2].end != tokens[i - 1].start || is_reserved(&qualifier))
             {
-                found.push((database.to_owned(), name.clone()));
+                found.push(TableName::new(database, &name));
             }
-            found.push((qualifier, name));
+            found.push(TableName::new(qualifier, name));
         } else if let Some(database) = database
             && name.len() <= 256
             && !(token.kind == TokenKind::Word && is_reserved(&name))
         {
-            found.push((database.to_owned(), name));
+            found.push(TableName::new(database, name));
         }
     }
     Ok(())
@@ -395,7 +394,7 @@ fn joined(
     sql: &[u8],
     tokens: &[Token],
     mode: LexMode,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
     if !tokens.iter().any(is_comment) {
@@ -428,7 +427,7 @@ fn joined(
         for dot in dots.into_iter().filter(|dot| parts[*dot].is_dot) {
             for qualifier in before(&parts, dot, &mut steps)? {
                 if let Some(qualifier) = &parts[qualifier].name {
-                    found.push((qualifier.clone(), name.clone()));
+                    found.push(TableName::new(qualifier, name));
                 }
             }
         }
@@ -476,7 +475,7 @@ mod tests {
             "INSERT INTO `app` . /*!99999 x.y */ users VALUES (1)",
             "INSERT INTO app /*!50000 . */ /*!50000 users */ VALUES (1)",
         ] {
-            let wanted = ("app".to_owned(), "users".to_owned());
+            let wanted = TableName::new("app", "users");
             assert!(names(sql).contains(&wanted), "{sql}: {:?}", names(sql));
         }
         assert!(names("SELECT app, users /*!50000 , x */ . y").len() < 3);

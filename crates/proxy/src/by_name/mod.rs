@@ -24,6 +24,7 @@ use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
 };
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
@@ -146,12 +147,7 @@ impl Session {
         named.get(&name).is_some_and(|e| e.asks)
     }
 
-    fn relay_by_name(
-        &mut self,
-        sql: &[u8],
-        whole: bool,
-        names: &[(String, String)],
-    ) -> Outcome<()> {
+    fn relay_by_name(&mut self, sql: &[u8], whole: bool, names: &[TableName]) -> Outcome<()> {
         self.current.keeps_list = false;
         self.say_next_transaction()?;
         let question = if whole {
@@ -431,7 +427,7 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
+        let names: &[TableName] = match prepared.plan.facts.runs_once() {
             true => &[],
             false => &prepared.plan.names,
         };

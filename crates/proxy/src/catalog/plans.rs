@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
 use onionskin_plan::{Plan, Settings};
+use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use crate::age::Age;
@@ -134,7 +135,7 @@ impl Prepared {
 
     /// About as many bytes as the plan takes under its shape.
     fn weight(&self, shape: &[u8]) -> usize {
-        let name = |(database, name): &(String, String)| 64 + database.len() + name.len();
+        let name = |table: &TableName| 64 + table.database.len() + table.name.len();
         let names: usize = self.plan.names.iter().map(name).sum();
         // the text is there once more as the server gets it
         2048 + 4 * shape.len() + names + 512 * self.plan.columns.len()

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_keys::KeySet;
 use onionskin_plan::{Action, COLLATION, ColumnUse, Plan, errors};
+use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use super::names::is_virtual;
@@ -36,7 +37,7 @@ impl Account {
         let lists = self.lists.read();
         let tables = self.tables.read();
         // what the server keeps for itself never changes
-        let may_change = |(database, _): &&(String, String)| !is_virtual(database);
+        let may_change = |table: &&TableName| !is_virtual(&table.database);
         let names: Vec<_> = plan.names.iter().filter(may_change).cloned().collect();
         let mut basis = match names.is_empty() {
             true => Vec::new(),
@@ -44,9 +45,9 @@ impl Account {
         };
         // the scratch engine gets plain tables as they are known here
         let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
-        for key in &names {
-            let (database, name) = key;
-            let Some(entry) = tables.get(key).filter(|_| !name.starts_with(COLLATION)) else {
+        for table in &names {
+            let TableName { database, name } = table;
+            let Some(entry) = tables.get(table).filter(|_| !name.starts_with(COLLATION)) else {
                 continue;
             };
             // some that are there show nothing

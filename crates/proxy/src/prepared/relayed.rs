@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Catalog, Known, LexMode, Template, errors};
+use onionskin_schema::TableName;
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
 };
@@ -207,7 +208,7 @@ impl Session {
         &mut self,
         prepared: &Prepared,
         payload: &[u8],
-        names: &[(String, String)],
+        names: &[TableName],
     ) -> Outcome<()> {
         self.check_temporary(prepared)?;
         if !prepared.plan.facts.question.asks() {
@@ -239,8 +240,8 @@ impl Session {
             }
             let generation = self.account.generation();
             self.learn(&prepared.plan.names)?;
-            let is_protected = |(database, name): &(String, String)| {
-                let known = self.account.table(database, name);
+            let is_protected = |name: &TableName| {
+                let known = self.account.table(&name.database, &name.name);
                 matches!(known, Known::Table(table) if table.is_protected())
             };
             if prepared.plan.names.iter().any(is_protected) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onionskin_plan::{
     Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
 };
-
+use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use super::Session;
@@ -40,8 +40,9 @@ impl Session {
 
     /// Whether the statement says IGNORE, and its table was there for nobody when it was looked for last.
     fn ignores_in_nothing_known(&self, planned: &Prepared) -> bool {
-        let known = |(database, name): &(String, String)| {
-            matches!(self.account.table(database, name), Known::Table(_))
+        let known = |name: &TableName| {
+            let known = self.account.table(&name.database, &name.name);
+            matches!(known, Known::Table(_))
         };
         planned.plan.facts.ignore && !planned.plan.names.iter().any(known)
     }
@@ -92,7 +93,7 @@ impl Session {
         Ok(prepared.generation == self.account.generation())
     }
 
-    pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.aside(|s| {
             let keys = &s.shared.config.keys;
             s.account.look_up(&mut s.server, keys, names)
@@ -100,7 +101,7 @@ impl Session {
     }
 
     /// Looks up what is not known of these names.
-    pub fn learn(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    pub fn learn(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.aside(|s| {
             let keys = &s.shared.config.keys;
             s.account.learn(&mut s.server, keys, names)
@@ -234,7 +235,7 @@ impl Session {
         let foreign = plan
             .names
             .iter()
-            .any(|(db, table)| named(db) || named(table))
+            .any(|table| named(&table.database) || named(&table.name))
             || plan.columns.iter().any(|used| {
                 named(&used.table.database)
                     || named(&used.table.name)

@@ -220,7 +220,7 @@ impl Session {
             protected.push(name.ok_or_else(|| Failure::refused(entry, "the names of tables"))?);
         }
         let temporary = self.account.temporary_names();
-        protected.extend(temporary.into_iter().map(|(_, name)| name));
+        protected.extend(temporary.into_iter().map(|table| table.name));
         protected.extend(self.names_to_guard(entry)?);
         let database = self.state.database.as_deref();
         if protected.iter().any(|name| words.may_name(name)) {

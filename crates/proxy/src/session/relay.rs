@@ -1,6 +1,7 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
 use onionskin_plan::{Catalog, Defines, Finds, Known, errors};
+use onionskin_schema::TableName;
 use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
@@ -30,7 +31,7 @@ impl Session {
         }
         let question = self.put_client_command()?;
         // without names nothing makes it run again
-        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
+        let names: &[TableName] = match prepared.plan.facts.runs_once() {
             true => &[],
             false => &prepared.plan.names,
         };
@@ -80,7 +81,7 @@ impl Session {
         &mut self,
         question: Question,
         prepared: &Prepared,
-        names: &[(String, String)],
+        names: &[TableName],
     ) -> Outcome<()> {
         if prepared.plan.facts.may_ignore() {
             self.current.watched.clone_from(&prepared.plan.names);
@@ -122,10 +123,10 @@ impl Session {
     }
 
     /// Whether one of these tables is protected by now.
-    fn is_one_protected(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    fn is_one_protected(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.look_up(names)?;
-        Ok(names.iter().any(|(database, name)| {
-            let known = self.account.table(database, name);
+        Ok(names.iter().any(|name| {
+            let known = self.account.table(&name.database, &name.name);
             matches!(known, Known::Table(table) if table.is_protected())
         }))
     }
@@ -133,7 +134,7 @@ impl Session {
     /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
     /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
     /// a protected table.
-    pub fn relay_answer(&mut self, question: Question, names: &[(String, String)]) -> Outcome<()> {
+    pub fn relay_answer(&mut self, question: Question, names: &[TableName]) -> Outcome<()> {
         self.server.begin(question)?;
         let mut held: Vec<Vec<u8>> = Vec::new();
         let (mut wrote, mut sent_file) = (false, false);
@@ -231,7 +232,7 @@ impl Session {
     pub(super) fn release_definitions(
         &mut self,
         held: &mut Vec<Vec<u8>>,
-        names: &[(String, String)],
+        names: &[TableName],
     ) -> Outcome<()> {
         let count = {
             let mut reader = onionskin_wire::Reader::new(&held[0]);
@@ -266,7 +267,7 @@ impl Session {
 
     /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
     /// program shows them, and that is refused.
-    pub(crate) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+    pub(crate) fn stale_or_physical(&mut self, names: &[TableName]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
             // somebody else may have noticed first
@@ -308,10 +309,10 @@ impl Session {
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
         let table = String::from_utf8_lossy(list.table).into_owned();
         let database = self.state.database.clone().unwrap_or_default();
-        let name = (database.clone(), table.clone());
+        let name = TableName::new(database, table);
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
-            onionskin_plan::Catalog::table(self.account.as_ref(), &database, &table)
+            onionskin_plan::Catalog::table(self.account.as_ref(), &name.database, &name.name)
             && found.is_protected()
         {
             return self.show_field_list(&payload, &found);

@@ -2,9 +2,9 @@
 
 use std::io::ErrorKind;
 
+use onionskin_schema::TableName;
 use onionskin_wire::WireError;
 
-use super::columns::TableName;
 use crate::client::ClientError;
 
 /// Why the binlog cannot be followed, or not any further.

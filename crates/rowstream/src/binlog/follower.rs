@@ -10,9 +10,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use onionskin_schema::TableName;
 use onionskin_wire::{Socket, WireError};
 
-use super::columns::{TableColumns, TableName};
+use super::columns::TableColumns;
 use super::compression::{Payload, decompress_mariadb};
 use super::error::{BinlogError, BinlogResult};
 use super::event::{EventHead, GtidEvent, HEAD, MAGIC, Query, kind};

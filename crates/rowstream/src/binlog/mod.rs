@@ -40,9 +40,10 @@ pub mod stream;
 pub mod table_map;
 pub mod value;
 
-pub use columns::{Column, TableColumns, TableName};
+pub use columns::{Column, TableColumns};
 pub use error::BinlogError;
 pub use follower::{Change, FollowOptions, Follower, Item, RowKind, Tables, Transaction};
+pub use onionskin_schema::TableName;
 pub use position::{Gtid, GtidPosition, Position};
 pub use rows::{Row, RowImage};
 pub use stream::{EventStream, StreamOptions};

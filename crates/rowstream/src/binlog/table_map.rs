@@ -1,8 +1,8 @@
 //! TABLE_MAP events: which table the row events behind them belong to, and the types of its columns.
 
+use onionskin_schema::TableName;
 use onionskin_wire::Reader;
 
-use super::columns::TableName;
 use super::error::{BinlogError, BinlogResult};
 
 /// Numbers of column types as the binlog has them.

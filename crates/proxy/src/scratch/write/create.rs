@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_plan::{NewTable, ScratchWrite, errors, lex};
-use onionskin_schema::{Table, selected_definition};
+use onionskin_schema::{Table, TableName, selected_definition};
 use onionskin_value::{Charset, Family, Level, Warning};
 
 use super::super::engine::{Engine, ours};
@@ -309,7 +309,7 @@ impl Session {
         &mut self,
         new: &NewTable,
         defined: &Defined,
-        names: &[(String, String)],
+        names: &[TableName],
         diagnostics: &mut Diagnostics,
         made: &mut Option<Made>,
     ) -> Outcome<Table> {
@@ -497,8 +497,8 @@ fn bytes(tokens: &[lex::Token], (from, to): (usize, usize)) -> Range<usize> {
     }
 }
 
-fn name_of(new: &NewTable) -> (String, String) {
-    (new.database.clone(), new.name.clone())
+fn name_of(new: &NewTable) -> TableName {
+    TableName::new(&new.database, &new.name)
 }
 
 fn full_name(new: &NewTable) -> String {
