@@ -5,7 +5,7 @@ use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, 
 use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
 use onionskin_value::Charset;
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -21,7 +21,7 @@ pub(crate) struct Defined {
 
 impl Session {
     /// Carries it out and relays the server's answer.
-    pub fn copy_table(&mut self, copied: &Copied, prepared: &Prepared) -> Outcome<()> {
+    pub fn copy_table(&mut self, copied: &Copied, keyed: &KeyedPlan) -> Outcome<()> {
         let family = self.state.family;
         let source = &copied.source;
         let ask = format!(
@@ -52,7 +52,7 @@ impl Session {
             ));
         }
         self.diagnostics.clear();
-        let names = &prepared.plan.names;
+        let names = &keyed.plan.names;
         let temporary = defined.temporary.as_ref();
         self.send_copy(&defined.text, temporary, names, &defined.protected)
     }

@@ -5,7 +5,7 @@ use onionskin_plan::{Ddl, DdlPiece, errors};
 use onionskin_schema::{NewColumn, SchemaError, TableName, alter, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
@@ -54,16 +54,16 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
 
 impl Session {
     /// Carries a definition out and relays the server's answer.
-    pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
+    pub fn define(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let spelled = self.with_spelled_defaults(ddl)?;
         let ddl = spelled.as_ref().unwrap_or(ddl);
-        let locked = self.lock_set(ddl, prepared)?;
-        let done = self.define_locked(ddl, prepared);
-        self.unlock_set(locked, &done, prepared)?;
+        let locked = self.lock_set(ddl, keyed)?;
+        let done = self.define_locked(ddl, keyed);
+        self.unlock_set(locked, &done, keyed)?;
         done
     }
 
-    fn define_locked(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
+    fn define_locked(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let config = &self.shared.config;
         let columns = with_ids(
             ddl,
@@ -101,7 +101,7 @@ impl Session {
         if self.state.keeps_notes() {
             self.diagnostics.warnings.extend(notes);
         }
-        self.send_definition(&sql, ddl.temporary.as_ref(), &prepared.plan.names)
+        self.send_definition(&sql, ddl.temporary.as_ref(), &keyed.plan.names)
     }
 
     /// The indexes that the table has.

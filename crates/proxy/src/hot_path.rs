@@ -22,7 +22,7 @@ use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Capabilities, Connection, ParamType, Transport};
 
 use crate::bind::{Binder, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::config::{Backend, BackendTls, Config, LoginLimits};
 use crate::login::Login;
 use crate::open::{self, Opener};
@@ -241,7 +241,7 @@ impl Stage {
         Ok(session.space.get(&session.template.key).is_some())
     }
 
-    fn prepared(&mut self, sql: &[u8]) -> StageResult<Arc<Prepared>> {
+    fn keyed_plan(&mut self, sql: &[u8]) -> StageResult<Arc<KeyedPlan>> {
         self.recall(sql).map_err(|e| e.to_string())?;
         let found = self.session.space.get(&self.session.template.key);
         found.ok_or_else(|| "the statement has no plan yet".to_string())
@@ -249,8 +249,8 @@ impl Stage {
 
     /// Appends the text that the server gets for a statement that has a plan.
     pub fn bind(&mut self, sql: &[u8], out: &mut Vec<u8>) -> StageResult<()> {
-        let prepared = self.prepared(sql)?;
-        let Action::Server { text, .. } = &prepared.plan.action else {
+        let keyed = self.keyed_plan(sql)?;
+        let Action::Server { text, .. } = &keyed.plan.action else {
             return Err("not a statement of tier 1".into());
         };
         let session = &mut self.session;
@@ -261,7 +261,7 @@ impl Stage {
             long_data: &[],
             from_variables: &[],
         };
-        Binder::new(&prepared, &session.state, values, &mut session.buffers)
+        Binder::new(&keyed, &session.state, values, &mut session.buffers)
             .text(text, 1, out)
             .map_err(|e| failed(&e))
     }
@@ -273,7 +273,7 @@ impl Stage {
         columns: &[(Option<usize>, ParamType)],
         binary: bool,
     ) -> StageResult<RowOpener> {
-        let prepared = self.prepared(sql)?;
+        let keyed = self.keyed_plan(sql)?;
         let types = columns.iter().map(|(_, ty)| *ty).collect();
         let columns = columns.iter().map(|(column, _)| {
             let open = column.map(|c| (c, OpenFrom::Sealed));
@@ -283,7 +283,7 @@ impl Stage {
             }
         });
         Ok(RowOpener {
-            opener: Opener::of_items(&prepared, columns, types, binary),
+            opener: Opener::of_items(&keyed, columns, types, binary),
             shared: Arc::clone(&self.session.shared),
         })
     }

@@ -14,7 +14,7 @@
 use onionskin_plan::errors;
 
 use crate::bind::PresentTime;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Found};
 use crate::session::Session;
@@ -23,9 +23,9 @@ const QUESTION: &str =
     "SELECT NOW(6), UTC_TIMESTAMP(6), UNIX_TIMESTAMP(NOW()) = UNIX_TIMESTAMP(), FOUND_ROWS()";
 impl Session {
     /// Asks for the time if the plan's values need it; what an earlier statement was told is forgotten.
-    pub fn tell_time(&mut self, prepared: &Prepared) -> Outcome<()> {
+    pub fn tell_time(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
         self.buffers.present = None;
-        if !prepared.plan.tells_time {
+        if !keyed.plan.tells_time {
             return Ok(());
         }
         let unclear = || Failure::refused(&errors::INTERNAL, "the server's time");

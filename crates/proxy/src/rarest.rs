@@ -12,7 +12,7 @@ use onionskin_schema::identifier;
 use onionskin_value::{Family, Pattern};
 
 use crate::bind::{Binder, LookedUp, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -32,13 +32,13 @@ impl Session {
     /// Whether every pattern of a text has grams, so that its indexes over grams can be used. Decides which grams are looked up.
     pub(crate) fn grams_of_all(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         text: &[Piece],
         values: Values,
     ) -> Outcome<bool> {
         self.buffers.looked_up.clear();
         if self.state.family == Family::MariaDb {
-            return Binder::new(prepared, &self.state, values, &mut self.buffers).can_index(text);
+            return Binder::new(keyed, &self.state, values, &mut self.buffers).can_index(text);
         }
         let pieces = text.iter().filter_map(|piece| match piece {
             Piece::Indexed(inner) => Some(inner),
@@ -54,17 +54,17 @@ impl Session {
             else {
                 continue;
             };
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             let mut numbers = Vec::new();
             if let Pattern::Like(pattern) = binder.pattern(column, source, escape)? {
-                let cipher = &prepared.ciphers[column];
+                let cipher = &keyed.ciphers[column];
                 let tokens = companions::pattern_tokens(cipher, &pattern, ASKED_ABOUT);
                 numbers.extend(tokens.into_iter().map(|token| token.number()));
             }
             if numbers.is_empty() {
                 return Ok(false);
             }
-            self.rarest_first(prepared, column, values, &mut numbers)?;
+            self.rarest_first(keyed, column, values, &mut numbers)?;
             self.buffers.looked_up.push(LookedUp {
                 column,
                 pattern: source,
@@ -78,7 +78,7 @@ impl Session {
     /// Sorts numbers by the rows that the server expects of each.
     fn rarest_first(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         column: usize,
         values: Values,
         numbers: &mut [u32],
@@ -88,7 +88,7 @@ impl Session {
         if numbers.len() < 2 || ABOUT_THE_LAST.iter().any(asks) {
             return Ok(());
         }
-        let used = &prepared.plan.columns[column];
+        let used = &keyed.plan.columns[column];
         let Some((gram, _)) = used.column().grams() else {
             return Ok(());
         };

@@ -36,7 +36,7 @@ use onionskin_schema::TableName;
 use onionskin_value::Family;
 
 use crate::age::{RECHECK, now};
-use crate::catalog::{Account, LookUp, Prepared};
+use crate::catalog::{Account, KeyedPlan, LookUp};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Rows, Server};
 use answer::{Answer, Found};
@@ -50,13 +50,13 @@ pub(crate) use turns::Turns;
 impl Account {
     /// Whether something that the plan rests on is more than a second old. Marks it as used.
     #[inline]
-    pub fn is_due(&self, prepared: &Prepared) -> bool {
-        if prepared.basis.is_empty() {
+    pub fn is_due(&self, keyed: &KeyedPlan) -> bool {
+        if keyed.basis.is_empty() {
             return false;
         }
         let now = now();
         let mut due = false;
-        for age in &prepared.basis {
+        for age in &keyed.basis {
             age.touch(now);
             due |= age.is_old(now, u64::MAX);
         }
@@ -64,9 +64,9 @@ impl Account {
     }
 
     /// Whether something that the plan rests on is too old for what began then.
-    fn is_older(prepared: &Prepared, came: u64) -> bool {
+    fn is_older(keyed: &KeyedPlan, came: u64) -> bool {
         let now = now();
-        prepared.basis.iter().any(|age| age.is_old(now, came))
+        keyed.basis.iter().any(|age| age.is_old(now, came))
     }
 
     /// Sees to it that nothing the plan rests on is too old. The generation tells whether anything
@@ -76,16 +76,16 @@ impl Account {
         server: &mut Server,
         keys: &KeySet,
         family: Family,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
     ) -> Outcome<()> {
         if server.sees_the_past() {
-            return self.confirm(server, keys, prepared);
+            return self.confirm(server, keys, keyed);
         }
         let came = now();
-        for age in &prepared.basis {
+        for age in &keyed.basis {
             age.touch(came);
         }
-        while Self::is_older(prepared, came) {
+        while Self::is_older(keyed, came) {
             let waited = now().saturating_sub(came);
             let turn = self
                 .turns
@@ -96,11 +96,11 @@ impl Account {
                 break;
             }
         }
-        if Self::is_older(prepared, came) && prepared.generation == self.generation() {
+        if Self::is_older(keyed, came) && keyed.generation == self.generation() {
             // what the renewal left out, because a definition has it locked
-            self.look_up(server, keys, &prepared.plan.names)?;
-            if Self::is_older(prepared, came) && prepared.generation == self.generation() {
-                tracing::debug!(names = ?prepared.plan.names, "a look-up has renewed too little");
+            self.look_up(server, keys, &keyed.plan.names)?;
+            if Self::is_older(keyed, came) && keyed.generation == self.generation() {
+                tracing::debug!(names = ?keyed.plan.names, "a look-up has renewed too little");
                 return Err(Failure::Stale);
             }
         }

@@ -6,7 +6,7 @@
 
 use onionskin_plan::{Catalog, Ddl, DdlPiece, Known, errors};
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -20,7 +20,7 @@ pub(crate) struct SetLock(String);
 impl Session {
     /// Takes the lock if the definition changes protected columns that are there. [`Failure::Stale`]: the table is not what the
     /// definition was made for.
-    pub(crate) fn lock_set(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<Option<SetLock>> {
+    pub(crate) fn lock_set(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<Option<SetLock>> {
         if !ddl.pieces.contains(&DdlPiece::Renew) {
             return Ok(None);
         }
@@ -39,7 +39,7 @@ impl Session {
             let about = "another session changes its protected columns";
             return Err(Failure::refused(&errors::STALE, about));
         }
-        match self.look_up(&prepared.plan.names) {
+        match self.look_up(&keyed.plan.names) {
             Ok(_) => {
                 // another session may have seen the change first
                 let now = self.account.table(&table.database, &table.name);
@@ -63,7 +63,7 @@ impl Session {
         &mut self,
         lock: Option<SetLock>,
         done: &Outcome<()>,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
     ) -> Outcome<()> {
         let Some(lock) = lock else {
             return Ok(());
@@ -72,7 +72,7 @@ impl Session {
             Err(failure) if failure.is_fatal() => return Ok(()),
             Err(failure) => {
                 self.server.settle()?;
-                self.keep_list_of(failure, prepared)?;
+                self.keep_list_of(failure, keyed)?;
             }
             Ok(()) => {
                 let shown = self.server.rows(b"SHOW WARNINGS")?;

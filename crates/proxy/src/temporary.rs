@@ -17,7 +17,7 @@ use onionskin_schema::{
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
-use crate::catalog::{Prepared, folded};
+use crate::catalog::{KeyedPlan, folded};
 use crate::error::{Failure, Outcome};
 use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
@@ -155,12 +155,12 @@ impl Session {
     }
 
     /// Statements that would give a temporary table another name: it would not be known under that.
-    pub(crate) fn check_temporary(&self, prepared: &Prepared) -> Outcome<()> {
-        if !prepared.plan.defines.any() || !self.account.is_private() {
+    pub(crate) fn check_temporary(&self, keyed: &KeyedPlan) -> Outcome<()> {
+        if !keyed.plan.defines.any() || !self.account.is_private() {
             return Ok(());
         }
-        let about = self.names_temporary(&prepared.plan.names);
-        if prepared.plan.facts.renames && about {
+        let about = self.names_temporary(&keyed.plan.names);
+        if keyed.plan.facts.renames && about {
             let refusal = Refusal::new(
                 &errors::STATEMENT,
                 "renaming a temporary table or its columns",

@@ -17,7 +17,7 @@ use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
 use crate::bind::{Binder, Filled, Kept, StoreMode};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
 use crate::open;
@@ -158,7 +158,7 @@ impl Session {
     }
 
     fn kept_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<Kept> {
-        let (prepared, values) = (execution.prepared, execution.values);
+        let (keyed, values) = (execution.keyed, execution.values);
         let ignore = execution.mode.ignore;
         let keys = self.unique_keys(&upsert.target)?;
         let count = match upsert.folded {
@@ -167,7 +167,7 @@ impl Session {
         };
         let mut searches = Vec::new();
         {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             binder.mode = StoreMode {
                 ignore,
                 lenient_nulls: true,
@@ -175,7 +175,7 @@ impl Session {
             for row in 0..count {
                 let cells = new_row(upsert, row);
                 for (key, columns) in keys.iter().enumerate() {
-                    let condition = condition(&mut binder, prepared, &cells, columns)?;
+                    let condition = condition(&mut binder, keyed, &cells, columns)?;
                     if let Some(condition) = condition {
                         searches.push(Search {
                             row,
@@ -190,19 +190,19 @@ impl Session {
         // a locked table, and a temporary one, cannot be named twice in one query
         let size = if self.locked_tables { 1 } else { SEARCHES };
         for chunk in searches.chunks(size) {
-            match self.search(prepared, upsert, chunk, &mut met) {
+            match self.search(keyed, upsert, chunk, &mut met) {
                 Err(Failure::Server {
                     code: CANNOT_REOPEN,
                     ..
                 }) => {
                     for one in chunk.chunks(1) {
-                        self.search(prepared, upsert, one, &mut met)?;
+                        self.search(keyed, upsert, one, &mut met)?;
                     }
                 }
                 done => done?,
             }
         }
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode = StoreMode {
             ignore,
             lenient_nulls: true,
@@ -274,7 +274,7 @@ impl Session {
     /// Reads the cells of the rows that searches find.
     fn search(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         upsert: &Upsert,
         searches: &[Search],
         met: &mut HashMap<usize, (usize, Met)>,
@@ -288,7 +288,7 @@ impl Session {
         let cells: String = columns
             .iter()
             .map(|&c| {
-                let name = prepared.plan.columns[c].sealed().replace('`', "``");
+                let name = keyed.plan.columns[c].sealed().replace('`', "``");
                 format!(",`{name}`")
             })
             .collect();
@@ -327,8 +327,7 @@ impl Session {
         };
         let mut items = vec![item(None), item(None)];
         items.extend(columns.iter().map(|&c| item(Some((c, OpenFrom::Sealed)))));
-        let (_, mut opener) =
-            open::definitions(prepared, &items, &definitions, &self.state, false)?;
+        let (_, mut opener) = open::definitions(keyed, &items, &definitions, &self.state, false)?;
         let shared = Arc::clone(&self.shared);
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
@@ -387,7 +386,7 @@ fn is_constant(piece: &Piece) -> bool {
 /// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key, nor do defaults.
 fn condition(
     binder: &mut Binder,
-    prepared: &Prepared,
+    keyed: &KeyedPlan,
     row: &NewRow,
     columns: &[String],
 ) -> Outcome<Option<Vec<u8>>> {
@@ -399,7 +398,7 @@ fn condition(
         }
         let mut cells = row.cells.iter();
         let Some((_, pieces)) = cells.find(|(name, _)| name.eq_ignore_ascii_case(column)) else {
-            if !has_plain_default(prepared, column) {
+            if !has_plain_default(keyed, column) {
                 return Ok(None);
             }
             text.extend_from_slice(format!("`{name}` = DEFAULT(`{name}`)").as_bytes());
@@ -416,8 +415,8 @@ fn condition(
 }
 
 /// Whether a plain column has a value as its default, which a row gets that leaves the column out.
-fn has_plain_default(prepared: &Prepared, column: &str) -> bool {
-    let table = prepared.plan.columns.first().map(|used| &used.table);
+fn has_plain_default(keyed: &KeyedPlan, column: &str) -> bool {
+    let table = keyed.plan.columns.first().map(|used| &used.table);
     let mut columns = table.into_iter().flat_map(|table| &table.columns);
     // the present time, or another expression, is none
     let is_value = |text: &str| {

@@ -11,7 +11,7 @@ use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::BinaryValue;
 
 use super::{Binder, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 
 /// What becomes of a value beside a plain column that is a parameter to the client.
@@ -125,10 +125,10 @@ impl Values<'_> {
     /// Whether literals stand for variables that may mean something else to a MySQL that has all
     /// columns in the clear. Beside a moment, a text that is none is NULL as a parameter, and a
     /// text as a literal.
-    pub fn has_rounded_variables(&self, prepared: &Prepared) -> bool {
+    pub fn has_rounded_variables(&self, keyed: &KeyedPlan) -> bool {
         let in_the_clear = |_: &Column| true;
         let by_moments =
-            !self.from_variables.is_empty() && names_moments(prepared, self.sql, in_the_clear);
+            !self.from_variables.is_empty() && names_moments(keyed, self.sql, in_the_clear);
         self.from_variables.iter().any(|variable| {
             let mut literals = self.literals.iter();
             let literal = literals.find(|l| l.start == variable.start);
@@ -169,7 +169,7 @@ impl Binder<'_> {
                 if literal.kind == LiteralKind::String
                     && of_text(text.get(1..).unwrap_or_default()) != Rounded::Never
                     && !is_moment(text)
-                    && names_plain_moments(self.prepared, self.values.sql)
+                    && names_plain_moments(self.keyed, self.values.sql)
                 {
                     // what the server makes of it depends on the types of the other parameters
                     let about = "a text behind USING that is no date or time";
@@ -200,7 +200,7 @@ impl Binder<'_> {
     fn is_rounded(&self, rounded: Rounded) -> bool {
         match rounded {
             Rounded::Never => false,
-            Rounded::ByMoments => names_plain_moments(self.prepared, self.values.sql),
+            Rounded::ByMoments => names_plain_moments(self.keyed, self.values.sql),
             Rounded::Always => true,
         }
     }
@@ -215,13 +215,13 @@ impl Binder<'_> {
 }
 
 /// Whether the statement may name a plain column of dates, times or years.
-fn names_plain_moments(prepared: &Prepared, sql: &[u8]) -> bool {
-    names_moments(prepared, sql, |column| column.protection.is_none())
+fn names_plain_moments(keyed: &KeyedPlan, sql: &[u8]) -> bool {
+    names_moments(keyed, sql, |column| column.protection.is_none())
 }
 
 /// Whether the statement may name such a column of dates, times or years.
-fn names_moments(prepared: &Prepared, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
-    let columns = &prepared.plan.columns;
+fn names_moments(keyed: &KeyedPlan, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
+    let columns = &keyed.plan.columns;
     let text = sql.to_ascii_lowercase();
     let may_be_named = |name: &str| {
         let plain = name.is_ascii() && !name.contains('`');

@@ -29,7 +29,7 @@ impl Binder<'_> {
                     source: Source::Default | Source::Omitted { .. },
                     ..
                 }) => {
-                    let column = self.prepared.plan.columns[*column].column();
+                    let column = self.keyed.plan.columns[*column].column();
                     let is_enum = |t: &SqlType| matches!(t.kind, Kind::Enum(_));
                     if column.default.is_none()
                         && !column.nullable
@@ -105,7 +105,7 @@ impl Binder<'_> {
                 }
             }
             Piece::Slot(slot) => {
-                let used = &self.prepared.plan.columns[slot.column];
+                let used = &self.keyed.plan.columns[slot.column];
                 let mut mode = self.state.lex_mode();
                 // within another text there are no bytes that are no characters
                 mode.no_backslash_escapes |=

@@ -15,12 +15,12 @@
 //! | `views` | views that are broken, and what is behind others |
 //! | `temporary` | the temporary tables of one session |
 //! | `plans` | the plans that are kept |
-//! | `prepare` | a plan is made ready: its ciphers, and what it rests on |
+//! | `keyed_plan` | a plan gets its ciphers, and is told what it rests on |
 
+mod keyed_plan;
 mod look_up;
 mod names;
 mod plans;
-mod prepare;
 mod rows;
 mod temporary;
 mod views;
@@ -40,9 +40,9 @@ use crate::renewal::{Lists, Turns};
 use names::is_virtual;
 use temporary::{Temporary, TemporaryTables};
 
+pub(crate) use keyed_plan::cipher_of;
 pub(crate) use look_up::LookUp;
-pub(crate) use plans::{PlanSpace, PlanSpaces, Prepared};
-pub(crate) use prepare::cipher_of;
+pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
 pub(crate) use rows::{is_locked, tables};
 pub(crate) use temporary::folded;
 

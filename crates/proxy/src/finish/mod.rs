@@ -24,7 +24,7 @@ use self::groups::{Computed, Group, Grouping};
 use self::limits::limits;
 use self::sorting::{cut, sort};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open::{self, Opener};
@@ -40,7 +40,7 @@ pub(crate) fn lacks_index(code: u16) -> bool {
 
 /// What a finishing statement has at hand while its rows come.
 struct Work<'w> {
-    prepared: &'w Prepared,
+    keyed: &'w KeyedPlan,
     finish: &'w Finish,
     /// The types of the fetched columns that open.
     types: Vec<Option<SqlType>>,
@@ -95,11 +95,11 @@ impl Session {
 
     /// Runs and finishes a query, by full-text indexes where they can narrow its rows.
     pub fn finish_query(&mut self, execution: &Execution, finish: &Finish) -> Outcome<()> {
-        let (prepared, values) = (execution.prepared, execution.values);
+        let (keyed, values) = (execution.keyed, execution.values);
         let binary = execution.is_binary();
-        if self.ready(prepared, values)? && self.prepare_indexed(execution, &finish.text)? {
+        if self.ready(keyed, values)? && self.prepare_indexed(execution, &finish.text)? {
             let question = self.send(execution, &finish.text, true)?;
-            match self.finish_rows(question, prepared, finish, values, binary) {
+            match self.finish_rows(question, keyed, finish, values, binary) {
                 Err(Failure::Server { code, .. }) if lacks_index(code) && !self.current.wrote => {
                     self.server.settle()?;
                     self.forget_indexed(execution)?;
@@ -108,7 +108,7 @@ impl Session {
             }
         }
         let question = self.send(execution, &finish.text, false)?;
-        self.finish_rows(question, prepared, finish, values, binary)
+        self.finish_rows(question, keyed, finish, values, binary)
     }
 
     /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether indexes over
@@ -117,13 +117,13 @@ impl Session {
     /// MySQL's are those of InnoDB, part of every snapshot. A full-text index (MariaDB) holds the words of rows that are committed, and of
     /// those only: a transaction does not find its own rows in it, and not the rows of its snapshot that others have changed since. So
     /// only statements outside of transactions use it.
-    pub fn ready(&mut self, prepared: &Prepared, values: Values) -> Outcome<bool> {
-        let Action::Finish(finish) = &prepared.plan.action else {
+    pub fn ready(&mut self, keyed: &KeyedPlan, values: Values) -> Outcome<bool> {
+        let Action::Finish(finish) = &keyed.plan.action else {
             return Ok(false);
         };
         limits(finish.limit, &values, self)?;
         let bind = Binding {
-            prepared,
+            keyed,
             state: &self.state,
             values,
             fetch: &finish.fetch,
@@ -136,13 +136,13 @@ impl Session {
             return Ok(false);
         }
         if self.state.family == Family::MySql {
-            return self.grams_of_all(prepared, &finish.text, values);
+            return self.grams_of_all(keyed, &finish.text, values);
         }
         // MariaDB's index misses rows while others are written
         let outside = !self.server.in_transaction() && !self.locked_tables;
         Ok(outside
             && self.shared.config.like_index
-            && self.grams_of_all(prepared, &finish.text, values)?
+            && self.grams_of_all(keyed, &finish.text, values)?
             && self.indexes_tokens()?)
     }
 
@@ -176,7 +176,7 @@ impl Session {
     pub fn finish_rows(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         finish: &Finish,
         values: Values,
         binary: bool,
@@ -196,19 +196,19 @@ impl Session {
             definitions.push(self.server.payload().to_vec());
         }
         let (shown, opener) =
-            open::definitions(prepared, &finish.fetch, &definitions, &self.state, binary)?;
+            open::definitions(keyed, &finish.fetch, &definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         if finish.distinct {
             check_distinct(finish, &definitions)?;
         }
         let work = Work {
-            prepared,
+            keyed,
             finish,
             types: (0..finish.fetch.len())
-                .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
+                .map(|f| fetched_type(keyed, &finish.fetch, f).ok().copied())
                 .collect(),
             heads: self.output_definitions(
-                prepared,
+                keyed,
                 finish,
                 &shown,
                 finish.sorts_by_aggregates() && limit.1 > 0,
@@ -217,7 +217,7 @@ impl Session {
             binary,
         };
         let bind = Binding {
-            prepared,
+            keyed,
             state: &self.state,
             values,
             fetch: &finish.fetch,
@@ -455,7 +455,7 @@ impl Session {
         let mut writer = work
             .binary
             .then(|| BinaryRowWriter::begin(out, finish.output.len()));
-        let columns = &work.prepared.plan.columns;
+        let columns = &work.keyed.plan.columns;
         // a temporary table keeps the zeros before numbers
         let temporary = finish.sorts_by_aggregates();
         for output in &finish.output {

@@ -18,7 +18,7 @@ use self::relayed::Relayed;
 pub(crate) use self::setting::{PREPARED_OTHERWISE, Setting};
 use crate::bind::StoreMode;
 use crate::by_name::Named;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::open::Opener;
 use crate::session::Session;
@@ -60,7 +60,7 @@ pub(crate) struct Statements {
 pub(crate) struct Statement {
     sql: Vec<u8>,
     template: Template,
-    pub prepared: Arc<Prepared>,
+    pub keyed: Arc<KeyedPlan>,
     setting: Setting,
     mode: StoreMode,
     /// The server's statement; `None` for those that run as text.
@@ -107,13 +107,13 @@ impl Statement {
     pub fn new(
         sql: Vec<u8>,
         template: &Template,
-        prepared: &Arc<Prepared>,
+        keyed: &Arc<KeyedPlan>,
         params: usize,
         setting: Setting,
     ) -> Self {
         Statement {
             setting,
-            mode: StoreMode::of(&prepared.plan.facts, None),
+            mode: StoreMode::of(&keyed.plan.facts, None),
             sql,
             template: Template {
                 key: template.key.clone(),
@@ -121,7 +121,7 @@ impl Statement {
                 rows: None,
                 multiple: false,
             },
-            prepared: Arc::clone(prepared),
+            keyed: Arc::clone(keyed),
             server_id: None,
             server_params: 0,
             indexed: Cell::default(),

@@ -12,7 +12,7 @@ use super::definitions::is_shown;
 use super::lists::fold;
 use super::question::{Wanted, names_of, question};
 use crate::age::{RECHECK, now};
-use crate::catalog::{Account, Prepared};
+use crate::catalog::{Account, KeyedPlan};
 use crate::error::Outcome;
 use crate::exchange::{Confirmed, Server};
 
@@ -20,7 +20,7 @@ impl Account {
     /// Sees to it within a transaction that sees the past: the definitions of the tables that the
     /// statement names are as they are known. Each is asked for once a second. Of a name that is no
     /// table's, that is asked where a table's name stands.
-    pub fn confirm(&self, server: &mut Server, keys: &KeySet, prepared: &Prepared) -> Outcome<()> {
+    pub fn confirm(&self, server: &mut Server, keys: &KeySet, keyed: &KeyedPlan) -> Outcome<()> {
         let (began, generation) = (now(), self.generation());
         if server.confirmed.generation != generation {
             server.confirmed = Confirmed {
@@ -28,10 +28,10 @@ impl Account {
                 ..Confirmed::default()
             };
         }
-        let table_words = &prepared.plan.facts.table_words;
+        let table_words = &keyed.plan.facts.table_words;
         let mut asked = Vec::new();
         let mut known = Vec::new();
-        for name in &prepared.plan.names {
+        for name in &keyed.plan.names {
             let at = server.confirmed.names.get(name);
             let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
             if is_new || !self.can_be_confirmed(name) {

@@ -23,7 +23,7 @@ pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
 pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, PlainParameters, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Done, Question};
 use crate::session::{Session, hide_tokens};
@@ -61,7 +61,7 @@ impl Session {
     /// Runs a tier 2 update and answers the client.
     pub fn row_update(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
@@ -76,9 +76,9 @@ impl Session {
         }
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
-        let indexed = self.grams_of_all(prepared, &update.select, values)?;
+        let indexed = self.grams_of_all(keyed, &update.select, values)?;
         let parameters = {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             binder.indexed = indexed;
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
             binder.text(&update.select, 1, &mut select)?;
@@ -90,14 +90,14 @@ impl Session {
             update.filter.is_none() && parameters.is_empty() && !self.has_next_transaction();
         let alone = update.single_row.as_ref().filter(|_| repeatable);
         if let (Some(condition), Some(assign)) = (alone, update.assign.first()) {
-            let table = &prepared.plan.columns[assign.column].table;
+            let table = &keyed.plan.columns[assign.column].table;
             let table = table.table_id.as_ref().map_or(&[][..], |id| id);
             let key = self.shared.cell_memory.key(table, &select);
             memory_key = Some(key);
-            let row = self.remembered_row(prepared, update, values, key);
+            let row = self.remembered_row(keyed, update, values, key);
             if let Some(row) = row
                 && let Some(done) =
-                    self.write_if_unchanged(prepared, update, values, condition, &row, key)?
+                    self.write_if_unchanged(keyed, update, values, condition, &row, key)?
             {
                 return self.write_done(&done);
             }
@@ -105,13 +105,13 @@ impl Session {
             if own
                 && self.server.select_limit.is_none()
                 && let Some(done) =
-                    self.compare_and_set(prepared, update, values, condition, &select, key)?
+                    self.compare_and_set(keyed, update, values, condition, &select, key)?
             {
                 return self.write_done(&done);
             }
         }
         let question = self.lock_rows(select, &parameters, own)?;
-        let done = self.read_and_write(question, prepared, update, values, own, memory_key);
+        let done = self.read_and_write(question, keyed, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
@@ -133,7 +133,7 @@ impl Session {
     /// Reads one row without a lock and writes it if it is still the same. `None`: it is not.
     fn compare_and_set(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
@@ -142,13 +142,13 @@ impl Session {
     ) -> Outcome<Option<Done>> {
         let question = self.server.put_query(select)?;
         self.server.flush()?;
-        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
         let of_condition = self.warnings_of_condition()?;
         match rows.as_slice() {
-            [row] => self.write_if_unchanged(prepared, update, values, condition, row, memory_key),
+            [row] => self.write_if_unchanged(keyed, update, values, condition, row, memory_key),
             _ if found > 1 => Ok(None),
             _ => {
-                self.check_plain(prepared, update, values)?;
+                self.check_plain(keyed, update, values)?;
                 Ok(Some(self.update_done(found, 0, of_condition)))
             }
         }
@@ -157,14 +157,14 @@ impl Session {
     /// Writes one row if it still has the cells that it was read with. `None`: it has not.
     fn write_if_unchanged(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
         row: &Row,
         memory_key: u64,
     ) -> Outcome<Option<Done>> {
-        let write = self.guarded_write(prepared, update, values, condition, row)?;
+        let write = self.guarded_write(keyed, update, values, condition, row)?;
         let done = self.server.run(&write.sql)?;
         let matched = matched_rows(&done.info).unwrap_or(done.affected_rows);
         let memory = &self.shared.cell_memory;
@@ -198,13 +198,13 @@ impl Session {
     fn read_and_write(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         own: bool,
         memory_key: Option<u64>,
     ) -> Outcome<Done> {
-        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
         let mut changed = 0;
         let mut warnings = 0;
         let of_condition = self.warnings_of_condition()?;
@@ -212,7 +212,7 @@ impl Session {
             self.keep_warnings(of_condition)?;
         }
         if rows.is_empty() {
-            self.check_plain(prepared, update, values)?;
+            self.check_plain(keyed, update, values)?;
             if own {
                 self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
             }
@@ -224,7 +224,7 @@ impl Session {
             }
             let last = chunks.len() - 1;
             for chunk in chunks {
-                let write = self.locked_write(prepared, update, values, chunk)?;
+                let write = self.locked_write(keyed, update, values, chunk)?;
                 let question = self.server.put_query(&write.sql)?;
                 // what earlier chunks did must not be committed with a last one that fails; and
                 // what the server has to say about other columns is lost behind a COMMIT
@@ -256,7 +256,7 @@ impl Session {
                             // of which rows is not known
                             self.current.unclear = true;
                         } else if !commit {
-                            self.keep_list_of(&failure, prepared)?;
+                            self.keep_list_of(&failure, keyed)?;
                         }
                         if savepoint && !failure.is_fatal() {
                             // a deadlock has rolled everything back, the savepoint included
@@ -345,7 +345,7 @@ impl Session {
     /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
     fn check_plain(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
@@ -357,7 +357,7 @@ impl Session {
             return Ok(());
         }
         let mut sql = format!("UPDATE {} SET ", update.target).into_bytes();
-        Binder::new(prepared, &self.state, values, &mut self.buffers).text(
+        Binder::new(keyed, &self.state, values, &mut self.buffers).text(
             &update.plain,
             1,
             &mut sql,

@@ -13,7 +13,7 @@ use onionskin_wire::messages::ColumnDefinition;
 use super::engine::{ours, wire};
 use super::settings;
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
 use crate::session::Session;
@@ -23,8 +23,8 @@ const AT_ONCE: usize = 500;
 
 impl Session {
     /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a prepared one.
-    pub fn compute_and_run(&mut self, prepared: &Prepared, values: Values) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+    pub fn compute_and_run(&mut self, keyed: &KeyedPlan, values: Values) -> Outcome<()> {
+        self.must_mean_the_same(keyed, values)?;
         let sql = self.without_parameters(values)?;
         let sql = self.with_computed(&sql)?;
         let mode = self.space.settings.lex;

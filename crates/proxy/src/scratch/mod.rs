@@ -43,7 +43,7 @@ use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
 use crate::bind::{Binder, PlainParameters, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
 use crate::error::{Failure, NOT_KNOWN, Outcome};
@@ -75,8 +75,8 @@ struct Brought {
 
 impl Session {
     /// The engine gets literals in the place of user variables, and the session's settings of now.
-    fn must_mean_the_same(&self, prepared: &Prepared, values: Values) -> Outcome<()> {
-        if values.has_rounded_variables(prepared) {
+    fn must_mean_the_same(&self, keyed: &KeyedPlan, values: Values) -> Outcome<()> {
+        if values.has_rounded_variables(keyed) {
             let about = "a value behind USING that is compared otherwise than a literal";
             return Err(Failure::refused(&errors::DYNAMIC, about));
         }
@@ -91,14 +91,14 @@ impl Session {
     /// Runs a statement on the scratch engine and writes its result; `parameters` where it is a prepared one.
     pub fn scratch_query(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(keyed, values)?;
         self.with_engine(scratch, |session, engine| {
-            let settings = session.read_tables(engine, prepared, scratch, values, None)?;
+            let settings = session.read_tables(engine, keyed, scratch, values, None)?;
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
             let done = session.scratch_result(engine, scratch, &sql, parameters);
@@ -165,7 +165,7 @@ impl Session {
 
     /// Whether a statement that was refused when its values were bound, or its rows finished, may run on the scratch engine. Of those that
     /// write, nothing was sent yet where a value was not understood.
-    pub fn scratch_may_do(&self, prepared: &Prepared, refusal: &Refusal) -> bool {
+    pub fn scratch_may_do(&self, keyed: &KeyedPlan, refusal: &Refusal) -> bool {
         let reasons = [
             &errors::VALUE,
             &errors::NOT_UNDERSTOOD,
@@ -175,7 +175,7 @@ impl Session {
             &errors::MEMORY,
         ];
         let by_value = refusal.entry == &errors::VALUE && !self.current.computing;
-        let may = match prepared.plan.action {
+        let may = match keyed.plan.action {
             Action::Server { ref result, .. } => result.is_some() || by_value,
             Action::Finish(_) => true,
             Action::Compute { .. } => by_value,
@@ -191,7 +191,7 @@ impl Session {
         &mut self,
         sql: &[u8],
         template: &Template,
-    ) -> Outcome<Option<Arc<Prepared>>> {
+    ) -> Outcome<Option<Arc<KeyedPlan>>> {
         let generation = self.account.generation();
         let settings = PlanSettings {
             scratch: UseScratch::Always,
@@ -211,10 +211,10 @@ impl Session {
             return Ok(None);
         }
         let shared = Arc::clone(&self.shared);
-        let prepared = self
+        let keyed = self
             .account
-            .prepare(*plan, &shared.config.keys, generation)?;
-        Ok(Some(prepared))
+            .keyed_plan(*plan, &shared.config.keys, generation)?;
+        Ok(Some(keyed))
     }
 
     /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.
@@ -312,7 +312,7 @@ impl Session {
     fn read_tables(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         values: Values,
         mut change: Option<&mut Change>,
@@ -324,7 +324,7 @@ impl Session {
         let limit = self.bounds()?.rows.saturating_add(1);
         let mut texts = Vec::with_capacity(scratch.reads.len());
         for read in &scratch.reads {
-            texts.push(self.read_text(prepared, read, values, limit)?);
+            texts.push(self.read_text(keyed, read, values, limit)?);
             if tables::is_checked(read) {
                 // SHOW has no LIMIT of its own
                 let limit = self.server.select_limit.as_deref();
@@ -386,7 +386,7 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 let before = brought.rows;
-                let keys = self.read_table(next()?, engine, prepared, read, 0, &mut brought);
+                let keys = self.read_table(next()?, engine, keyed, read, 0, &mut brought);
                 let keys = keys.map_err(|failure| as_a_parameter_fails(failure, values))?;
                 let rows = brought.rows - before;
                 if let Some(sql) = tables::uncounted(read, self.state.family, rows, values.sql) {
@@ -424,13 +424,13 @@ impl Session {
     /// The statement that reads a table. Conditions that cannot be bound are left to the scratch engine.
     fn read_text(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         values: Values,
         limit: u64,
     ) -> Outcome<Vec<u8>> {
         let mut sql = Vec::new();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.text(&read.text, 1, &mut sql)?;
         binder.plain_parameters = PlainParameters::Refused;
         let mut narrowed = false;
@@ -456,7 +456,7 @@ impl Session {
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         first: usize,
         brought: &mut Brought,
@@ -479,7 +479,7 @@ impl Session {
                 Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
                 Step::Row => {
                     if opener.is_none() {
-                        opener = Some(self.opener(prepared, read, &definitions)?);
+                        opener = Some(self.opener(keyed, read, &definitions)?);
                         if !read.key.is_empty() {
                             let of_key = definitions.iter().skip(of_values);
                             kinds = of_key.map(|d| key_kind(d)).collect::<Outcome<_>>()?;
@@ -555,11 +555,11 @@ impl Session {
 
     fn opener(
         &self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         definitions: &[Vec<u8>],
     ) -> Outcome<open::Opener> {
-        open::definitions_of(prepared, &read.fetch, definitions, &self.state, false, true)
+        open::definitions_of(keyed, &read.fetch, definitions, &self.state, false, true)
             .map(|(_, opener)| opener)
     }
 }

@@ -9,7 +9,7 @@ use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use super::Session;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 
 /// How often a statement is planned before it is given up. Each definition of another session of the account may make a plan one of
@@ -18,7 +18,7 @@ pub(crate) const MAX_PLANS: u32 = 32;
 
 impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
-    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         let planned = self.recalled_plan(sql)?;
         // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. Some statements
         // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// Whether the statement says IGNORE, and its table was there for nobody when it was looked for last.
-    fn ignores_in_nothing_known(&self, planned: &Prepared) -> bool {
+    fn ignores_in_nothing_known(&self, planned: &KeyedPlan) -> bool {
         let known = |name: &TableName| {
             let known = self.account.table(&name.database, &name.name);
             matches!(known, Known::Table(_))
@@ -47,7 +47,7 @@ impl Session {
         planned.plan.facts.ignore && !planned.plan.names.iter().any(known)
     }
 
-    fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+    fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         if let Some(found) = self.space.get(&self.template.key)
             && found.generation == self.account.generation()
             && self.pinned_hold(&found, sql)
@@ -71,8 +71,8 @@ impl Session {
         self.make_plan(sql, false)
     }
 
-    pub(super) fn pinned_hold(&self, prepared: &Prepared, sql: &[u8]) -> bool {
-        prepared.plan.pinned.iter().all(|(index, text)| {
+    pub(super) fn pinned_hold(&self, keyed: &KeyedPlan, sql: &[u8]) -> bool {
+        keyed.plan.pinned.iter().all(|(index, text)| {
             self.template
                 .literals
                 .get(*index)
@@ -82,15 +82,15 @@ impl Session {
 
     /// Sees to it that nothing the plan rests on is more than a second old. `false`: the schema is another one by now, and the
     /// statement has to be planned again.
-    pub(crate) fn is_of_now(&mut self, prepared: &Prepared) -> Outcome<bool> {
-        if self.account.is_due(prepared) {
+    pub(crate) fn is_of_now(&mut self, keyed: &KeyedPlan) -> Outcome<bool> {
+        if self.account.is_due(keyed) {
             let family = self.state.family;
             self.aside(|s| {
                 let keys = &s.shared.config.keys;
-                s.account.renew_for(&mut s.server, keys, family, prepared)
+                s.account.renew_for(&mut s.server, keys, family, keyed)
             })?;
         }
-        Ok(prepared.generation == self.account.generation())
+        Ok(keyed.generation == self.account.generation())
     }
 
     pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {
@@ -124,7 +124,7 @@ impl Session {
     }
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
-    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
+    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
         let mut looked_up = fresh;
         for _ in 0..MAX_PLANS {
             let generation = self.account.generation();
@@ -162,18 +162,20 @@ impl Session {
                         ));
                     }
                     let keys = Arc::clone(&self.shared);
-                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
-                    if !self.is_of_now(&prepared)? {
+                    let keyed = self
+                        .account
+                        .keyed_plan(*plan, &keys.config.keys, generation)?;
+                    if !self.is_of_now(&keyed)? {
                         continue;
                     }
-                    let once = matches!(prepared.plan.action, Action::Compute { .. });
+                    let once = matches!(keyed.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
-                    let shows = matches!(prepared.plan.action, Action::Relay)
-                        && prepared.plan.facts.about_definitions;
-                    if !refused && !once && !shows && !prepared.plan.defines.any() {
-                        self.space.put(&self.template.key, &prepared);
+                    let shows = matches!(keyed.plan.action, Action::Relay)
+                        && keyed.plan.facts.about_definitions;
+                    if !refused && !once && !shows && !keyed.plan.defines.any() {
+                        self.space.put(&self.template.key, &keyed);
                     }
-                    return Ok(prepared);
+                    return Ok(keyed);
                 }
             }
         }

@@ -6,7 +6,7 @@ use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Held, Question};
 use crate::open;
@@ -22,45 +22,45 @@ impl Session {
         Ok(question)
     }
 
-    pub(super) fn relay_query(&mut self, prepared: &Prepared) -> Outcome<()> {
-        if prepared.plan.defines.any() && self.account.is_private() {
-            self.check_temporary(prepared)?;
+    pub(super) fn relay_query(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
+        if keyed.plan.defines.any() && self.account.is_private() {
+            self.check_temporary(keyed)?;
         }
-        if !prepared.plan.facts.question.asks() {
+        if !keyed.plan.facts.question.asks() {
             self.say_next_transaction()?;
         }
         let question = self.put_client_command()?;
         // without names nothing makes it run again
-        let names: &[TableName] = match prepared.plan.facts.runs_once() {
+        let names: &[TableName] = match keyed.plan.facts.runs_once() {
             true => &[],
-            false => &prepared.plan.names,
+            false => &keyed.plan.names,
         };
-        let relayed = self.relay_planned(question, prepared, names);
-        self.end_relay(prepared, relayed)
+        let relayed = self.relay_planned(question, keyed, names);
+        self.end_relay(keyed, relayed)
     }
 
     /// A statement was relayed, in whatever form, and has come to this.
-    pub(crate) fn end_relay(&mut self, prepared: &Prepared, done: Outcome<()>) -> Outcome<()> {
-        if done.is_err() && prepared.plan.defines == Defines::Names {
+    pub(crate) fn end_relay(&mut self, keyed: &KeyedPlan, done: Outcome<()>) -> Outcome<()> {
+        if done.is_err() && keyed.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
-            self.shared.accounts.forget(&prepared.plan.names);
+            self.shared.accounts.forget(&keyed.plan.names);
         }
         done?;
-        self.after_relay(prepared)
+        self.after_relay(keyed)
     }
 
-    pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
-        let locks = prepared.plan.facts.locks_tables;
+    pub(crate) fn after_relay(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
+        let locks = keyed.plan.facts.locks_tables;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
-        if prepared.plan.facts.changes_meaning {
+        if keyed.plan.facts.changes_meaning {
             self.may_stay_read_only();
         }
-        if prepared.plan.defines == Defines::Names {
-            self.shared.accounts.forget(&prepared.plan.names);
+        if keyed.plan.defines == Defines::Names {
+            self.shared.accounts.forget(&keyed.plan.names);
         }
         // the server does not tell of roles
-        self.server.untold |= prepared.plan.defines == Defines::Role;
-        if prepared.plan.defines.any() {
+        self.server.untold |= keyed.plan.defines == Defines::Role;
+        if keyed.plan.defines.any() {
             self.unique_keys = UniqueKeys::default();
             if self.account.is_private() {
                 self.refresh_temporary()?;
@@ -80,13 +80,13 @@ impl Session {
     pub fn relay_planned(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         names: &[TableName],
     ) -> Outcome<()> {
-        if prepared.plan.facts.may_ignore() {
-            self.current.watched.clone_from(&prepared.plan.names);
+        if keyed.plan.facts.may_ignore() {
+            self.current.watched.clone_from(&keyed.plan.names);
         }
-        self.current.relayed_of = Some(prepared.generation);
+        self.current.relayed_of = Some(keyed.generation);
         let done = self.relay_answer(question, names);
         self.current.relayed_of = None;
         self.current.watched.clear();

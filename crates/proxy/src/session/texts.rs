@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use onionskin_plan::Action;
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::Failure;
 use crate::exchange::Rows;
 
 /// The same failure, an error of the server's with logical names.
-pub(crate) fn in_logical_terms(failure: Failure, prepared: &Prepared) -> Failure {
-    let is_relayed = matches!(prepared.plan.action, Action::Relay);
+pub(crate) fn in_logical_terms(failure: Failure, keyed: &KeyedPlan) -> Failure {
+    let is_relayed = matches!(keyed.plan.action, Action::Relay);
     let is_syntax = matches!(failure, Failure::Server { code: SYNTAX, .. });
     failure.reworded(|message| match is_syntax && !is_relayed {
         true => without_sent_text(message),
-        false => logical_text(message, prepared),
+        false => logical_text(message, keyed),
     })
 }
 
@@ -52,26 +52,26 @@ fn without_sent_text(message: &[u8]) -> Vec<u8> {
 }
 
 /// What `SHOW WARNINGS` has shown, with logical names.
-pub(super) fn logical_list(mut list: Rows, prepared: &Prepared) -> Rows {
+pub(super) fn logical_list(mut list: Rows, keyed: &KeyedPlan) -> Rows {
     let messages = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
-    messages.for_each(|message| *message = logical_text(message, prepared));
+    messages.for_each(|message| *message = logical_text(message, keyed));
     list
 }
 
 /// An error text of the server's with logical names.
-pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
+pub(crate) fn logical_text(message: &[u8], keyed: &KeyedPlan) -> Vec<u8> {
     if !message.contains(&b'$') && !message.starts_with(b"Duplicate entry '") {
         // in the character set of results, whatever that is
         return message.to_vec();
     }
     let mut text = String::from_utf8_lossy(message).into_owned();
-    let mut tables: Vec<_> = prepared
+    let mut tables: Vec<_> = keyed
         .plan
         .columns
         .iter()
         .map(|c| Arc::clone(&c.table))
         .collect();
-    if let Action::Define(ddl) = &prepared.plan.action {
+    if let Action::Define(ddl) = &keyed.plan.action {
         tables.extend(ddl.table.clone());
     }
     tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -85,7 +85,7 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
             }
         }
     }
-    if !matches!(prepared.plan.action, Action::Relay) {
+    if !matches!(keyed.plan.action, Action::Relay) {
         text = without_suffixes(&text);
     }
     if touched && let Some(hidden) = without_token(&text) {

@@ -11,7 +11,7 @@ use onionskin_wire::messages::Command;
 use super::Session;
 use super::execution::Execution;
 use crate::bind::{PlainParameters, is_early};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DUPLICATE, LOCKED_FOR_READING, READ_ONLY};
@@ -32,7 +32,7 @@ impl Session {
         indexed: bool,
     ) -> Outcome<Question> {
         let Execution {
-            prepared,
+            keyed,
             values,
             rows,
             ..
@@ -56,9 +56,9 @@ impl Session {
         }
         let parameters = binder.take_parameters();
         self.diagnostics.bind_values(binder.warnings);
-        self.diagnostics.each_row = prepared.plan.probe.is_some();
+        self.diagnostics.each_row = keyed.plan.probe.is_some();
         if self.state.family == Family::MySql {
-            self.diagnostics.surplus = prepared.plan.surplus_values;
+            self.diagnostics.surplus = keyed.plan.surplus_values;
         }
         if let Err(failure) = self.warnings_of_rows(execution) {
             self.server.connection.cancel_payload();
@@ -146,8 +146,8 @@ impl Session {
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
-        let Execution { prepared, rows, .. } = *execution;
-        let plan = &prepared.plan;
+        let Execution { keyed, rows, .. } = *execution;
+        let plan = &keyed.plan;
         if self.locked_tables && plan.probe.is_none() {
             self.check_lock(plan)?;
         }
@@ -201,11 +201,11 @@ impl Session {
     }
 
     /// What is said to a statement of which a value is wrong: in a transaction that only reads, the servers say that first.
-    pub fn or_read_only(&mut self, failure: Failure, prepared: &Prepared) -> Outcome<Failure> {
-        if !matches!(failure, Failure::Value(_)) || !prepared.plan.facts.writes() {
+    pub fn or_read_only(&mut self, failure: Failure, keyed: &KeyedPlan) -> Outcome<Failure> {
+        if !matches!(failure, Failure::Value(_)) || !keyed.plan.facts.writes() {
             return Ok(failure);
         }
-        Ok(self.read_only_error(&prepared.plan)?.unwrap_or(failure))
+        Ok(self.read_only_error(&keyed.plan)?.unwrap_or(failure))
     }
 
     /// The server's error for writing to the plan's tables in a transaction that only reads, if there would be one. The server
@@ -270,12 +270,9 @@ impl Session {
     /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
     pub fn warnings_of_rows(&mut self, execution: &Execution) -> Outcome<()> {
         let Execution {
-            prepared,
-            rows,
-            mode,
-            ..
+            keyed, rows, mode, ..
         } = *execution;
-        let Some(text) = &prepared.plan.insert_only else {
+        let Some(text) = &keyed.plan.insert_only else {
             return Ok(());
         };
         let all = self.diagnostics.warnings.len();

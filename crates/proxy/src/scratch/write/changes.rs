@@ -14,7 +14,7 @@ use super::super::tables::{CHANGED, ROW, full_name, quoted};
 use super::values::{payload, put_plain};
 use super::{Change, DUPLICATE, put_name_of};
 use crate::bind::{Binder, Filled, Values, put_filled};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::row_update::{matched_rows, physical_columns};
@@ -120,7 +120,7 @@ impl Session {
     pub(super) fn write_changed(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         target: &Written,
         change: &Change,
@@ -139,7 +139,7 @@ impl Session {
         let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
-        let written = self.write_rows(question, engine, prepared, read, target, keys, ranks);
+        let written = self.write_rows(question, engine, keyed, read, target, keys, ranks);
         if written.is_err() {
             engine.give_up()?;
         }
@@ -160,7 +160,7 @@ impl Session {
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         keys: &[Vec<u8>],
@@ -168,7 +168,7 @@ impl Session {
     ) -> Outcome<u64> {
         let mut sent = Vec::new();
         let keys = (keys, ranks);
-        let done = self.send_rows(question, engine, prepared, read, target, keys, &mut sent);
+        let done = self.send_rows(question, engine, keyed, read, target, keys, &mut sent);
         // what was sent is answered, whatever came of the others
         match (self.rows_written(&mut sent), done) {
             (Err(failure), done) if failure.is_fatal() || done.is_ok() => Err(failure),
@@ -182,7 +182,7 @@ impl Session {
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         (keys, ranks): (&[Vec<u8>], &Ranks),
@@ -198,7 +198,7 @@ impl Session {
                 _ => continue,
             }
             let row = engine.server.payload();
-            let (number, sql) = self.row_text(row, prepared, read, target, keys)?;
+            let (number, sql) = self.row_text(row, keyed, read, target, keys)?;
             written += 1;
             check_scans(read, written)?;
             match ranks {
@@ -245,7 +245,7 @@ impl Session {
     fn row_text(
         &mut self,
         row: &[u8],
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         keys: &[Vec<u8>],
@@ -257,7 +257,7 @@ impl Session {
         let key = keys.get(number).ok_or_else(broken)?;
         let family = self.state.family;
         let none = Values::none();
-        let mut binder = Binder::new(prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, none, &mut self.buffers);
         let mut sql = b"UPDATE ".to_vec();
         put_name_of(&read.table, &mut sql);
         for (n, column) in target.columns.iter().enumerate() {

@@ -17,7 +17,7 @@ use super::super::{Parameters, renamed_part};
 use super::rows::{Inserted, NEW};
 use super::{Change, Finished, Frame, names_of, run_there};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::copy::Defined;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
@@ -53,7 +53,7 @@ impl Session {
     /// Runs the statement and answers the client.
     pub(super) fn create_select(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -82,7 +82,7 @@ impl Session {
         let done = self.with_engine(&write.scratch, |session, engine| {
             let done = session.make_and_fill(
                 engine,
-                prepared,
+                keyed,
                 write,
                 new,
                 values,
@@ -106,7 +106,7 @@ impl Session {
             (Err(failure), None) => return Err(failure),
             (Err(failure), Some(made)) => {
                 if !failure.is_fatal() {
-                    self.drop_made(new, made, prepared)?;
+                    self.drop_made(new, made, keyed)?;
                 }
                 return Err(failure);
             }
@@ -114,14 +114,14 @@ impl Session {
         self.diagnostics = finished.diagnostics;
         self.diagnostics.hides_servers = true;
         self.write_done(&finished.done)?;
-        self.after_relay(prepared)
+        self.after_relay(keyed)
     }
 
     #[allow(clippy::too_many_arguments)] // a statement and what it is run with
     fn make_and_fill(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -135,8 +135,8 @@ impl Session {
             columns,
             counter,
             defined,
-        } = self.run_for_definition(engine, prepared, write, new, values, parameters, change)?;
-        let names = &prepared.plan.names;
+        } = self.run_for_definition(engine, keyed, write, new, values, parameters, change)?;
+        let names = &keyed.plan.names;
         let table = self.make_table(new, &defined, names, &mut diagnostics, made)?;
         if !new.temporary {
             // the definition has ended the transaction in which the rows were read
@@ -194,7 +194,7 @@ impl Session {
     fn run_for_definition(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -202,7 +202,7 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Run> {
         let family = self.state.family;
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let text = self.text_there(write, new, values.sql)?;
         engine.need_database(&new.database)?;
         engine.put(drop_there(new).as_bytes())?;
@@ -352,7 +352,7 @@ impl Session {
     }
 
     /// Drops the table that was made. What has become another's meanwhile stays.
-    fn drop_made(&mut self, new: &NewTable, made: &Made, prepared: &Prepared) -> Outcome<()> {
+    fn drop_made(&mut self, new: &NewTable, made: &Made, keyed: &KeyedPlan) -> Outcome<()> {
         let name = full_name(new);
         if new.temporary {
             self.tried(format!("DROP TEMPORARY TABLE {name}").as_bytes())?;
@@ -387,7 +387,7 @@ impl Session {
             }
         }
         self.diagnostics.row_count = Some(0);
-        self.after_relay(prepared)?;
+        self.after_relay(keyed)?;
         self.diagnostics.clear();
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::super::tables::quoted;
 use super::rows::{begin_new, drop_new, given_names, table_of_new};
 use super::{Change, Finished, names_of, told};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::session::Session;
@@ -26,7 +26,7 @@ impl Session {
     pub(super) fn load_file(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewRows,
         load: &Load,
@@ -34,7 +34,7 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Finished> {
         let charset = self.may_load()?;
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let (file, text) = self.load_text(new, load, values.sql, &charset)?;
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;

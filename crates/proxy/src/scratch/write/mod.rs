@@ -29,7 +29,7 @@ use super::{Parameters, renamed_text};
 use onionskin_wire::StatusFlags;
 
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
@@ -95,14 +95,14 @@ impl Session {
     /// Runs a statement that changes tables and answers the client.
     pub fn scratch_write(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(keyed, values)?;
         if let Effect::Create(new) = &write.effect {
-            return self.create_select(prepared, write, new, values, parameters);
+            return self.create_select(keyed, write, new, values, parameters);
         }
         if self.server.status.contains(StatusFlags::IN_TRANS_READONLY)
             && let Effect::Insert(new) = &write.effect
@@ -123,8 +123,7 @@ impl Session {
             self.current.begin();
             let mut change = Change::new(self);
             let done = self.with_engine(&write.scratch, |session, engine| {
-                let done =
-                    session.by_engine(engine, prepared, write, values, parameters, &mut change);
+                let done = session.by_engine(engine, keyed, write, values, parameters, &mut change);
                 match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
                     Ok(finished) => Ok(finished),
                     Err(failure) => Err(session.take_back(failure, &change)?),
@@ -155,7 +154,7 @@ impl Session {
     fn by_engine(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         values: Values,
         parameters: Option<Parameters>,
@@ -164,15 +163,15 @@ impl Session {
         let targets = match &write.effect {
             Effect::Insert(new) => {
                 if let Some(load) = &new.load {
-                    return self.load_file(engine, prepared, write, new, load, values, change);
+                    return self.load_file(engine, keyed, write, new, load, values, change);
                 }
-                return self.insert_query(engine, prepared, write, new, values, parameters, change);
+                return self.insert_query(engine, keyed, write, new, values, parameters, change);
             }
             Effect::Update(targets) | Effect::Delete(targets) => targets,
             Effect::Create(_) => return Err(Failure::refused(&errors::INTERNAL, "a definition")),
         };
         let scratch = &write.scratch;
-        let settings = self.read_tables(engine, prepared, scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, scratch, values, Some(change))?;
         engine.share(&settings)?;
         let ranks = self.ranks(engine, write, targets, values)?;
         let mut sql = renamed_text(values.sql, scratch, self.state.lex_mode())?;
@@ -186,7 +185,7 @@ impl Session {
         let mut written = 0;
         for (target, ranks) in targets.iter().zip(&ranks) {
             written += match updates {
-                true => self.write_changed(engine, prepared, scratch, target, change, ranks)?,
+                true => self.write_changed(engine, keyed, scratch, target, change, ranks)?,
                 false => self.delete_missing(engine, scratch, target, change)?,
             };
         }

@@ -20,7 +20,7 @@ use super::super::{Parameters, renamed_part};
 use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values, no_default, no_default_warning};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Cells, Done, Question};
@@ -52,7 +52,7 @@ impl Session {
     pub(super) fn insert_query(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewRows,
         values: Values,
@@ -60,18 +60,10 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Finished> {
         if let Some(met) = &new.met {
-            return self.upsert(
-                engine,
-                prepared,
-                write,
-                (new, met),
-                values,
-                parameters,
-                change,
-            );
+            return self.upsert(engine, keyed, write, (new, met), values, parameters, change);
         }
         let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let sql = values.sql;
         let tokens = lex::tokens(sql, self.state.lex_mode()).map_err(|_| bad())?;
         let bytes = |(from, to): (usize, usize)| {
@@ -353,7 +345,7 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql, b"", new)?;
+        let (done, keyed) = self.run_quietly(sql, b"", new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
@@ -376,7 +368,7 @@ impl Session {
             });
             for row in &mut shown {
                 if let Some(Some(message)) = row.get_mut(2) {
-                    *message = logical_text(message, &prepared);
+                    *message = logical_text(message, &keyed);
                 }
             }
             let left_out = u16::try_from(before - shown.len()).unwrap_or(u16::MAX);
@@ -408,34 +400,34 @@ impl Session {
         sql: &[u8],
         behind: &[u8],
         new: &NewRows,
-    ) -> Outcome<(Done, Arc<Prepared>)> {
+    ) -> Outcome<(Done, Arc<KeyedPlan>)> {
         let table = &new.table;
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
         let outer = std::mem::take(&mut self.template);
         let read = self.template.read(sql, mode);
-        let prepared = match read {
+        let keyed = match read {
             Ok(()) => self.plan(sql),
             Err(_) => Err(Failure::refused(&errors::INTERNAL, "a row's literals")),
         };
         let template = std::mem::replace(&mut self.template, outer);
-        let prepared = prepared?;
-        let execution = Execution::of_text(sql, &template, &prepared, &[], false);
+        let keyed = keyed?;
+        let execution = Execution::of_text(sql, &template, &keyed, &[], false);
         // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
-        let columns = &prepared.plan.columns;
+        let columns = &keyed.plan.columns;
         let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
-        let refused = matches!(prepared.plan.action, Action::Refuse(_));
+        let refused = matches!(keyed.plan.action, Action::Refuse(_));
         let seals = |c: &WrittenColumn| table.columns[c.index].protection.is_some();
         let is_plain = columns.is_empty() && new.columns.iter().any(seals);
         if table.table_id.is_some() && !refused && (is_plain || !columns.iter().all(is_same)) {
             return Err(Failure::Stale);
         }
-        let question = match &prepared.plan.action {
+        let question = match &keyed.plan.action {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
                 let mut bound = Vec::new();
                 let values = execution.values;
-                let mut binder = Binder::new(&prepared, &self.state, values, &mut self.buffers);
+                let mut binder = Binder::new(&keyed, &self.state, values, &mut self.buffers);
                 binder.mode.lenient_nulls = execution.mode.lenient_nulls;
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;
@@ -443,7 +435,7 @@ impl Session {
                 self.server.put_query(&bound)?
             }
             Action::Server { text, result: None } => {
-                if let Some(upsert) = &prepared.plan.upsert {
+                if let Some(upsert) = &keyed.plan.upsert {
                     self.keep_cells(&execution, upsert)?;
                 }
                 self.send_text(&execution, text, false)?
@@ -456,7 +448,7 @@ impl Session {
         };
         self.server.flush()?;
         let done = self.server.read_ok(question)?;
-        Ok((done, prepared))
+        Ok((done, keyed))
     }
 }
 

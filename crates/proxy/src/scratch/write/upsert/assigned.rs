@@ -131,7 +131,7 @@ impl Session {
         }
         let guard = self.guard(upsert, row, key)?;
         let none = Values::none();
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
         // those that the condition reads come last
         let (mut others, mut of_key) = (Vec::new(), Vec::new());
         for (column, cell) in upsert.met.columns.iter().zip(cells) {

@@ -74,7 +74,7 @@ impl Session {
         let family = self.state.family;
         let table = &upsert.new.table;
         let none = Values::none();
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
         let mut conditions = Vec::new();
         'keys: for key in &upsert.keys {
             let mut sql = Vec::new();
@@ -155,7 +155,7 @@ impl Session {
         for condition in conditions {
             let mut sql = Vec::new();
             let none = Values::none();
-            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+            let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
             binder.text(&read.text, 1, &mut sql)?;
             sql.extend_from_slice(b" WHERE ");
             sql.extend_from_slice(condition);
@@ -169,7 +169,7 @@ impl Session {
             let question = self.server.put_query(&sql)?;
             self.server.flush()?;
             let found =
-                self.read_table(question, engine, upsert.prepared, read, keys.len(), brought)?;
+                self.read_table(question, engine, upsert.keyed, read, keys.len(), brought)?;
             keys.extend(found);
         }
         engine.settle()?;

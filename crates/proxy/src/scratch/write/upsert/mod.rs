@@ -25,7 +25,7 @@ use super::rows::{
 use super::values::put_literal;
 use super::{Change, DUPLICATE, Finished, names_of, put_name_of, run_there};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Rows};
@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
-    prepared: &'s Prepared,
+    keyed: &'s KeyedPlan,
     new: &'s NewRows,
     met: &'s MetRows,
     settings: Settings,
@@ -79,14 +79,14 @@ impl Session {
     pub(super) fn upsert(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         (new, met): (&NewRows, &MetRows),
         values: Values,
         parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let (source, clause, many, count) = self.sources(write, new, met, values)?;
         let mut text =
             format!("INSERT INTO {} ({}) ", table_of_new(new), given_names(new)).into_bytes();
@@ -104,7 +104,7 @@ impl Session {
         self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(_, diagnostics)| {
             let upsert = Upsert {
-                prepared,
+                keyed,
                 new,
                 met,
                 settings,
@@ -428,7 +428,7 @@ impl Session {
         sql.extend_from_slice(format!(" ({columns}) VALUES (").as_bytes());
         sql.extend_from_slice(&literals.join(&b','));
         sql.push(b')');
-        let (done, prepared) = self.run_quietly(&sql, behind, upsert.new)?;
+        let (done, keyed) = self.run_quietly(&sql, behind, upsert.new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         // MySQL misses a default once in a statement; and the engine has said what there is to say of storing the row's values
         ours.retain(|w| match w.code {
@@ -445,8 +445,7 @@ impl Session {
             shown.retain(|line| !is_of_storing(line, upsert.new));
             for line in &mut shown {
                 if let Some(Some(message)) = line.get_mut(2) {
-                    let text =
-                        String::from_utf8_lossy(&logical_text(message, &prepared)).into_owned();
+                    let text = String::from_utf8_lossy(&logical_text(message, &keyed)).into_owned();
                     *message = of_row(&text, row.number).into_bytes();
                 }
             }

@@ -1,4 +1,4 @@
-//! A plan is made ready for execution.
+//! A plan gets its ciphers, and is told what it rests on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,20 +10,25 @@ use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use super::names::is_virtual;
-use super::{Account, Prepared};
+use super::{Account, KeyedPlan};
 use crate::age::Age;
 use crate::error::{Failure, Outcome};
 
 impl Account {
-    /// Makes a plan ready for execution.
-    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
+    /// Gives a plan the ciphers of its columns, so that it can be executed.
+    pub fn keyed_plan(
+        &self,
+        plan: Plan,
+        keys: &KeySet,
+        generation: u64,
+    ) -> Outcome<Arc<KeyedPlan>> {
         let ciphers = plan
             .columns
             .iter()
             .map(|column| cipher(keys, column))
             .collect::<Outcome<Vec<_>>>()?;
         let basis = self.basis(&plan);
-        Ok(Arc::new(Prepared {
+        Ok(Arc::new(KeyedPlan {
             plan,
             ciphers,
             generation,
