@@ -1,4 +1,5 @@
-//! `onionskin explain`: what the proxy would do with a statement, and what the server would learn from it.
+//! `onionskin explain`: what the proxy would do with a statement, and what the server would learn
+//! from it.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -19,8 +20,8 @@ use crate::{
 
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
 ///
-/// Nothing is executed. The definitions of the tables are read from the server, hence the account. Tier 1 is done by
-/// the server, tier 2 is finished by the proxy.
+/// Nothing is executed. The definitions of the tables are read from the server, hence the account.
+/// Tier 1 is done by the server, tier 2 is finished by the proxy.
 #[derive(Args)]
 pub struct Explain {
     /// The configuration

@@ -124,7 +124,8 @@ impl Session {
             .collect())
     }
 
-    /// Sends a definition and relays the server's answer. `temporary` is the temporary table that it makes.
+    /// Sends a definition and relays the server's answer. `temporary` is the temporary table that
+    /// it makes.
     pub(crate) fn send_definition(
         &mut self,
         sql: &[u8],
@@ -136,7 +137,8 @@ impl Session {
         })
     }
 
-    /// Sends the definition of a copy, and answers without the notes about it: CREATE TABLE … LIKE has none.
+    /// Sends the definition of a copy, and answers without the notes about it: CREATE TABLE … LIKE
+    /// has none.
     pub(crate) fn send_copy(
         &mut self,
         sql: &[u8],
@@ -176,7 +178,7 @@ impl Session {
         names: &[TableName],
         answer: impl FnOnce(&mut Self, Question) -> Outcome<()>,
     ) -> Outcome<()> {
-        // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
+        // before the server has it: what is asked about it must not come from a shared snapshot
         let before = temporary.map(|name| (name, self.expect_temporary(name)));
         let question = self.server.put_query(sql)?;
         self.server.flush()?;
@@ -214,7 +216,8 @@ impl Session {
     }
 }
 
-/// The definition with names for its indexes that have none: the column's, or that with the first number from 2 on that is free.
+/// The definition with names for its indexes that have none. Such a name is the column's. If that
+/// is taken, the first free number from 2 on is added.
 fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
     let mut ddl = ddl.clone();
     let mut made: Vec<String> = Vec::new();
@@ -236,7 +239,8 @@ fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
     ddl
 }
 
-/// The tokens of new columns are made under the key of today, those that they are compared with perhaps under another.
+/// Refuses new columns whose tokens would be compared with tokens under another key. New columns
+/// get tokens under the key of today.
 fn check_references(ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
     for reference in &ddl.references {
         let other = reference.table.columns.get(reference.index);

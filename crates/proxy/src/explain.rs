@@ -15,11 +15,13 @@ use crate::config::Config;
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// 1 (server), 2 (finished by the proxy), 3 (scratch engine); 0 when relayed untouched or refused.
+    /// 1 (server), 2 (finished by the proxy), 3 (scratch engine); 0 when relayed untouched or
+    /// refused.
     pub tier: u8,
     /// One line: what is done.
     pub what: String,
-    /// The text that the server gets, values as `<…>`; of tier 3, a line for each table that is read.
+    /// The text that the server gets, with values as `<…>`. Tier 3 has a line for each table that
+    /// is read.
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,

@@ -1,11 +1,13 @@
-//! A session on a stage: its client and its server are the other ends of two pairs of sockets, held by whoever measures.
+//! A session on a stage. Its client and its server are the other ends of two pairs of sockets,
+//! which the measuring program holds.
 //!
-//! What the server will answer is written before the command, so one thread plays all three parts, nothing waits, and
-//! the instructions of a turn are the same every time. `examples/hot_paths` runs the statements of sysbench on it,
-//! and `tests/instruction_counts.rs` counts them under callgrind. The session is the real one: the stage only
-//! spares it the login and the look-up of tables.
+//! What the server will answer is written before the command. So one thread plays all three parts,
+//! nothing waits, and the instructions of a turn are the same every time. `examples/hot_paths` runs
+//! the statements of sysbench on it, and `tests/instruction_counts.rs` counts them under callgrind.
+//! The session is the real one: the stage only spares it the login and the look-up of tables.
 //!
-//! Single steps of a turn can be run by themselves: [`Stage::recall`], [`Stage::bind`], [`Stage::open_row`].
+//! Single steps of a turn can be run by themselves: [`Stage::recall`], [`Stage::bind`],
+//! [`Stage::open_row`].
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -29,7 +31,8 @@ use crate::open::{self, Opener};
 use crate::session::Session;
 use crate::{Shared, error::Failure, unusual};
 
-/// The variables behind the ones with places of their own in the question that a session asks at login.
+/// The variables that stand behind the ones with places of their own in the question that a session
+/// asks at login.
 pub fn asked_at_login(family: Family) -> impl Iterator<Item = &'static str> {
     unusual::asked(family)
 }
@@ -141,9 +144,9 @@ fn failed(failure: &Failure) -> String {
 }
 
 impl Stage {
-    /// A session that has logged in. The tables are all in the session's database, where `no_tables` are words of
-    /// statements that the proxy would otherwise look up. `settings` is the server's whole answer to what the proxy asks at login, framed
-    /// in packets.
+    /// A session that has logged in. All tables are in the session's database. `no_tables` are
+    /// words of statements that the proxy would otherwise look up there. `settings` is the server's
+    /// whole answer to what the proxy asks at login, framed in packets.
     pub fn new(
         keys: Arc<KeySet>,
         family: Family,
@@ -234,7 +237,8 @@ impl Stage {
         Ok(&self.sink)
     }
 
-    /// Reads a statement's shape and recalls its plan: the first step of every statement. `false`: there is none yet.
+    /// Reads a statement's shape and recalls its plan: the first step of every statement. `false`:
+    /// there is no plan yet.
     pub fn recall(&mut self, sql: &[u8]) -> Result<bool, LexError> {
         let session = &mut self.session;
         session.template.read(sql, session.space.settings.lex)?;

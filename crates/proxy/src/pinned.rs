@@ -10,9 +10,9 @@ use crate::hex::unhex;
 use crate::session::Session;
 
 impl Session {
-    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them: those that are
-    /// pinned or named by an enforced section; the tables that there are and an enforced pattern matches; and views, behind
-    /// which any of them may be.
+    /// Names of tables near which a text that cannot be read is refused, whatever the server shows
+    /// under them. These are names that are pinned or that an enforced section names, tables that
+    /// an enforced pattern matches, and views, because any of these tables may be behind them.
     pub(crate) fn names_to_guard(&mut self, entry: &'static errors::Entry) -> Outcome<Vec<String>> {
         let shared = Arc::clone(&self.shared);
         let config = &shared.config;

@@ -1,8 +1,10 @@
 //! Which grams of a pattern MySQL looks up: the rarest.
 //!
-//! Of several `token MEMBER OF (c$gram)` beside AND, the optimizer (9.7) takes the first to the index and reads its rows, however many they are. How many rows
-//! each token has it knows from a dive into the index, and EXPLAIN tells, of all tokens in one answer (0.7 ms for sixteen of them, a million rows).
-//! So the proxy asks before it sends the statement, and puts the rarest first. Without an answer any order is as right, and slower.
+//! MySQL's optimizer (9.7) takes the first of several `token MEMBER OF (c$gram)` beside AND to the
+//! index, and reads its rows, however many they are. It knows from a dive into the index how many
+//! rows each token has. EXPLAIN tells that for all tokens in one answer (0.7 ms for sixteen of
+//! them, a million rows). So the proxy asks before it sends the statement, and puts the rarest
+//! first. Without an answer any order is as right, and slower.
 
 use std::fmt::Write as _;
 
@@ -29,7 +31,8 @@ const ABOUT_THE_LAST: [&[u8]; 4] = [
 ];
 
 impl Session {
-    /// Whether every pattern of a text has grams, so that its indexes over grams can be used. Decides which grams are looked up.
+    /// Whether every pattern of a text has grams, so that its indexes over grams can be used.
+    /// Decides which grams are looked up.
     pub(crate) fn grams_of_all(
         &mut self,
         keyed: &KeyedPlan,

@@ -1,8 +1,9 @@
 //! One change of a table's protected columns at a time.
 //!
-//! Such a change writes the comments of all protected columns anew, from what the proxy knows of them. Of two that overlap, the
-//! second would write what was true before the first, and the table would be damaged. So the proxies of one server take turns:
-//! a lock by name (`GET_LOCK`), under which the table is looked up again.
+//! Such a change writes the comments of all protected columns anew, from what the proxy knows of
+//! them. If two overlapped, the second would write what was true before the first, and the table
+//! would be damaged. So the proxies of one server take turns: they hold a lock by name
+//! (`GET_LOCK`), under which the table is looked up again.
 
 use onionskin_plan::{Catalog, Ddl, DdlPiece, Known, errors};
 
@@ -18,8 +19,8 @@ const PATIENCE: u32 = 50;
 pub(crate) struct SetLock(String);
 
 impl Session {
-    /// Takes the lock if the definition changes protected columns that are there. [`Failure::Stale`]: the table is not what the
-    /// definition was made for.
+    /// Takes the lock if the definition changes protected columns that exist. [`Failure::Stale`]:
+    /// the table is not what the definition was made for.
     pub(crate) fn lock_set(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<Option<SetLock>> {
         if !ddl.pieces.contains(&DdlPiece::Renew) {
             return Ok(None);
@@ -58,7 +59,8 @@ impl Session {
         }
     }
 
-    /// Gives it back. What the server says of the definition is kept, because its next statement ends that.
+    /// Gives the lock back. What the server says of the definition is kept, because the server's
+    /// next statement ends that.
     pub(crate) fn unlock_set(
         &mut self,
         lock: Option<SetLock>,

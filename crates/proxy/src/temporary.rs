@@ -1,11 +1,14 @@
 //! Temporary tables with protected columns.
 //!
-//! They belong to one session, and `information_schema` does not show them. A session that makes one therefore leaves the snapshot that it shares with
-//! other sessions of its account and goes on with one of its own, in which the temporary tables stand before all others, with plans of its own. That begins
-//! before the server hears of the table: in between, nothing could be planned as if the name were free or another table's.
+//! They belong to one session, and `information_schema` does not show them. A session that makes
+//! one leaves the snapshot that it shares with other sessions of its account. It goes on with a
+//! snapshot and plans of its own, in which the temporary tables stand before all others. That
+//! begins before the server hears of the table: in between, nothing may be planned as if the name
+//! were free or another table's.
 //!
-//! Whatever may define or drop tables makes the session look again at all its temporary tables. A name that the server shows no protected table under, or
-//! one with other ids than before, is given up. Should the two ever disagree, a statement fails: physical names end in digits
+//! After anything that may define or drop tables, the session looks again at all its temporary
+//! tables. A name is given up if the server shows no protected table under it, or one with other
+//! ids than before. Should the two ever disagree, a statement fails: physical names end in digits
 //! of the column's id, and cells are bound to it.
 
 use std::sync::Arc;
@@ -39,8 +42,9 @@ impl Session {
         self.account.expect_temporary(name)
     }
 
-    /// Looks at all temporary tables of the session again, after a statement that may have changed them. What the client may ask about that statement
-    /// is kept first: the server forgets it.
+    /// Looks at all temporary tables of the session again, after a statement that may have changed
+    /// them. What the client may ask about that statement is kept first, because the server forgets
+    /// it.
     pub(crate) fn refresh_temporary(&mut self) -> Outcome<()> {
         let names = self.account.temporary_names();
         if names.is_empty() {
@@ -171,7 +175,8 @@ impl Session {
     }
 }
 
-/// COLUMN_DEFAULT for a row of SHOW COLUMNS: `information_schema` of MariaDB has SQL there, SHOW has the value.
+/// COLUMN_DEFAULT for a row of SHOW COLUMNS. MariaDB's `information_schema` has SQL there, SHOW has
+/// the value.
 fn default_words(cells: &[Option<String>], family: Family) -> Option<String> {
     let cell = |at: usize| cells.get(at).and_then(Option::as_deref);
     let (ty, value) = (cell(1)?.to_ascii_lowercase(), cell(5)?);

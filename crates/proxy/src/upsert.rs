@@ -1,11 +1,13 @@
 //! Rows that `REPLACE` and `INSERT … ON DUPLICATE KEY UPDATE` meet.
 //!
-//! Such a row counts as affected only if it changes, and to the server a value that was sealed again has changed. Where
-//! tokens do not tell (sealed columns, texts that are equal and not the same), the cells of the rows that the new ones
-//! meet are read first, one search by each unique key; a cell that holds the new value already is sent again instead of
-//! a new one. Nothing is locked: a row that changes in between counts as changed.
+//! Such a row counts as affected only if it changes, and to the server a value that was sealed
+//! again has changed. Tokens do not always tell (sealed columns, texts that are equal and not the
+//! same). Then the cells of the rows that the new ones meet are read first, with one search by each
+//! unique key. A cell that holds the new value already is sent again instead of a new one. Nothing
+//! is locked: a row that changes in between counts as changed.
 //!
-//! A new row may also meet an earlier one of the same statement, or the row that an earlier one has met; then both get one cell.
+//! A new row may also meet an earlier one of the same statement, or the row that an earlier one has
+//! met. Then both get one cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +40,8 @@ struct Search {
     condition: Vec<u8>,
 }
 
-/// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`] and then of
-/// [`Upsert::constants`].
+/// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`]
+/// and then of [`Upsert::constants`].
 type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
 
 /// What becomes of the rows of a statement, one after the other.
@@ -137,8 +139,8 @@ fn new_row(upsert: &Upsert, n: usize) -> NewRow<'_> {
 }
 
 impl Session {
-    /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What is wrong with a
-    /// value, a table or a privilege is left for the statement itself to find.
+    /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What
+    /// is wrong with a value, a table or a privilege is left for the statement itself to find.
     pub fn keep_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<()> {
         self.buffers.kept = Kept::default();
         match self.kept_cells(execution, upsert) {
@@ -383,7 +385,7 @@ fn is_constant(piece: &Piece) -> bool {
     }
 }
 
-/// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key, nor do defaults.
+/// `id = 5 AND k$eq_1a2b = x'…'`. `None`: neither the row nor defaults say all of the key.
 fn condition(
     binder: &mut Binder,
     keyed: &KeyedPlan,
@@ -526,8 +528,9 @@ impl Kept {
     }
 }
 
-/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their defaults: all that take a
-/// column's default look in one place, which is wrong if they are more than `rows`.
+/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their
+/// defaults. All that take a column's default look in one place, which is wrong if they are more
+/// than `rows`.
 fn place(upsert: &Upsert, slot: &Slot, row: &NewRow, rows: usize) -> Option<(usize, Source, u64)> {
     let source = slot.source.behind(row.base);
     let sharing = || {

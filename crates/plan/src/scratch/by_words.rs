@@ -1,10 +1,12 @@
-//! Queries that the parser does not know, and forms of which `walk.rs` does not say what they read: planned by their words.
+//! Plans by words: for queries that the parser does not know, and for forms of which `walk.rs` does
+//! not say what they read.
 //!
-//! The places of tables in the text need not be known if nothing has to be renamed. MariaDB opens a temporary table as often as a
-//! statement likes; where MySQL says that it cannot, the statement is refused after all. So every table whose name stands
-//! anywhere in the statement is read, without conditions, and the scratch engine
-//! finds out what the text means. A word that is an alias or a column after all costs a read and changes nothing. What must not
-//! run there is known by words as well: calls of anything but the listed functions, and clauses that write, lock, wait or mean the
+//! The places of tables in the text need not be known if nothing has to be renamed. MariaDB opens a
+//! temporary table as often as a statement likes. Where MySQL says that it cannot, the statement is
+//! refused after all. So every table whose name stands anywhere in the statement is read, without
+//! conditions. The scratch engine finds out what the text means. A word that is an alias or a
+//! column after all costs a read and changes nothing. Words also tell what must not run there:
+//! calls of anything but the listed functions, and clauses that write, lock, wait or mean the
 //! server's own objects.
 
 use std::collections::HashSet;
@@ -20,8 +22,9 @@ use crate::lex::TokenKind;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Planner, refuse};
 
-/// Words with a meaning that another server cannot give, or that do more than read: locks, the past of a table and numbers of
-/// sequences stand behind FOR; LIMIT ROWS EXAMINED counts the server's own work; WITH may begin an UPDATE or DELETE.
+/// Words with a meaning that another server cannot give, or that do more than read. Locks, the past
+/// of a table and numbers of sequences stand behind FOR. LIMIT ROWS EXAMINED counts the server's
+/// own work. WITH may begin an UPDATE or DELETE.
 const REFUSED: [&str; 11] = [
     "currval",
     "delete",

@@ -91,8 +91,8 @@ fn is_reserved(word: &str) -> bool {
         .is_ok()
 }
 
-/// Every table's name that an identifier of the statement may mean, in the statement's own letters: servers on file
-/// systems that tell `T` from `t` tell the tables apart, too.
+/// Every table's name that an identifier of the statement may mean, in the statement's own letters.
+/// Servers on file systems that tell `T` from `t` tell the tables apart, too.
 pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<TableName>, LexError> {
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
@@ -100,7 +100,8 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
     if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
         return Ok(found);
     }
-    // transactions are named by strings; while one is prepared, servers answer no question about tables
+    // transactions are named by strings; while one is prepared, servers answer no question about
+    // tables
     if word_is(&words, 0, "xa") {
         return Ok(found);
     }
@@ -170,7 +171,8 @@ fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
         && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
 
-/// Whether a word stands in statements that begin or end a transaction. Made of nothing else, a statement names no table.
+/// Whether a word stands in statements that begin or end a transaction. A statement of such words
+/// alone names no table.
 fn ends_or_begins(sql: &[u8], token: &Token) -> bool {
     const WORDS: [&str; 16] = [
         "start",
@@ -193,8 +195,8 @@ fn ends_or_begins(sql: &[u8], token: &Token) -> bool {
     token.is(b',') || WORDS.iter().any(|w| token.is_word(sql, w))
 }
 
-/// Whether the statement names a savepoint and nothing else. Applications make ever new names for them, each of which would be looked up as a
-/// table's.
+/// Whether the statement names a savepoint and nothing else. Applications make ever new names for
+/// savepoints. Each would be looked up as a table's.
 fn is_about_savepoint(sql: &[u8], tokens: &[Token]) -> bool {
     const FORMS: [&[&str]; 6] = [
         &["savepoint"],
@@ -213,7 +215,8 @@ fn is_about_savepoint(sql: &[u8], tokens: &[Token]) -> bool {
     matches!(name.kind, TokenKind::Word | TokenKind::Quoted) && FORMS.iter().any(|f| is_form(f))
 }
 
-/// Whether a query may stand in the statement: servers take one in the condition of `SHOW STATUS WHERE …`.
+/// Whether a query may stand in the statement. Servers take one in the condition of
+/// `SHOW STATUS WHERE …`.
 fn may_query(sql: &[u8], tokens: &[Token]) -> bool {
     const BEGIN: [&str; 4] = ["select", "table", "values", "with"];
     let begins = |t: &Token| BEGIN.iter().any(|w| t.is_word(sql, w));
@@ -275,7 +278,8 @@ fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
         })
 }
 
-/// `SET a = b`, `UNLOCK TABLES`, and `SELECT 1, @a` or `DO 1` of literals and variables alone: nothing in them is the name of a table.
+/// Whether nothing in the statement is a table's name: `SET a = b`, `UNLOCK TABLES`, and
+/// `SELECT 1, @a` or `DO 1` of literals and variables alone.
 fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     // what another statement begins with, or a table stands behind
     const OTHERS: [&str; 12] = [
@@ -331,7 +335,8 @@ fn collect(
     Ok(())
 }
 
-/// How many different names a statement may have. The servers' own limits on tables and columns are lower.
+/// How many different names a statement may have. The servers' own limits on tables and columns are
+/// lower.
 const MAX_NAMES: usize = 16_384;
 
 fn names(
@@ -388,8 +393,8 @@ struct Part {
     comment: usize,
 }
 
-/// Qualified names of which a part stands in an executable comment: `app /*!50000 . */ users`. A server reads all of a comment, or
-/// nothing.
+/// Qualified names of which a part stands in an executable comment: `app /*!50000 . */ users`. A
+/// server reads all of a comment, or nothing.
 fn joined(
     sql: &[u8],
     tokens: &[Token],
@@ -435,7 +440,8 @@ fn joined(
     Ok(())
 }
 
-/// What a server may read before a part: the part before it, and if that stands in another comment, what stands before that.
+/// What a server may read before a part. That is the part before it. If that one stands in another
+/// comment, what stands before the comment counts, too.
 fn before(parts: &[Part], at: usize, steps: &mut usize) -> Result<Vec<usize>, LexError> {
     let mut found = Vec::new();
     let mut next = at;

@@ -1,8 +1,10 @@
-//! Tables that get other names: `RENAME TABLE`, `ALTER TABLE … RENAME`, and MariaDB's `ALTER TABLE … CONVERT PARTITION … TO TABLE`.
+//! Tables that get other names: `RENAME TABLE`, `ALTER TABLE … RENAME`, and MariaDB's
+//! `ALTER TABLE … CONVERT PARTITION … TO TABLE`.
 //!
-//! `[protect]` goes by names. A table with a plain column that gets a name under which the policy protects that column would look like
-//! one that was made under the policy, and take its values in plaintext. So it is refused, unless the policy protects
-//! the column under the old name as well: then the table was made before the policy, and the new name changes nothing.
+//! `[protect]` goes by names. A plain column may get a name under which the policy protects it. The
+//! table would then look like one that was made under the policy, and take values in plaintext. So
+//! the new name is refused, unless the policy protects the column under the old name as well. In
+//! that case the table was made before the policy, and the new name changes nothing.
 
 use onionskin_schema::TableName;
 
@@ -25,7 +27,8 @@ struct Renames {
     words: Vec<String>,
 }
 
-/// Refuses new names that would make plain columns look protected. `names` are all that the statement's identifiers may mean.
+/// Refuses new names that would make plain columns look protected. `names` are all that the
+/// statement's identifiers may mean.
 pub(super) fn check(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<()> {
     let words = first_words(request.sql, tokens, 2);
     let is_rename = word_is(&words, 0, "rename")

@@ -1,8 +1,9 @@
 //! Tables that are not protected as the configuration or the pins say.
 //!
-//! What the server shows under a name is the server's choice. Where `[protect]` is enforced for a name, or the name is pinned, a
-//! statement near it is refused unless the table is what it should be; one that is missing or plaintext counts as near. Only
-//! what leads back goes through: `DROP`, and a definition after which the table is protected as it should be.
+//! The server chooses what it shows under a name. So a statement near a name that is pinned, or for
+//! which `[protect]` is enforced, is refused unless the table is what it should be. A table that is
+//! missing or plaintext counts as near. Only what leads back goes through: `DROP`, and a definition
+//! after which the table is protected as it should be.
 
 use onionskin_schema::{Capabilities, SeenColumn, Table, TableName};
 
@@ -48,8 +49,8 @@ pub(super) fn check<'n>(request: &Request, names: &'n [TableName]) -> Vec<Unmet<
     unmet
 }
 
-/// Refuses what has been decided for a statement that is near such names, unless it leads back; and definitions that would lead
-/// away from what `[protect]` enforces.
+/// Refuses what has been decided for a statement near such names, unless it leads back. Refuses
+/// also definitions that would lead away from what `[protect]` enforces.
 pub(super) fn allow(
     request: &Request,
     tokens: &[Token],
@@ -132,8 +133,8 @@ impl After {
     }
 }
 
-/// The columns of a table after a definition, as far as it tells: of a new table the protected ones. What its other columns are
-/// called, the rules for definitions have looked at.
+/// The columns of a table after a definition, as far as the definition tells. Of a new table these
+/// are the protected ones. The rules for definitions have looked at the names of the others.
 fn after(ddl: &Ddl) -> Vec<After> {
     let mut columns = ddl.table.as_deref().map(columns_of).unwrap_or_default();
     for piece in &ddl.pieces {

@@ -8,7 +8,7 @@
 //! | `mod` | the binder: the values, settings and memory of one execution |
 //! | `text` | the text or the parameters that the server gets |
 //! | `fill` | what a slot is filled with: a cell, a token, a key, grams |
-//! | `coerce` | a value becomes one of the column's type, to store it or to compare the column with it |
+//! | `coerce` | a value becomes one of the column's type, to be stored or compared |
 //! | `given` | the value that a slot's source gives: a literal, a parameter, a default, the time |
 //! | `store` | what the server makes of a value that it stores, and what it says of it |
 //! | `pattern` | what stands behind LIKE |
@@ -16,7 +16,7 @@
 //! | `values` | literals and bound parameters |
 //! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
-//! | `rules` | what servers say of values before they store them, and what they take in their place |
+//! | `rules` | what servers say of values before they store them, and what they take instead |
 
 mod buffers;
 mod coerce;

@@ -1,9 +1,11 @@
 //! Parameters beside plain columns, on MySQL.
 //!
-//! To MySQL a parameter is no constant. Before it compares a column with a literal, it converts the literal to the column's type,
-//! which rounds fractions of seconds and takes the time off a date; a parameter it compares as it is. So a text of the proxy's in
-//! which a literal stands for a parameter can mean other rows: such values go to the server as parameters again, by `PREPARE` and
-//! `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that come to the same in both forms stay literals.
+//! To MySQL a parameter is no constant. Before it compares a column with a literal, it converts the
+//! literal to the column's type, which rounds fractions of seconds and takes the time off a date.
+//! It compares a parameter as it is. So a text of the proxy's in which a literal stands for a
+//! parameter can mean other rows. Such values go to the server as parameters again, by `PREPARE`
+//! and `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that mean the
+//! same in both forms stay literals.
 
 use onionskin_plan::{LiteralKind, errors};
 use onionskin_schema::Column;
@@ -18,7 +20,8 @@ use crate::error::{Failure, Outcome};
 pub(crate) enum PlainParameters {
     /// A literal.
     Literals,
-    /// `?`, if a literal may mean something else. Here are the expressions that have the values, in the order of the `?`.
+    /// `?`, if a literal may mean something else. Here are the expressions with the values, in the
+    /// order of the `?`.
     Kept(Vec<Vec<u8>>),
     /// The text is refused, if a literal may mean something else.
     Refused,
@@ -148,7 +151,8 @@ impl Values<'_> {
 }
 
 impl Binder<'_> {
-    /// Appends `?` in the place of a parameter beside a plain column, where that has to be. `false`: a literal will do.
+    /// Appends `?` in the place of a parameter beside a plain column, if that is needed. `false`: a
+    /// literal will do.
     pub(super) fn put_parameter(&mut self, index: usize, out: &mut Vec<u8>) -> Outcome<bool> {
         if matches!(self.plain_parameters, PlainParameters::Literals)
             || self.state.family != Family::MySql

@@ -1,19 +1,21 @@
-//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`, `DEALLOCATE PREPARE s`, and
-//! MariaDB's `EXECUTE IMMEDIATE`.
+//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`,
+//! `DEALLOCATE PREPARE s`, and MariaDB's `EXECUTE IMMEDIATE`.
 //!
-//! A text that touches nothing protected is prepared at the server, as it is; the proxy remembers it all the same, because a
-//! migration, or another session, can put a protected table in the place of one of its tables. Any other text stays in the
-//! proxy: the server sees its physical form once, to tell what is wrong with it, and at every execution the statement that it is, with the
-//! variables' values in the places of the `?`. So an execution goes the way of any statement, through all tiers.
+//! A text that touches nothing protected is prepared at the server, as it is. The proxy remembers
+//! it all the same, because a migration, or another session, can put a protected table in the place
+//! of one of its tables. Any other text stays in the proxy. The server sees its physical form once,
+//! to tell what is wrong with it. At every execution it sees the statement itself, with the
+//! variables' values in the places of the `?`. So an execution goes the way of any statement,
+//! through all tiers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `mod` | the statements, and what the session has prepared |
 //! | `values` | the values of user variables, as literals |
 //!
-//! What a text means is what it meant when it was prepared: the database of that time counts, and where the session reads texts otherwise by
-//! now (`sql_mode`, character sets) the statement has to be prepared again. Routines of the server's that prepare statements are its own
-//! affair: they know physical names only.
+//! A text means what it meant when it was prepared: the database of that time counts. If the
+//! session reads texts otherwise by now (`sql_mode`, character sets), the statement has to be
+//! prepared again. The server's own routines that prepare statements know physical names only.
 
 mod values;
 
@@ -160,8 +162,8 @@ impl Session {
         self.relay_answer(question, names)
     }
 
-    /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no statement any more: a server
-    /// forgets the old one before it looks at the new text.
+    /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no
+    /// statement any more: a server forgets the old one before it looks at the new text.
     pub(crate) fn not_prepared(&mut self, sql: &[u8]) {
         let Some(name) = prepared_name(sql, self.space.settings.lex) else {
             return;
@@ -335,7 +337,8 @@ impl Session {
         }
     }
 
-    /// Has the server say that there is no statement of this name. It may still have the one before, and must not execute that.
+    /// Makes the server say that there is no statement of this name. The server may still have the
+    /// one before, and must not execute that.
     fn say_that_there_is_none(&mut self, name: &str, sql: &[u8], whole: bool) -> Outcome<()> {
         // in another character set, another name would be forgotten
         if !name.is_ascii() {
@@ -380,7 +383,8 @@ impl Session {
         self.execute_here(&entry, using, "EXECUTE")
     }
 
-    /// The plan of a text that is prepared at the server, as of now; `None` if something protected is near by now.
+    /// The plan of a text that is prepared at the server, as of now. `None`: something protected is
+    /// near by now.
     fn current(
         &mut self,
         entry: &Entry,
@@ -573,7 +577,8 @@ impl Session {
     }
 }
 
-/// Whether a text asks for the current database, which is another one while it runs than the session's.
+/// Whether a text asks for the current database. While the text runs, that is another one than the
+/// session's.
 fn names_database(text: &[u8], mode: LexMode) -> bool {
     onionskin_plan::lex::tokens(text, mode).is_ok_and(|all| {
         ["database", "schema"]

@@ -14,7 +14,8 @@ use crate::session::Session;
 use crate::state::State;
 
 impl Session {
-    /// The column definitions of the finished result; `temporary`: as they come out of a temporary table.
+    /// The column definitions of the finished result; `temporary`: as they come out of a temporary
+    /// table.
     pub fn output_definitions(
         &self,
         keyed: &KeyedPlan,
@@ -61,8 +62,8 @@ impl Session {
             }
             _ => None,
         };
-        // an average is computed of what is in the table, unless rows are sorted by it there, or it has been
-        // computed of sorted rows, whose different values are counted
+        // an average is computed of what is in the temporary table, unless rows are sorted by it
+        // there, or it was computed of sorted rows whose different values are counted
         let computed =
             call.function == Aggregate::Avg && !finish.sorts_by(call) && !finish.counts_differing();
         let stored = temporary && !computed;
@@ -110,7 +111,8 @@ impl Session {
             org_table: b"".as_slice().into(),
             name: self.state.shown_name(name),
             org_name: match temporary && family == Family::MySql && finish.counts_differing() {
-                // MySQL gathers different values in sorted rows and names the columns that it puts them into
+                // MySQL gathers different values in sorted rows and names the columns that it puts
+                // them into
                 true => self.state.shown_name(name),
                 false => b"".as_slice().into(),
             },
@@ -127,7 +129,8 @@ impl Session {
     }
 }
 
-/// A definition as of a column of a temporary table. What makes a column's own values is not copied there.
+/// A definition as if the column came out of a temporary table. What makes a column's own values is
+/// not copied there.
 fn out_of_temporary(
     packet: &[u8],
     item: &ResultItem,

@@ -1,8 +1,8 @@
-//! Column definitions on their way to the client: what the server says of physical columns, made what it would say of
-//! logical ones.
+//! Column definitions on their way to the client. What the server says of physical columns becomes
+//! what it would say of logical ones.
 //!
-//! A name that the plan does not expect means that the snapshot is stale. A statement that runs again gets the same
-//! definitions, which are then recalled ([`Shown`]).
+//! A name that the plan does not expect means that the snapshot is stale. A statement that runs
+//! again gets the same definitions, which are then recalled ([`Shown`]).
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ pub(crate) fn definitions_of(
             .grouping
             .as_ref()
             .and_then(|g| g.columns.iter().find(|c| c.item == n));
-        // MIN of a group's cells, which MySQL calls by its text where it comes out of a temporary table
+        // MIN of a group's cells: MySQL calls it by its text if it comes out of a temporary table
         let around = (item.computed || grouped.is_some())
             && memchr::memmem::find(&definition.org_name, &expected).is_some();
         if !definition.org_name.is_empty() && !named && !around {
@@ -245,7 +245,8 @@ pub(crate) fn logical_definition(
         if copied {
             flags |= column_flags(column, ty, state.family) & ColumnFlags::NO_DEFAULT_VALUE;
         }
-        // MySQL gathers different values in sorted rows and names the columns that it puts them into
+        // MySQL gathers different values in sorted rows and names the columns that it puts them
+        // into
         shown.org_name = match server.org_name.is_empty() {
             true => b"".as_slice().into(),
             false => shown.name.clone(),

@@ -347,7 +347,8 @@ pub(crate) fn format(
     format_as(ty, used, payload, ctx, out, binary)
 }
 
-/// The same for `MIN` or `MAX` of a whole table, which servers print as numbers without zeros before them.
+/// The same for `MIN` or `MAX` of a whole table. Servers print these as numbers without zeros
+/// before them.
 pub(crate) fn format_extremum(
     used: &ColumnUse,
     payload: &[u8],

@@ -57,7 +57,7 @@ impl Session {
         self.current.keeps_list = self.server.may_hold_list && facts.may_keep_list();
     }
 
-    /// Makes a statement's plan again when the schema has changed since, or where it is wanted afresh.
+    /// Makes a statement's plan again if the schema has changed since, or if `afresh` asks for it.
     fn replan(&mut self, statement: &mut Statement, afresh: bool) -> Outcome<()> {
         // A preparation at the server may have failed the last time, for want of room for one.
         let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.keyed);
@@ -240,7 +240,8 @@ impl Session {
         Ok(question)
     }
 
-    /// Whether full-text indexes can be used: of a prepared statement, whether the server has one that does.
+    /// Whether full-text indexes can be used. For a prepared statement: whether the server has a
+    /// statement that uses them.
     pub(crate) fn prepare_indexed(
         &mut self,
         execution: &Execution,
@@ -286,7 +287,8 @@ fn runs_at_server(keyed: &KeyedPlan) -> bool {
     matches!(action, Action::Relay) || text_at_server(action).is_some()
 }
 
-/// The physical text that the server prepares for a statement that is not relayed; `None` for those that run as text.
+/// The physical text that the server prepares for a statement that is not relayed; `None` for those
+/// that run as text.
 pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
     match action {
         Action::Server { text, .. } => Some(text),
@@ -305,8 +307,9 @@ pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
     }
 }
 
-/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong. MariaDB takes NULL for one without
-/// reading its bytes, and then takes these for the next parameter.
+/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong.
+/// MariaDB takes NULL for such a parameter without reading its bytes, and takes these bytes for the
+/// next parameter.
 fn must_be_bindable(params: &[Param]) -> Outcome<()> {
     let is_bindable = |param: &Param| {
         matches!(

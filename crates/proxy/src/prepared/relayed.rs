@@ -1,8 +1,9 @@
 //! Prepared statements that are relayed because they touch nothing protected.
 //!
-//! A migration can put a protected table in the place of one of theirs at any time. Then the server refuses the next
-//! execution, or would show physical columns, and the statement is planned and prepared once more, under the id that the client
-//! knows. Clients send the types of parameters with the first execution only, so they are remembered.
+//! A migration can put a protected table in the place of one of theirs at any time. Then the server
+//! refuses the next execution, or would show physical columns. So the statement is planned and
+//! prepared once more, under the id that the client knows. Clients send the types of parameters
+//! with the first execution only, so they are remembered.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(crate) struct Relayed {
     types: Vec<ParamType>,
     /// The server has got long data for the next execution; it keeps them no longer than that.
     pub has_long_data: bool,
-    /// Others were not sent, because the table has become a protected one: the next execution lacks them.
+    /// Other pieces were not sent, because the table has become a protected one. The next execution
+    /// lacks them.
     lacks_long_data: bool,
 }
 
@@ -66,7 +68,8 @@ impl Relayed {
         facts.question.asks() && (is_kept || counts)
     }
 
-    /// The same as a statement that is more than relayed. `None`: its text is read otherwise by now.
+    /// The same as a statement that is more than relayed. `None`: its text would be read otherwise
+    /// by now.
     fn into_statement(self, id: u32, lex: LexMode) -> Option<Statement> {
         let mut template = Template::default();
         template.read_unfolded(&self.sql, lex).ok()?;
@@ -79,8 +82,8 @@ impl Relayed {
 }
 
 impl Session {
-    /// Relays a preparation. Nothing is written before all of its answer is known to show no physical column. Returns the
-    /// server's id of the statement.
+    /// Relays a preparation. Nothing is written before all of its answer is known to show no
+    /// physical column. Returns the server's id of the statement.
     pub fn relay_preparation(&mut self, keyed: &KeyedPlan) -> Outcome<u32> {
         // in a transaction that only reads, a statement that writes cannot be prepared
         self.say_next_transaction()?;
@@ -118,8 +121,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Relays an execution. Returns the statement if it is more than relayed from now on, because its table has become a
-    /// protected one: it is still to be executed.
+    /// Relays an execution. If the statement's table has become a protected one, returns the
+    /// statement: it is more than relayed from now on, and still has to be executed.
     pub(super) fn execute_relayed(
         &mut self,
         id: u32,
@@ -252,7 +255,8 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    /// Whether a statement that names a protected table is relayed all the same, as `DROP TABLE` is. It is planned anew.
+    /// Whether a statement that names a protected table is relayed all the same, as `DROP TABLE`
+    /// is. It is planned anew.
     fn plan_still_relays(&mut self, id: u32) -> Outcome<bool> {
         let Some(relayed) = self.statements.relayed.get(&id) else {
             return Ok(false);
@@ -277,7 +281,8 @@ impl Session {
         Ok(relays)
     }
 
-    /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is lost; the execution will say so.
+    /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is
+    /// lost. The execution will say so.
     pub fn takes_piece(&mut self, id: u32) -> Outcome<bool> {
         let Some(relayed) = self.statements.relayed.get(&id) else {
             return Ok(true);
@@ -317,7 +322,8 @@ impl Session {
         }
     }
 
-    /// Executes a statement of which the client knows another id than the server; its table is no longer protected.
+    /// Executes a statement that the server knows by another id than the client. Its table is no
+    /// longer protected.
     pub fn execute_renumbered(&mut self, statement: &Statement, payload: &[u8]) -> Outcome<()> {
         let server_id = statement.server_id.ok_or(Failure::Stale)?;
         for (n, data) in statement.long.iter().enumerate() {
@@ -342,7 +348,8 @@ impl Session {
     }
 }
 
-/// An execution with another statement's id, and with the types of its parameters, which that statement has not seen.
+/// An execution with another statement's id, and with the types of its parameters, which that
+/// statement has not seen.
 fn renumbered(payload: &[u8], id: u32, types: &[ParamType]) -> WireResult<Vec<u8>> {
     let early = || WireError::Malformed("message ends too early");
     let mut own = Vec::with_capacity(payload.len() + 2 * types.len());

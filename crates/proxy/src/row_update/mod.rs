@@ -5,8 +5,8 @@
 //! statements instead of four, and one if the row's cells are still remembered from the last update
 //! ([`CellMemory`]). If the row has changed in between, or there may be several, rows are locked.
 //!
-//! Outside of a transaction of the client's the three steps are then one of ours. Statements that do
-//! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
+//! Outside of a transaction of the client's the three steps are then one of ours. Statements that
+//! do not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
 //! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
 //! behind: the transaction is rolled back, or what the statement did up to a savepoint.
 
@@ -85,7 +85,8 @@ impl Session {
             binder.take_parameters()
         };
         let mut memory_key = None;
-        // a test that only the proxy can make is not repeated by a conditional write, nor is one with parameters
+        // a conditional write does not repeat a test that only the proxy can make, nor one with
+        // parameters
         let repeatable =
             update.filter.is_none() && parameters.is_empty() && !self.has_next_transaction();
         let alone = update.single_row.as_ref().filter(|_| repeatable);
@@ -118,8 +119,9 @@ impl Session {
         }
     }
 
-    /// With `sql_safe_updates` the server allows changes of rows that a key or a LIMIT bounds. Here rows are read first, and their
-    /// changes name them by the primary key in any case.
+    /// Refuses `sql_safe_updates`. With it, the server allows changes of rows that a key or a LIMIT
+    /// bounds. Here rows are read first, and their changes name them by the primary key in any
+    /// case.
     pub(crate) fn must_not_be_safe(&self) -> Outcome<()> {
         match self.state.safe_updates {
             false => Ok(()),
@@ -276,7 +278,8 @@ impl Session {
         Ok(self.update_done(found, changed, warnings))
     }
 
-    /// Rows that one statement writes: all of them where several statements would not be one transaction.
+    /// How many rows one statement writes: all of them if several statements would not be one
+    /// transaction.
     pub(crate) fn chunk(&self, usual: usize, rows: usize, own: bool) -> usize {
         match own || self.server.in_transaction() {
             true => usual,
@@ -284,7 +287,9 @@ impl Session {
         }
     }
 
-    /// `sql_select_limit` must not cut the rows of a `SELECT` that is not the client's: one that has no LIMIT gets one.
+    /// Gives a LIMIT to a `SELECT` that is not the client's, if the session has a
+    /// `sql_select_limit`: that must not cut its rows. A statement that may have a LIMIT already is
+    /// refused.
     fn with_limit(&self, select: &mut Vec<u8>) -> Outcome<()> {
         let Some(limit) = &self.server.select_limit else {
             return Ok(());
@@ -303,8 +308,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose answer the rows are. If there is
-    /// no transaction, nobody reads that answer.
+    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose
+    /// answer has the rows. If there is no transaction, nobody reads that answer.
     pub(crate) fn lock_rows(
         &mut self,
         mut select: Vec<u8>,
@@ -342,7 +347,8 @@ impl Session {
         Ok(failure)
     }
 
-    /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
+    /// Runs the assignments of plain columns though no row will be written: MariaDB raises an error
+    /// of `SET a = DEFAULT` even then.
     fn check_plain(
         &mut self,
         keyed: &KeyedPlan,
@@ -366,8 +372,9 @@ impl Session {
         self.server.run(&sql).map(|_| ())
     }
 
-    /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which
-    /// under strict mode are errors there, or not, depending on how the server goes about it.
+    /// How many warnings reading the rows has raised. The condition raises them in the client's
+    /// statement. Under strict mode they are errors there, or not: that depends on how the server
+    /// goes about it.
     pub(crate) fn warnings_of_condition(&self) -> Outcome<u16> {
         let count = self.server.warnings_at_end()?;
         if count > 0 && self.state.sql_mode.is_strict() {
@@ -386,8 +393,9 @@ impl Session {
     }
 }
 
-/// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself, `a = ?`. MySQL gives
-/// such a parameter the type of what it is computed with; in a text it would be a floating-point number.
+/// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself,
+/// `a = ?`. MySQL gives such a parameter the type of what it is computed with. In a text it would
+/// be a floating-point number.
 fn computes_with_text(assignments: &Text, values: Values) -> bool {
     let sql = |piece: Option<&Piece>| match piece {
         Some(Piece::Sql(sql)) => sql.trim_ascii().to_vec(),

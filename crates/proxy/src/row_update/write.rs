@@ -47,8 +47,9 @@ impl Session {
         Ok(write)
     }
 
-    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked; where the statement has ORDER BY, one
-    /// after the other as they stand here, since a row may take the value in a unique index that another one has just given up.
+    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked. If the
+    /// statement has ORDER BY, they are written one after the other as they stand here, because a
+    /// row may take the value in a unique index that another one has just given up.
     pub(super) fn locked_write(
         &mut self,
         keyed: &KeyedPlan,

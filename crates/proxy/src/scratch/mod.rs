@@ -1,9 +1,11 @@
-//! Tier 3: rows are read from the server, opened, and taken to the scratch engine, where the statement runs as it stands.
+//! Tier 3: rows are read from the server, opened, and taken to the scratch engine. The statement
+//! runs there as it stands.
 //!
-//! The server sees the reads of the plan and nothing of the statement: its text goes to the scratch engine only. The reads run
-//! in the client's own session, with its rights, its transaction and its locks; where several tables are read outside
-//! of a transaction, they are read in one of their own, from one snapshot. The rows never lie in the proxy as a whole:
-//! they become `INSERT` statements of half a megabyte as they come.
+//! The server sees the reads of the plan and nothing of the statement: only the scratch engine gets
+//! its text. The reads run in the client's own session, with its rights, its transaction and its
+//! locks. Several tables outside of a transaction are read in a transaction of their own, from one
+//! snapshot. The rows never lie in the proxy as a whole: they become `INSERT` statements of half a
+//! megabyte as they come.
 //!
 //! | file | holds |
 //! |---|---|
@@ -88,7 +90,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement on the scratch engine and writes its result; `parameters` where it is a prepared one.
+    /// Runs a statement on the scratch engine and writes its result. `parameters` are those of a
+    /// prepared one.
     pub fn scratch_query(
         &mut self,
         keyed: &KeyedPlan,
@@ -130,8 +133,9 @@ impl Session {
         })
     }
 
-    /// An error of the scratch engine, or a refusal where the server would not have it: a table may be there behind that the proxy does
-    /// not know, which the server is asked about, and MySQL cannot open a temporary table twice.
+    /// What the client is told of an error of the scratch engine. It is a refusal if the server
+    /// would not have the error: there may be a table at the server that the proxy does not know,
+    /// which the server is asked about, and MySQL cannot open a temporary table twice.
     fn as_the_server_fails(&mut self, failure: Failure) -> Failure {
         const CANNOT_REOPEN: u16 = 1137;
         let refused = |about| Failure::refused(&errors::NOT_UNDERSTOOD, about);
@@ -163,8 +167,9 @@ impl Session {
         refused(NOT_KNOWN)
     }
 
-    /// Whether a statement that was refused when its values were bound, or its rows finished, may run on the scratch engine. Of those that
-    /// write, nothing was sent yet where a value was not understood.
+    /// Whether a statement may run on the scratch engine that was refused when its values were
+    /// bound, or its rows finished. Of a statement that writes, nothing was sent yet if a value was
+    /// not understood.
     pub fn scratch_may_do(&self, keyed: &KeyedPlan, refusal: &Refusal) -> bool {
         let reasons = [
             &errors::VALUE,
@@ -217,7 +222,8 @@ impl Session {
         Ok(Some(keyed))
     }
 
-    /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.
+    /// Does something with the session at the scratch engine, and cleans it. The session is made if
+    /// there is none.
     fn with_engine<T>(
         &mut self,
         scratch: &Scratch,
@@ -247,8 +253,8 @@ impl Session {
         done
     }
 
-    /// If the engine has raised the error of a statement, what else it says of it is for the client, too. `names` are those that only the
-    /// engine knows, each with the client's.
+    /// Keeps for the client what else the engine says of a statement of which it has raised the
+    /// error. `names` are those that only the engine knows, each with the client's.
     fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>, names: &[(String, String)]) {
         let Err(failure) = done else { return };
         if self.current.list.is_some() || self.current.unclear {
@@ -421,7 +427,8 @@ impl Session {
         done
     }
 
-    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch engine.
+    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch
+    /// engine.
     fn read_text(
         &mut self,
         keyed: &KeyedPlan,
@@ -450,8 +457,8 @@ impl Session {
         Ok(sql)
     }
 
-    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written; they are numbered from
-    /// `first` on.
+    /// Reads one table and loads it. If it is to be written, returns the conditions that name its
+    /// rows. They are numbered from `first` on.
     fn read_table(
         &mut self,
         question: Question,
@@ -564,8 +571,9 @@ impl Session {
     }
 }
 
-/// MySQL refuses a literal that is no moment beside a column of moments, before it looks at a row; a parameter, or a user variable, it
-/// may never look at.
+/// Makes a refusal of MySQL's error about a literal that is no moment, if the statement has
+/// parameters. MySQL raises the error beside a column of moments before it looks at a row. At a
+/// parameter, or a user variable, it may never look.
 fn as_a_parameter_fails(failure: Failure, values: Values) -> Failure {
     const WRONG_MOMENT: u16 = 1525;
     match failure {

@@ -1,8 +1,8 @@
 //! Carrying a statement out: the one place where a plan's action meets what does it.
 //!
 //! A text and a prepared statement are the same statement in two protocols. They differ in how
-//! values are bound and sent ([`Session::send`]), in how rows are written ([`Execution::is_binary`])
-//! and in what a relay sends. Everything else is one.
+//! values are bound and sent ([`Session::send`]), in how rows are written
+//! ([`Execution::is_binary`]) and in what a relay sends. Everything else is one.
 
 use std::sync::Arc;
 
@@ -173,7 +173,8 @@ impl Session {
         }
     }
 
-    /// What the server warns of in a text, whatever its values are. Of a prepared one it has been told.
+    /// What the server warns of in a text, whatever its values are. Of a prepared statement it has
+    /// warned before.
     fn said_of_text(&self, execution: &Execution) -> Vec<onionskin_value::Warning> {
         match execution.protocol {
             Protocol::Text { .. } => {
@@ -208,7 +209,8 @@ impl Session {
         self.end_relay(keyed, done)
     }
 
-    /// Whether there is another way to do a statement that failed, and which. `attempts` counts those that were taken.
+    /// Another way to do a statement that failed, if there is one. `attempts` counts the ways that
+    /// were taken.
     pub(crate) fn another_way(
         &mut self,
         sql: &[u8],

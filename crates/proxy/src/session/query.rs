@@ -1,4 +1,5 @@
-//! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was stale.
+//! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was
+//! stale.
 
 use std::sync::Arc;
 
@@ -51,7 +52,8 @@ impl Session {
                 };
             }
         }
-        // nothing is kept, but how to count what the server says may still be that of the last statement
+        // no warnings are kept, but how warnings are counted may still be as the last statement has
+        // left it
         self.diagnostics.clear();
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = known
@@ -75,8 +77,8 @@ impl Session {
         self.statement(&sql, true)
     }
 
-    /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
-    /// place), it is planned and run once more.
+    /// After a relayed statement. If it failed because a table has become a protected one (a
+    /// migration puts another in its place), it is planned and run once more.
     pub(super) fn relayed_again(&mut self, relayed: &KeyedPlan, done: Outcome<()>) -> Outcome<()> {
         if done.is_ok() {
             return done;
@@ -89,7 +91,8 @@ impl Session {
         self.statement(&sql, true)
     }
 
-    /// Whether a relayed statement failed because its tables are no longer what they were when it was planned. They are looked up.
+    /// Whether a relayed statement failed because its tables are no longer what they were when it
+    /// was planned. The tables are looked up.
     pub(crate) fn failed_stale(
         &mut self,
         relayed: &KeyedPlan,
@@ -105,7 +108,8 @@ impl Session {
         self.looks_different(relayed, done)
     }
 
-    /// Whether a statement that failed like this may be planned and run once more, if its tables turn out to be others than was thought.
+    /// Whether a statement that failed like this may be planned and run once more, if its tables
+    /// turn out to be others than was thought.
     pub(crate) fn may_run_again(&self, failure: &Failure, keyed: &KeyedPlan) -> bool {
         let facts = &keyed.plan.facts;
         failure.may_be_stale()
@@ -117,8 +121,9 @@ impl Session {
             }
     }
 
-    /// Looks up the tables of a statement that failed: whether they are no longer what they were when it was planned. That ends the server's list of
-    /// warnings, so it is read before.
+    /// Looks up the tables of a statement that failed. Returns whether they are no longer what they
+    /// were when it was planned. The look-up ends the server's list of warnings, so the list is
+    /// read before.
     pub(crate) fn looks_different<T>(
         &mut self,
         keyed: &KeyedPlan,
@@ -167,8 +172,9 @@ impl Session {
         }
     }
 
-    /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes
-    /// UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a text of several statements the names are not looked at yet.
+    /// Whether the names in the statement of `self.template` are read here as the server reads
+    /// them. Beyond ASCII that takes UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a
+    /// text of several statements the names are not looked at yet.
     pub(crate) fn reads_names(&self) -> bool {
         let key = &self.template.key;
         self.state.tracked
@@ -431,8 +437,9 @@ impl Session {
     }
 }
 
-/// The statement of a text that is one executable comment, as dumps have them: `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was
-/// meant for versions before 5.7.
+/// The statement of a text that is one executable comment, as dumps have them:
+/// `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was meant for versions
+/// before 5.7.
 fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
     let trimmed = sql.trim_ascii();
     let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed).trim_ascii();

@@ -76,7 +76,8 @@ impl Session {
         self.relay_answer(question, &[])
     }
 
-    /// Relays the answer to a planned statement. Rows that a table leaves out with a warning because it has become a protected one are seen.
+    /// Relays the answer to a planned statement. It notices if rows are left out with a warning
+    /// because their table has become a protected one.
     pub fn relay_planned(
         &mut self,
         question: Question,
@@ -93,8 +94,9 @@ impl Session {
         done
     }
 
-    /// Looks at the warnings of a statement that makes warnings of errors. [`Failure::Stale`]: one is of a CHECK of ours, so the table has become a
-    /// protected one, and nothing was written. The answer is kept for [`Self::write_end`].
+    /// Looks at the warnings of a statement that makes warnings of errors. [`Failure::Stale`]: one
+    /// is about a CHECK of ours, so the table has become a protected one, and nothing was written.
+    /// The answer is kept for [`Self::write_end`].
     fn look_at_warnings(&mut self, sent_file: bool) -> Outcome<()> {
         let payload = self.server.payload().to_vec();
         let ok = OkPacket::decode(&payload, self.server.capabilities).map_err(Failure::Backend)?;

@@ -76,7 +76,8 @@ impl Session {
         Ok(question)
     }
 
-    /// Puts a text in which `?` stands for each of these expressions. The server prepares it and executes it at once.
+    /// Puts a text in which `?` stands for each of these expressions. The server prepares it and
+    /// executes it at once.
     pub fn put_with_parameters(
         &mut self,
         text: &[u8],
@@ -200,7 +201,8 @@ impl Session {
         }
     }
 
-    /// What is said to a statement of which a value is wrong: in a transaction that only reads, the servers say that first.
+    /// What is said to a statement of which a value is wrong. In a transaction that only reads, the
+    /// servers say that first.
     pub fn or_read_only(&mut self, failure: Failure, keyed: &KeyedPlan) -> Outcome<Failure> {
         if !matches!(failure, Failure::Value(_)) || !keyed.plan.facts.writes() {
             return Ok(failure);
@@ -208,8 +210,9 @@ impl Session {
         Ok(self.read_only_error(&keyed.plan)?.unwrap_or(failure))
     }
 
-    /// The server's error for writing to the plan's tables in a transaction that only reads, if there would be one. The server
-    /// says so where a statement is prepared, which neither begins a transaction nor is one.
+    /// The server's error for writing to the plan's tables in a transaction that only reads, if
+    /// there would be one. The server says so when a statement is prepared. Preparing one does not
+    /// begin a transaction, nor is it part of one.
     pub fn read_only_error(&mut self, plan: &onionskin_plan::Plan) -> Outcome<Option<Failure>> {
         match plan.columns.first() {
             Some(used) => self.read_only_error_of(&used.table),
@@ -217,7 +220,8 @@ impl Session {
         }
     }
 
-    /// The error with which the server refuses to change a table, if it does so because the transaction only reads.
+    /// The error with which the server refuses to change a table, if it does so because the
+    /// transaction only reads.
     pub(crate) fn read_only_error_of(&mut self, table: &Table) -> Outcome<Option<Failure>> {
         let (database, name) = (identifier(&table.database), identifier(&table.name));
         let mut command = vec![Command::StmtPrepare.to_byte()];
@@ -242,8 +246,9 @@ impl Session {
         Ok(error.filter(is_it))
     }
 
-    /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is looked at. The server is asked by a
-    /// statement that changes nothing; what else it says to that is no answer to the client's statement.
+    /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is
+    /// looked at. A statement that changes nothing asks the server. What else the server says to
+    /// that is no answer to the client's statement.
     fn check_lock(&mut self, plan: &onionskin_plan::Plan) -> Outcome<()> {
         let mut tables = plan.columns.iter().map(|used| &used.table);
         let Some(table) = tables.next() else {
@@ -267,7 +272,8 @@ impl Session {
         }
     }
 
-    /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
+    /// Tells two kinds of warnings apart: those of the rows of an `INSERT`, and those of new values
+    /// for a row that is met, which count only if one is.
     pub fn warnings_of_rows(&mut self, execution: &Execution) -> Outcome<()> {
         let Execution {
             keyed, rows, mode, ..

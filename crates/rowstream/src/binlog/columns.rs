@@ -1,7 +1,8 @@
 //! Columns as the server's catalogue describes them.
 //!
-//! A row event says of a column its type, but not always its sign, never whether its bytes are binary, and, where MariaDB
-//! writes no metadata, not its name. So the catalogue is asked once for each table that is followed.
+//! A row event says of a column its type, but not always its sign, and never whether its bytes are
+//! binary. If MariaDB writes no metadata, it does not say the name either. So the catalogue is
+//! asked once for each table that is followed.
 
 use onionskin_schema::TableName;
 

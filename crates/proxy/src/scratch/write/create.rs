@@ -1,8 +1,10 @@
-//! `CREATE TABLE … SELECT`: the scratch engine runs the statement for a temporary table, whose definition and rows become those of the new one.
+//! `CREATE TABLE … SELECT`: the scratch engine runs the statement for a temporary table. The
+//! definition and the rows of that become those of the new table.
 //!
-//! All that can be wrong with the statement shows itself before anything is created. A server makes such a table and fills it in one step; here it is a
-//! definition and a transaction. If the second fails, the table that the first has made is dropped: it is known by the ids in its columns, and looked at
-//! under a lock, so that one that somebody else has put in its place stays.
+//! All that can be wrong with the statement shows itself before anything is created. A server makes
+//! such a table and fills it in one step. Here it is a definition and a transaction. If the second
+//! fails, the table that the first has made is dropped. It is known by the ids in its columns, and
+//! looked at under a lock, so that a table stays that somebody else has put in its place.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ use crate::session::Session;
 const EXISTS: u16 = 1050;
 /// A key was cut to what the temporary table's engine can have.
 const KEY_TOO_LONG: u16 = 1071;
-/// What a server says of the engine that a definition names: it takes another, it knows none of that name.
+/// What a server says of the engine that a definition names: it takes another, or knows none of
+/// that name.
 const OF_ENGINES: [&[u8]; 2] = [b"1266", b"1286"];
 
 /// What the scratch engine has made of the statement.
@@ -45,7 +48,8 @@ struct Run {
 
 /// A table that was created and not filled yet.
 struct Made {
-    /// The table's id, which is random, and the names of its columns. A table without protected columns has no id.
+    /// The table's id, which is random, and the names of its columns. A table without protected
+    /// columns has no id.
     is: (Option<[u8; 8]>, Vec<String>),
 }
 
@@ -189,7 +193,8 @@ impl Session {
         Ok(Finished { done, diagnostics })
     }
 
-    /// Runs the statement on the scratch engine and makes a definition of what comes of it. Nothing has changed at the server yet.
+    /// Runs the statement on the scratch engine and makes a definition of its result. Nothing has
+    /// changed at the server yet.
     #[allow(clippy::too_many_arguments)] // a statement and what it is run with
     fn run_for_definition(
         &mut self,
@@ -313,7 +318,7 @@ impl Session {
         diagnostics: &mut Diagnostics,
         made: &mut Option<Made>,
     ) -> Outcome<Table> {
-        // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
+        // before the server has it: what is asked about it must not come from a shared snapshot
         let expected = defined.temporary.as_ref();
         let before = expected.map(|name| (name, self.expect_temporary(name)));
         let done = self.server.run(&defined.text);
@@ -392,7 +397,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether what stands in a table that could not be filled may be dropped: nothing, or what an engine without transactions has kept of ours.
+    /// Whether a table that could not be filled may be dropped. It may if it has no rows, or if its
+    /// engine has no transactions: then its rows are ours.
     fn has_no_rows_of_others(&mut self, new: &NewTable) -> Outcome<bool> {
         let first = format!("SELECT 1 FROM {} LIMIT 1", full_name(new));
         let text = |name: &str| {

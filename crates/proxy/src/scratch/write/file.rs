@@ -1,7 +1,9 @@
-//! `LOAD DATA LOCAL INFILE`: the engine asks for the file, the proxy asks the client for it, and hands it on.
+//! `LOAD DATA LOCAL INFILE`: the engine asks for the file. The proxy asks the client for it, and
+//! hands it on.
 //!
-//! The engine reads it into the temporary table of new rows, under the statement's own clauses; it counts the records and raises
-//! the warnings. Rows that meet others are skipped (IGNORE, which is what LOCAL means by itself) or replaced when they are inserted.
+//! The engine reads it into the temporary table of new rows, under the statement's own clauses. It
+//! counts the records and raises the warnings. Rows that meet others are skipped (IGNORE, which
+//! LOCAL means by itself) or replaced when they are inserted.
 
 use onionskin_plan::{Load, NewRows, ScratchWrite, errors, lex, literal};
 use onionskin_value::{Charset, Family, Input};
@@ -56,8 +58,8 @@ impl Session {
         finished
     }
 
-    /// Refuses as the server would where it, or the client, does not want files. Returns the character set of files that do not
-    /// say theirs.
+    /// Refuses as the server would if it, or the client, does not want files. Returns the character
+    /// set of files that do not say theirs.
     fn may_load(&mut self) -> Outcome<String> {
         let rows = self
             .server
@@ -148,8 +150,9 @@ impl Session {
         Ok((name, text))
     }
 
-    /// Runs the statement there, and brings the client's file to it. The client's packets are read to the end of the file, whatever
-    /// becomes of the engine: the next would be taken for a command.
+    /// Runs the statement there, and brings the client's file to it. The client's packets are read
+    /// to the end of the file, whatever becomes of the engine. Otherwise the next one would be
+    /// taken for a command.
     fn hand_on(&mut self, engine: &mut Engine, text: &[u8], file: &[u8]) -> Outcome<Done> {
         let (rows, memory) = {
             let config = self.bounds()?;

@@ -1,8 +1,11 @@
-//! `INSERT … SELECT`: the query's rows become literals, and these an `INSERT … VALUES`, planned and run like a client's.
+//! `INSERT … SELECT`: the query's rows become literals. These become an `INSERT … VALUES`, planned
+//! and run like a client's.
 //!
-//! Before that they go into a temporary table with the columns of the target, which makes of them what the target would: conversions,
-//! their warnings and errors are the engine's. Keys and AUTO_INCREMENT are the server's, so the temporary table has none; a NULL
-//! that asks for a number is kept. The rows of an `INSERT … VALUES` that holds values in forms which the proxy does not convert go the same way.
+//! Before that they go into a temporary table with the columns of the target. It makes of them what
+//! the target would: the engine gives conversions with their warnings and errors. Keys and
+//! AUTO_INCREMENT are the server's, so the temporary table has none. A NULL that asks for a number
+//! is kept. An `INSERT … VALUES` goes the same way if its values have forms that the proxy does not
+//! convert.
 
 use std::sync::Arc;
 
@@ -222,8 +225,8 @@ impl Session {
         })
     }
 
-    /// MariaDB looks for defaults before it looks for rows: what a row would miss is said where there is none, too. An ENUM has its
-    /// first member.
+    /// MariaDB looks for defaults before it looks for rows. So it says what a row would miss even
+    /// if there is no row. An ENUM has its first member.
     fn miss_defaults(&mut self, new: &NewRows, diagnostics: &mut Diagnostics) -> Outcome<()> {
         let is_strict = self.state.sql_mode.is_strict() && !new.ignore;
         let mut missed = Vec::new();
@@ -352,7 +355,8 @@ impl Session {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
             let before = shown.len();
             shown.retain(|row| !is_of_storing(row, new));
-            // the server's parser warns of VALUES() in each of these statements, the client has written one
+            // the server's parser warns of VALUES() in each of these statements; the client has
+            // written one
             let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
                 0 if !inserted.prepared => {
@@ -394,7 +398,8 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's and inserts new rows. The server gets `behind` after it, as it is.
+    /// Plans and runs a statement that inserts new rows as a part of the client's and returns no
+    /// rows. The server gets `behind` after it, as it is.
     pub(super) fn run_quietly(
         &mut self,
         sql: &[u8],
@@ -413,7 +418,8 @@ impl Session {
         let template = std::mem::replace(&mut self.template, outer);
         let keyed = keyed?;
         let execution = Execution::of_text(sql, &template, &keyed, &[], false);
-        // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
+        // Another table may have taken the name since. Opened values that were meant for a
+        // protected table must not reach a plain one.
         let columns = &keyed.plan.columns;
         let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
         let refused = matches!(keyed.plan.action, Action::Refuse(_));
@@ -452,7 +458,8 @@ impl Session {
     }
 }
 
-/// The rows that stand in a statement, as they follow the list of columns, and whether it is one without a word on more of them.
+/// The rows that stand in a statement, as they follow the list of columns, and whether there is
+/// only one.
 fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<u8>, bool)> {
     let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
     let text = |from: usize, to: usize| match tokens.get(from..to) {
@@ -485,8 +492,9 @@ fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<
     }
 }
 
-/// A table that is read while rows are inserted into it: servers gather the query's rows first, and say of a zero date what there is to say
-/// when they put it there. The temporary tables are two.
+/// Makes a query gather its rows first. Servers do so if the table that they insert into is read,
+/// and say what there is to say of a zero date when they put it there. Here these are two temporary
+/// tables, so the engine would not.
 fn buffer(query: &mut Vec<u8>) {
     const SELECT: &[u8] = b"select";
     let begins = query.get(..SELECT.len());
@@ -496,8 +504,9 @@ fn buffer(query: &mut Vec<u8>) {
     }
 }
 
-/// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
-/// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
+/// What is said of a value that a column changes. The engine has said it when it stored the value.
+/// So it is no news if the value is stored once more (a member of an ENUM that is none, a date that
+/// sql_mode has forbidden since).
 pub(super) const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
 
 /// An error as `SHOW WARNINGS` shows it.
@@ -589,7 +598,8 @@ fn definition(new: &NewRows, family: Family) -> String {
             true => "NULL",
             false => "NOT NULL",
         };
-        // lines of a file may have too few fields, and behind a value that does not fit MySQL misses those of the others
+        // lines of a file may have too few fields; behind a value that does not fit, MySQL misses
+        // the defaults of the others
         let default = default(column, family, true);
         let missed = || (n >= new.given && column.default.is_none()).then(|| implicit(column));
         let default = default.or_else(|| missed().flatten());

@@ -1,4 +1,5 @@
-//! Which rows a new row meets: the conditions that its unique keys make, and the rows that these find.
+//! Which rows a new row meets: the conditions that its unique keys make, and the rows that these
+//! find.
 
 use super::super::changes::put_value;
 use super::super::values::{payload, put_plain};
@@ -141,7 +142,8 @@ impl Session {
         Ok(conditions)
     }
 
-    /// Reads the rows under these conditions, locked, into the engine's table, which is emptied before. Returns what names them.
+    /// Reads the rows under these conditions, locked, into the engine's table. The table is emptied
+    /// before. Returns what names the rows.
     pub(super) fn met_rows(
         &mut self,
         engine: &mut Engine,
@@ -176,9 +178,9 @@ impl Session {
         Ok(keys)
     }
 
-    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. A server whose row meets another gives the number
-    /// to the statement's next row; here the next row is a statement of its own, and a row that is known to meet another brings the
-    /// other's number.
+    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. If a row
+    /// meets another, a server gives its number to the statement's next row. Here the next row is a
+    /// statement of its own. So a row that is known to meet another brings the other's number.
     pub(super) fn numbers_of(
         &mut self,
         engine: &mut Engine,
