@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onionskin_keys::KeySet;
 use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::{
-    ColumnRow, Table, catalog_query, identifier, is_rightly_part, tables_from_rows,
+    ColumnRow, Table, TableName, catalog_query, identifier, is_rightly_part, tables_from_rows,
 };
 use onionskin_value::Family;
 
@@ -35,14 +35,10 @@ impl Definitions {
         self.0.texts(sql)
     }
 
-    /// Tables by database and name.
-    pub fn tables(
-        &mut self,
-        names: &[(String, String)],
-        keys: &KeySet,
-    ) -> Result<Vec<Table>, SqlError> {
+    /// Tables by their names.
+    pub fn tables(&mut self, names: &[TableName], keys: &KeySet) -> Result<Vec<Table>, SqlError> {
         let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (database, name) in names {
+        for TableName { database, name } in names {
             by_database.entry(database).or_default().push(name);
         }
         let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);

@@ -1,4 +1,5 @@
-//! `onionskin explain`: what the proxy would do with a statement, and what the server would learn from it.
+//! `onionskin explain`: what the proxy would do with a statement, and what the server would learn
+//! from it.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,7 +7,7 @@ use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{BackendTls, Config, LoginLimits, explain};
 use onionskin_rowstream::session::SqlError;
-use onionskin_schema::Table;
+use onionskin_schema::{Table, TableName};
 
 use crate::{
     config_file::ConfigFile,
@@ -19,8 +20,8 @@ use crate::{
 
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
 ///
-/// Nothing is executed. The definitions of the tables are read from the server, hence the account. Tier 1 is done by
-/// the server, tier 2 is finished by the proxy.
+/// Nothing is executed. The definitions of the tables are read from the server, hence the account.
+/// Tier 1 is done by the server, tier 2 is finished by the proxy.
 #[derive(Args)]
 pub struct Explain {
     /// The configuration
@@ -112,17 +113,19 @@ impl Explain {
     }
 }
 
-/// Tables by database and name. The name that is empty asks for the collation of the database, which is answered with a table
-/// without columns whose name it is.
+/// Tables by their names. An empty name in a database asks for the database's collation: the answer
+/// is a table without columns that has the collation as its name.
 fn tables(
     definitions: &mut Definitions,
-    names: &[(String, String)],
+    names: &[TableName],
     keys: &KeySet,
 ) -> Result<Vec<Table>, SqlError> {
-    let (databases, names): (Vec<_>, Vec<_>) =
-        names.iter().cloned().partition(|(_, name)| name.is_empty());
+    let (databases, names): (Vec<_>, Vec<_>) = names
+        .iter()
+        .cloned()
+        .partition(|table| table.name.is_empty());
     let mut found = definitions.tables(&names, keys)?;
-    for (database, _) in databases {
+    for TableName { database, .. } in databases {
         let collation = definitions.collation(&database)?;
         found.extend(collation.map(|name| Table {
             database,

@@ -19,6 +19,7 @@ use onionskin_migrate::{
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
+use onionskin_schema::TableName;
 
 use crate::{config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend, tls};
 
@@ -27,16 +28,17 @@ const BAR: Duration = Duration::from_millis(200);
 /// How often a line is printed where there is no terminal.
 const LINE: Duration = Duration::from_secs(10);
 
-/// Change a table while it is read and written: encrypt, decrypt, other capabilities, other keys, any ALTER
+/// Change a table while it is read and written: encrypt, decrypt, other capabilities, other keys,
+/// any ALTER
 ///
-/// A new table is filled beside the old one, kept up to date from the binary log, compared with it row by row, and takes its
-/// place. Nothing is locked but for the last moment; a kill at any time loses nothing: --resume goes on. The configuration is needed
-/// for protected columns only.
+/// A new table is filled beside the old one, kept up to date from the binary log, compared with it
+/// row by row, and takes its place. Nothing is locked but for the last moment; a kill at any time
+/// loses nothing: --resume goes on. The configuration is needed for protected columns only.
 #[derive(Args)]
 pub struct Migrate {
     /// The table: DATABASE.TABLE
     #[arg(required_unless_present = "status", value_parser = parse_table)]
-    table: Option<(String, String)>,
+    table: Option<TableName>,
     #[command(flatten)]
     what: What,
     /// The configuration [default: onionskin.toml, if there is one]
@@ -45,7 +47,8 @@ pub struct Migrate {
     /// The server, instead of the configuration's: host:port or unix:/path
     #[arg(long, value_name = "ADDR")]
     backend: Option<String>,
-    /// Account that may define tables and read the binary log (docs/migrate.md lists its privileges)
+    /// Account that may define tables and read the binary log (docs/migrate.md lists its
+    /// privileges)
     #[arg(long, default_value = "root")]
     user: String,
     /// Environment variable that holds its password; no password if it is not set
@@ -66,7 +69,8 @@ pub struct Migrate {
     /// Whether to switch tables as soon as everything is ready; if postponed, --resume does it
     #[arg(long, value_name = "WHEN", default_value = "now")]
     cut_over: CutOver,
-    /// After the switch keep the old table up to date, for a way back, until --finish or --roll-back
+    /// After the switch keep the old table up to date, for a way back, until --finish or
+    /// --roll-back
     #[arg(long, conflicts_with_all = ["resume", "abort", "status", "finish", "roll_back"])]
     reverse: bool,
     /// Drop the old table after the switch, which otherwise stays as TABLE_onionskin_old
@@ -80,18 +84,20 @@ pub struct Migrate {
     quiet: bool,
 }
 
-/// What is done. Exactly one of them, but that --decrypt and --add may stand beside --resume and --roll-back.
+/// What is done. Exactly one of them, but that --decrypt and --add may stand beside --resume and
+/// --roll-back.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 struct What {
     /// Protect columns: "name: eq; age: eq range; note:"
     #[arg(long, value_name = "COLUMNS")]
     encrypt: Option<String>,
-    /// Make protected columns plaintext again: "name, age". With --resume and --roll-back: that what they do may make these
-    /// columns plaintext
+    /// Make protected columns plaintext again: "name, age". With --resume and --roll-back: that
+    /// what they do may make these columns plaintext
     #[arg(long, value_name = "COLUMNS")]
     decrypt: Option<String>,
-    /// Give protected columns more capabilities: "name: eq". With --resume and --roll-back: that what they do may give these
+    /// Give protected columns more capabilities: "name: eq". With --resume and --roll-back: that
+    /// what they do may give these
     #[arg(long, value_name = "COLUMNS")]
     add: Option<String>,
     /// Take capabilities from protected columns: "age: range"
@@ -106,8 +112,8 @@ struct What {
     /// Write the table anew
     #[arg(long)]
     rebuild: bool,
-    /// Go on with a migration that was killed, has failed or was postponed; with =ID, which is told at its beginning and by --status, with
-    /// no other one
+    /// Go on with a migration that was killed, has failed or was postponed; with =ID, which is told
+    /// at its beginning and by --status, with no other one
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resume: Option<String>,
     /// Remove everything that an unfinished migration has made; the table is as it was
@@ -216,12 +222,12 @@ impl Migrate {
             return print_status(&login, keys.as_ref());
         }
         let operation = self.what.operation()?;
-        let Some((database, table)) = self.table.clone() else {
+        let Some(TableName { database, name }) = self.table.clone() else {
             return Err(CommandError::Arguments("which table?".into()));
         };
         let keys = file.as_ref().map(keys).transpose()?;
         let pinned = match (&file, &keys) {
-            (Some(file), Some(keys)) => pin::pinned(file, &keys.set, (&database, &table))?,
+            (Some(file), Some(keys)) => pin::pinned(file, &keys.set, (&database, &name))?,
             _ => None,
         };
         let job = Job {
@@ -231,7 +237,7 @@ impl Migrate {
             },
             login,
             database,
-            table,
+            table: name,
             keys,
             threads: self.threads,
             switch: self.cut_over == CutOver::Now,
@@ -353,10 +359,10 @@ fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
     })
 }
 
-fn parse_table(text: &str) -> Result<(String, String), String> {
+fn parse_table(text: &str) -> Result<TableName, String> {
     match text.split_once('.') {
         Some((database, table)) if !database.is_empty() && !table.is_empty() => {
-            Ok((database.to_owned(), table.to_owned()))
+            Ok(TableName::new(database, table))
         }
         _ => Err("write DATABASE.TABLE".into()),
     }

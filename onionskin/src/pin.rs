@@ -1,6 +1,7 @@
-//! `onionskin pin`: what is protected, in a file of this side.
+//! `onionskin pin`: keeps what is protected in a file on this side.
 //!
-//! A proxy that loads the file refuses statements on a table that is not the one that was pinned: see `schema/src/pins.rs`.
+//! A proxy that loads the file refuses statements on a table that is not the one that was pinned:
+//! see `schema/src/pins.rs`.
 
 use std::{
     collections::BTreeSet,
@@ -14,21 +15,23 @@ use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_migrate::Consent;
 use onionskin_rowstream::session::SqlError;
-use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, same_name};
+use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, TableName, same_name};
 
 use crate::{
     config_file::ConfigFile, definitions::Definitions, error::CommandError, home,
     serve::parse_backend, tls,
 };
 
-/// Ends of the names of tables that `migrate` makes. They come and go, and no application uses them.
+/// Ends of the names of tables that `migrate` makes. They come and go, and no application uses
+/// them.
 const OF_MIGRATIONS: [&str; 2] = ["_onionskin_new", "_onionskin_old"];
 
 /// Keep in a file what is protected, so that no change at the server goes unnoticed
 ///
-/// The file that `pins` in the configuration names gets all protected tables and views with their columns, ids, capabilities and
-/// types, authenticated under the keys. Proxies that load it refuse statements on a table that is another one now, and
-/// read it again when it has changed. Run it again after each wanted change.
+/// The file that `pins` in the configuration names gets all protected tables and views with their
+/// columns, ids, capabilities and types, authenticated under the keys. Proxies that load it refuse
+/// statements on a table that is another one now, and read it again when it has changed. Run it
+/// again after each wanted change.
 #[derive(Args)]
 pub struct Pin {
     /// The configuration
@@ -124,9 +127,10 @@ pub fn pinned(
     Ok(pins.and_then(|pins| pins.get(database, name).cloned()))
 }
 
-/// Pins a table anew that `migrate` has changed, as that knows it: what the server shows under the name is not asked for. `now` holds
-/// that table alone, or nothing if it has no protected columns. Returns whether it is pinned: not if it is not known, or is less protected than
-/// was pinned in more than `consent` says.
+/// Pins a table anew that `migrate` has changed. What counts is what `migrate` knows: what the
+/// server shows under the name is not asked for. `now` holds that table alone, or nothing if it has
+/// no protected columns. Returns whether the table is pinned. It is not if it is not known, or if
+/// it has lost more protection than `consent` allows.
 pub fn renew(
     file: &ConfigFile,
     keys: &KeySet,
@@ -157,7 +161,8 @@ pub fn renew(
     Ok(true)
 }
 
-/// Whether a column is less protected than it was, or of another type, and that was not consented to.
+/// Whether a column is less protected than it was, or of another type, and that was not consented
+/// to.
 fn is_lost(before: &PinnedColumn, now: Option<&Arc<PinnedTable>>, consent: &Consent) -> bool {
     let mut columns = now.iter().flat_map(|now| &now.columns);
     let Some(now) = columns.find(|now| same_name(&now.name, &before.name)) else {
@@ -193,7 +198,8 @@ fn read(path: &Path, keys: &KeySet) -> Result<Option<Pins>, CommandError> {
 fn write(path: &Path, pins: &Pins, keys: &KeySet) -> Result<(), CommandError> {
     let text = pins.text(|bytes| keys.metadata_key().tag(bytes));
     let mut name = path.as_os_str().to_owned();
-    // Of two who write at the same time, neither puts the other's half of a file in place; and no link that lies there is followed.
+    // If two processes write at the same time, neither puts the other's half of a file in place. No
+    // link that lies there is followed.
     name.push(format!(".{:016x}.new", rand::random::<u64>()));
     let beside = PathBuf::from(name);
     let written = OpenOptions::new()
@@ -220,18 +226,17 @@ fn pin_error(error: SqlError) -> CommandError {
     CommandError::Pin(error.to_string())
 }
 
-/// Everything that looks protected, by database and name.
-fn protected_names(definitions: &mut Definitions) -> Result<Vec<(String, String)>, CommandError> {
+/// The names of all tables that look protected.
+fn protected_names(definitions: &mut Definitions) -> Result<Vec<TableName>, CommandError> {
     let rows = definitions.texts(
         "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
          WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
     );
     let names = rows.map_err(pin_error)?.into_iter().filter_map(|row| {
         let mut cells = row.into_iter();
-        Some((cells.next()??, cells.next()??))
+        Some(TableName::new(cells.next()??, cells.next()??))
     });
-    let is_lasting =
-        |(_, name): &(String, String)| !OF_MIGRATIONS.iter().any(|end| name.ends_with(end));
+    let is_lasting = |table: &TableName| !OF_MIGRATIONS.iter().any(|end| table.name.ends_with(end));
     Ok(names.filter(is_lasting).collect())
 }
 
@@ -243,13 +248,10 @@ fn findings(
     keys: &KeySet,
 ) -> Result<Vec<String>, CommandError> {
     let named = file.policy.named_columns();
-    let mut names: BTreeSet<(String, String)> = named
-        .map(|(d, t, _)| (d.to_owned(), t.to_owned()))
-        .collect();
-    let both = |table: &Table| (table.database.to_lowercase(), table.name.to_lowercase());
+    let mut names: BTreeSet<TableName> = named.map(|(d, t, _)| TableName::new(d, t)).collect();
     let mut findings = Vec::new();
     for table in protected {
-        names.remove(&both(table));
+        names.remove(&TableName::folded(&table.database, &table.name));
         findings.extend(
             file.policy
                 .findings(&table.database, &table.name, Some(table)),
@@ -258,7 +260,8 @@ fn findings(
     for name in names {
         let tables = definitions.tables(std::slice::from_ref(&name), keys);
         let tables = tables.map_err(pin_error)?;
-        findings.extend(file.policy.findings(&name.0, &name.1, tables.first()));
+        let TableName { database, name } = &name;
+        findings.extend(file.policy.findings(database, name, tables.first()));
     }
     Ok(findings)
 }

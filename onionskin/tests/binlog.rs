@@ -86,7 +86,7 @@ fn tables(server: &Server, names: &[&str]) -> HashMap<TableName, Arc<TableColumn
     let mut client = client(server);
     names
         .iter()
-        .map(|name| TableName::new("d", name))
+        .map(|name| TableName::new("d", *name))
         .map(|table| {
             let columns = TableColumns::describe(&mut client, &table).unwrap();
             (table, Arc::new(columns))

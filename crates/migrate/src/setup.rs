@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use onionskin_rowstream::apply::ONE_TRANSACTION;
-use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::feed::{Feed, FeedOptions};
 use onionskin_rowstream::pending::Pending;
 use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::Session;
+use onionskin_schema::TableName;
 
 use crate::brake::Brake;
 use crate::engine::Engine;
@@ -18,8 +18,9 @@ use crate::locks::MAX_THREADS;
 use crate::progress::Progress;
 use crate::throttle::Throttle;
 
-/// For how long the server may wait for the reader of the log, who waits for the writer, who is busy with rows. The stream would be made
-/// again, but whoever reads it twice falls behind.
+/// The server may wait this long for the reader of the log. The reader waits for the writer, which
+/// is busy with rows. A stream that ended would be made again, but whoever reads it twice falls
+/// behind.
 pub(crate) const READING_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// An id that no replica has: they are small numbers or made from addresses.

@@ -1,27 +1,30 @@
 //! Changes that were written to the old table between the lock and the rename.
 //!
-//! On MySQL there are none: the session that holds the lock renames. On MariaDB a rename that waits for the lock is next in line, unless the server
-//! is told to let writers by (`max_write_lock_count`, which may be lowered while a migration runs). So the log is read past the rename, and what
-//! is found there is written to the table that has taken the old one's place. The place in the log from which on changes are stragglers is noted
-//! in the checkpoint under the lock, so that a process that goes on after a kill finds them, too.
+//! MySQL has none: the session that holds the lock renames. On MariaDB, a rename that waits for the
+//! lock is next in line, unless the server is told to let writers by (`max_write_lock_count`, which
+//! may be lowered while a migration runs). So the log is read past the rename. What is found there
+//! is written to the table that has taken the old one's place. The checkpoint notes under the lock
+//! from which place in the log on changes are stragglers, so that a process that goes on after a
+//! kill finds them, too.
 //!
-//! By then the application has gone on with the new table. A row that was written there since is newer than a straggler with the same key, and
-//! stays; which keys those are is told, and the old table is kept, whatever was asked for. To be sure of it the log is read once more, from the rename to a mark, while the new
-//! table is locked, and the stragglers are written under that lock.
+//! By then the application has gone on with the new table. A row that was written there since is
+//! newer than a straggler with the same key, and stays. The keys of such rows are told, and the old
+//! table is kept, whatever was asked for. To be sure which rows these are, the log is read once
+//! more, from the rename to a mark. The new table is locked meanwhile, and the stragglers are
+//! written under that lock.
 
 use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
 use onionskin_rowstream::apply::{ONE_TRANSACTION, apply};
-use onionskin_rowstream::binlog::TableName;
 use onionskin_rowstream::checkpoint::{Checkpoint, State};
 use onionskin_rowstream::feed::{Delivery, Event, Feed, FeedOptions};
 use onionskin_rowstream::key::{Key, KeyDefinition};
 use onionskin_rowstream::pending::Pending;
 use onionskin_rowstream::route::Route;
 use onionskin_rowstream::session::{Login, Session};
-use onionskin_schema::identifier;
+use onionskin_schema::{TableName, identifier};
 use onionskin_value::Family;
 
 use crate::conflict::explained;
@@ -93,7 +96,8 @@ impl Aftermath<'_> {
         ))
     }
 
-    /// What was written to the replaced table behind `from`, and where the log goes on behind the rename.
+    /// What was written to the replaced table behind `from`, and where the log goes on behind the
+    /// rename.
     pub fn read(&self, control: &mut Session, from: &str) -> Result<(Pending, String)> {
         let end = log_end(control)?;
         let feed = self.feed(control.id(), &self.route.key, &self.route.source, from)?;
@@ -123,7 +127,8 @@ impl Aftermath<'_> {
         }
     }
 
-    /// Whether a statement is the one that renamed the tables; an error if it has changed the table in another way.
+    /// Whether a statement is the one that renamed the tables. It is an error if the statement has
+    /// changed the table in another way.
     fn is_rename(&self, control: &mut Session, database: &str, sql: &str) -> Result<bool> {
         let tables = Tables {
             database: &self.route.database,
@@ -146,8 +151,8 @@ impl Aftermath<'_> {
         }
     }
 
-    /// Writes to the new table what was written to the old one, except for rows that were written to the new one since. `behind` is the place
-    /// behind the rename.
+    /// Writes to the new table what was written to the old one, except for rows that were written
+    /// to the new one since. `behind` is the place behind the rename.
     pub fn write(
         &self,
         control: &mut Session,
@@ -183,7 +188,8 @@ impl Aftermath<'_> {
                 !is_newer
             });
         }
-        // A row of another key that has a straggler's value in a unique index is not one to be replaced.
+        // A row of another key that has a straggler's value in a unique index is not one to be
+        // replaced.
         let route = Route {
             replaces: false,
             ..self.route.clone()
@@ -246,7 +252,8 @@ impl Aftermath<'_> {
         }
     }
 
-    /// Reads up to a mark that is written now. Keys of `pending` whose rows in the new table were written are added to `newer`.
+    /// Reads up to a mark that is written now. Keys of `pending` whose rows in the new table were
+    /// written are added to `newer`.
     fn read_on(
         &self,
         control: &mut Session,
@@ -283,8 +290,9 @@ impl Aftermath<'_> {
 }
 
 impl Job {
-    /// Where the process that renamed the tables was killed before it had read what was written to the old one behind the lock, does that.
-    /// Before the rename everything was written. `names` are those that the tables had before.
+    /// Does what a process that was killed has left: it renamed the tables, and had not yet read
+    /// what was written to the old one behind the lock. Before the rename everything was written.
+    /// `names` are those that the tables had before.
     pub(crate) fn recover(
         &self,
         control: &mut Session,
@@ -320,7 +328,8 @@ impl Job {
         let (pending, behind) = aftermath.read(control, &from)?;
         let stragglers = aftermath.write(control, pending, &behind)?;
         if stragglers.left.is_empty() || state.reverse {
-            // Else whoever goes on after another kill has to know, too, that the old table holds what nothing else does.
+            // Otherwise a process that goes on after another kill has to know, too, that the old
+            // table holds what nothing else does.
             state.locked_at = None;
         }
         if state.reverse && !is_reverse(state) {

@@ -1,11 +1,12 @@
-//! `CREATE TABLE … LIKE`: the other table's definition is asked for, made logical, and carried out as a definition of its own.
+//! `CREATE TABLE … LIKE`: the server is asked for the other table's definition. It is made logical,
+//! and carried out as a definition of its own.
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
-use onionskin_schema::{NewColumn, copy_definition, identifier};
+use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
 use onionskin_value::Charset;
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -14,14 +15,14 @@ pub(crate) struct Defined {
     /// Its text.
     pub text: Vec<u8>,
     /// The temporary table with protected columns that it makes.
-    pub temporary: Option<(String, String)>,
+    pub temporary: Option<TableName>,
     /// The protected columns.
     pub protected: Vec<NewColumn>,
 }
 
 impl Session {
     /// Carries it out and relays the server's answer.
-    pub fn copy_table(&mut self, copied: &Copied, prepared: &Prepared) -> Outcome<()> {
+    pub fn copy_table(&mut self, copied: &Copied, keyed: &KeyedPlan) -> Outcome<()> {
         let family = self.state.family;
         let source = &copied.source;
         let ask = format!(
@@ -52,13 +53,14 @@ impl Session {
             ));
         }
         self.diagnostics.clear();
-        let names = &prepared.plan.names;
+        let names = &keyed.plan.names;
         let temporary = defined.temporary.as_ref();
         self.send_copy(&defined.text, temporary, names, &defined.protected)
     }
 
-    /// Whether no string in a definition that the server has shown was converted on the way, nor will be on the way back: a default, a name,
-    /// a comment. What a character set does not have is shown as a question mark.
+    /// Checks that no string (a default, a name, a comment) in a definition that the server has
+    /// shown was converted on the way, nor will be on the way back. A character set shows what it
+    /// does not have as a question mark.
     fn must_be_exact(&self, definition: &str) -> Outcome<()> {
         let keeps_all = |set| set == Some(Charset::Utf8mb4);
         let (results, client) = (self.state.results_charset, self.state.client_charset);
@@ -67,7 +69,8 @@ impl Session {
         is_exact.then_some(()).ok_or_else(beyond)
     }
 
-    /// Makes a definition physical that the proxy has put together itself. Its strings are in servers' form. `about` is what it is made of.
+    /// Makes a definition physical that the proxy has put together itself. Its strings are in
+    /// servers' form. `about` says what it is made of.
     pub(crate) fn plan_definition(&mut self, sql: &str, about: &str) -> Outcome<Defined> {
         let mut template = Template::default();
         let lex = self.space.settings.lex;

@@ -2,10 +2,10 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Ddl, DdlPiece, errors};
-use onionskin_schema::{NewColumn, SchemaError, alter, same_name};
+use onionskin_schema::{NewColumn, SchemaError, TableName, alter, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
@@ -54,16 +54,16 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
 
 impl Session {
     /// Carries a definition out and relays the server's answer.
-    pub fn define(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
+    pub fn define(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let spelled = self.with_spelled_defaults(ddl)?;
         let ddl = spelled.as_ref().unwrap_or(ddl);
-        let locked = self.lock_set(ddl, prepared)?;
-        let done = self.define_locked(ddl, prepared);
-        self.unlock_set(locked, &done, prepared)?;
+        let locked = self.lock_set(ddl, keyed)?;
+        let done = self.define_locked(ddl, keyed);
+        self.unlock_set(locked, &done, keyed)?;
         done
     }
 
-    fn define_locked(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<()> {
+    fn define_locked(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let config = &self.shared.config;
         let columns = with_ids(
             ddl,
@@ -101,7 +101,7 @@ impl Session {
         if self.state.keeps_notes() {
             self.diagnostics.warnings.extend(notes);
         }
-        self.send_definition(&sql, ddl.temporary.as_ref(), &prepared.plan.names)
+        self.send_definition(&sql, ddl.temporary.as_ref(), &keyed.plan.names)
     }
 
     /// The indexes that the table has.
@@ -124,24 +124,26 @@ impl Session {
             .collect())
     }
 
-    /// Sends a definition and relays the server's answer. `temporary` is the temporary table that it makes.
+    /// Sends a definition and relays the server's answer. `temporary` is the temporary table that
+    /// it makes.
     pub(crate) fn send_definition(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
     ) -> Outcome<()> {
         self.answer_definition(sql, temporary, names, |session, question| {
             session.relay_answer(question, &[])
         })
     }
 
-    /// Sends the definition of a copy, and answers without the notes about it: CREATE TABLE … LIKE has none.
+    /// Sends the definition of a copy, and answers without the notes about it: CREATE TABLE … LIKE
+    /// has none.
     pub(crate) fn send_copy(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
         protected: &[NewColumn],
     ) -> Outcome<()> {
         self.diagnostics.warnings = deprecations(protected, self.state.family);
@@ -172,11 +174,11 @@ impl Session {
     fn answer_definition(
         &mut self,
         sql: &[u8],
-        temporary: Option<&(String, String)>,
-        names: &[(String, String)],
+        temporary: Option<&TableName>,
+        names: &[TableName],
         answer: impl FnOnce(&mut Self, Question) -> Outcome<()>,
     ) -> Outcome<()> {
-        // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
+        // before the server has it: what is asked about it must not come from a shared snapshot
         let before = temporary.map(|name| (name, self.expect_temporary(name)));
         let question = self.server.put_query(sql)?;
         self.server.flush()?;
@@ -214,7 +216,8 @@ impl Session {
     }
 }
 
-/// The definition with names for its indexes that have none: the column's, or that with the first number from 2 on that is free.
+/// The definition with names for its indexes that have none. Such a name is the column's. If that
+/// is taken, the first free number from 2 on is added.
 fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
     let mut ddl = ddl.clone();
     let mut made: Vec<String> = Vec::new();
@@ -236,7 +239,8 @@ fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
     ddl
 }
 
-/// The tokens of new columns are made under the key of today, those that they are compared with perhaps under another.
+/// Refuses new columns whose tokens would be compared with tokens under another key. New columns
+/// get tokens under the key of today.
 fn check_references(ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
     for reference in &ddl.references {
         let other = reference.table.columns.get(reference.index);

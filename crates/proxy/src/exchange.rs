@@ -1,16 +1,18 @@
 //! What a session asks its server, and who reads the answers.
 //!
-//! A server answers commands in their order and does not say which one an answer belongs to. So each
-//! command that has an answer returns a [`Question`], and an answer can be read with its question only.
-//! [`Server::begin`] throws away the answers to earlier questions that nobody asks for any more: those
-//! that were dropped, by `?` or by a refusal. [`Server::settle`] throws away all of them, and takes back
-//! what was not sent yet. No path can hand one question's answer to another.
+//! A server answers commands in their order and does not say which one an answer belongs to. So
+//! each command that has an answer returns a [`Question`], and an answer can be read with its
+//! question only. [`Server::begin`] throws away the answers to earlier questions that nobody asks
+//! for any more: those that were dropped, by `?` or by a refusal. [`Server::settle`] throws away
+//! all of them, and takes back what was not sent yet. No path can hand one question's answer to
+//! another.
 //!
-//! Questions may be sent before the answers to earlier ones are read: two of them then cost one round trip.
+//! Questions may be sent before the answers to earlier ones are read: two of them then cost one
+//! round trip.
 
 use std::collections::{HashMap, VecDeque};
 
-use onionskin_schema::identifier;
+use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{
     ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
 };
@@ -57,39 +59,45 @@ pub(crate) struct Server {
     /// Tests may let exchanges fail.
     #[cfg(debug_assertions)]
     pub is_faulty: bool,
-    /// Something has changed in the session that the server has not told: a result has ended with nothing but a flag for it.
+    /// Something has changed in the session that the server has not told: a result has ended with a
+    /// flag that says so, and no more.
     pub untold: bool,
     /// A result has ended with a packet that could not tell of changes.
     pub silent_end: bool,
-    /// The session's `sql_select_limit`, if it limits: to the server, statements of the proxy's own are the client's.
+    /// The session's `sql_select_limit`, if it limits. The server applies it to statements of the
+    /// proxy's own, too.
     pub select_limit: Option<String>,
     /// What the server takes, once it was asked.
     pub bound: PacketBound,
     /// What `FOUND_ROWS()` is to the client.
     pub found: Found,
-    /// The server reads information_schema in the transaction's snapshot: MySQL does, where definitions are rows of tables.
+    /// The server reads information_schema in the transaction's snapshot. MySQL does, because its
+    /// definitions are rows of tables.
     pub keeps_snapshots: bool,
     /// The server keeps its list of warnings over statements without tables: MariaDB does.
     pub keeps_lists: bool,
     /// That list may hold something.
     pub may_hold_list: bool,
-    /// Without autocommit, a statement that failed may have begun a transaction all the same. Errors do not tell.
+    /// Without autocommit, a statement that failed may have begun a transaction all the same.
+    /// Errors do not tell.
     may_be_in_transaction: bool,
     /// When a command was given last outside of a transaction, in milliseconds of [`now`].
     asked_at: u64,
     /// When the transaction began, likewise; 0 if that is not known.
     began: u64,
-    /// Which definitions were confirmed last in a transaction, and when: see [`Self::sees_the_past`].
+    /// The definitions that were confirmed last in a transaction, and when: see
+    /// [`Self::sees_the_past`].
     pub confirmed: Confirmed,
 }
 
-/// Definitions that a session has found to be as they are known, while its transaction sees older ones.
+/// Definitions that a session has found to be as they are known, while its transaction sees older
+/// ones.
 #[derive(Default)]
 pub(crate) struct Confirmed {
     /// In this generation of what is known.
     pub generation: u64,
     /// When each name was.
-    pub names: HashMap<(String, String), u64>,
+    pub names: HashMap<TableName, u64>,
 }
 
 /// What `SHOW CREATE TABLE` says of a name.
@@ -104,8 +112,8 @@ pub(crate) enum Definition {
     View(String, Option<String>),
 }
 
-/// What `FOUND_ROWS()` is to the client. To the server it is of the last query, which may be one of the proxy's own, and it stays
-/// over statements that find no rows.
+/// What `FOUND_ROWS()` is to the client. At the server it is about the last query, which may be one
+/// of the proxy's own. It stays over statements that find no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// What the server says.
@@ -238,8 +246,8 @@ impl Server {
         self.connection.flush().map_err(Failure::Backend)
     }
 
-    /// Begins to read the answer to a question. What is left of earlier answers is thrown away: whoever
-    /// asked for them has given them up.
+    /// Begins to read the answer to a question. What is left of earlier answers is thrown away:
+    /// whoever asked for them has given them up.
     pub fn begin(&mut self, question: Question) -> Outcome<()> {
         let Question(number) = question;
         self.drain()?;
@@ -473,12 +481,14 @@ impl Server {
         Ok((definitions, cells))
     }
 
-    /// Runs a statement and reads its rows. The session's `sql_select_limit`, which cuts `SHOW` as well, is lifted for it.
+    /// Runs a statement and reads its rows. The session's `sql_select_limit`, which cuts `SHOW` as
+    /// well, is lifted for it.
     pub fn rows(&mut self, sql: &[u8]) -> Outcome<Rows> {
         self.rows_and_count(sql).map(|(rows, _)| rows)
     }
 
-    /// The same, and how many warnings it has raised. `SHOW WARNINGS` may be about another statement then.
+    /// The same, with the number of warnings that it has raised. `SHOW WARNINGS` may be about
+    /// another statement then.
     pub fn rows_and_count(&mut self, sql: &[u8]) -> Outcome<(Rows, u16)> {
         // warnings are not cut, and another statement would clear them
         let whole = sql.starts_with(b"SHOW WARNINGS") || sql.ends_with(ALL_ROWS.as_bytes());
@@ -504,8 +514,8 @@ impl Server {
         done
     }
 
-    /// Runs a `SELECT` without a LIMIT, and reads its rows and how many warnings it has raised. `SHOW WARNINGS` is about it then:
-    /// no other statement is needed to lift `sql_select_limit`.
+    /// Runs a `SELECT` without a LIMIT. Returns its rows and how many warnings it has raised.
+    /// `SHOW WARNINGS` is about it then: no other statement is needed to lift `sql_select_limit`.
     pub fn rows_and_warnings(&mut self, select: &str) -> Outcome<(Rows, u16)> {
         self.rows_and_count([select, ALL_ROWS].concat().as_bytes())
     }
@@ -527,8 +537,8 @@ impl Server {
         Ok(eof.warnings)
     }
 
-    /// The collation that string columns of results are announced with. A statement is prepared for that and not run: warnings,
-    /// `ROW_COUNT()` and `FOUND_ROWS()` stay what they are.
+    /// The collation that string columns of results are announced with. To learn it, a statement is
+    /// prepared and not run: warnings, `ROW_COUNT()` and `FOUND_ROWS()` stay what they are.
     pub fn announced_collation(&mut self) -> Outcome<u16> {
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(b"SELECT 'a'");
@@ -567,12 +577,13 @@ impl Server {
         self.sees_the_past() && !is_new
     }
 
-    /// Definitions as they are now, whatever the transaction sees, in the order of the names. They are asked for in one go.
-    pub fn definitions(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+    /// Definitions as they are now, whatever the transaction sees, in the order of the names. The
+    /// server is asked for all of them at once.
+    pub fn definitions(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         let mut shown = self.shown(names)?;
         // of a view, what is behind it counts
-        let behind = |(name, shown): (&(String, String), &Definition)| match shown {
-            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.0)),
+        let behind = |(name, shown): (&TableName, &Definition)| match shown {
+            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.database)),
             _ => None,
         };
         let bases: Vec<Option<_>> = names.iter().zip(&shown).map(behind).collect();
@@ -593,10 +604,10 @@ impl Server {
         Ok(shown)
     }
 
-    fn shown(&mut self, names: &[(String, String)]) -> Outcome<Vec<Definition>> {
+    fn shown(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
         let mut questions = Vec::with_capacity(names.len());
-        for (database, name) in names {
+        for TableName { database, name } in names {
             let (database, name) = (identifier(database), identifier(name));
             let sql = format!("SHOW CREATE TABLE {database}.{name}");
             questions.push(self.put_query(sql.as_bytes())?);
@@ -629,18 +640,20 @@ fn is_table(text: &str) -> bool {
     text.starts_with("CREATE TABLE") || text.starts_with("CREATE TEMPORARY TABLE")
 }
 
-/// The table behind FROM in what `SHOW CREATE TABLE` says of a view, if that is one: the current database's stands without it.
-fn read_by_view(text: &str, database: &str) -> Option<(String, String)> {
+/// The table behind FROM in what `SHOW CREATE TABLE` says of a view; `None` if it is no view. A
+/// table of the current database stands there without it.
+fn read_by_view(text: &str, database: &str) -> Option<TableName> {
     let quote = if text.contains(" from `") { '`' } else { '"' };
     let (_, behind) = text.split_once(&format!(" from {quote}"))?;
     let (first, rest) = behind.split_once(quote)?;
     match rest.strip_prefix(&format!(".{quote}")) {
-        Some(second) => Some((first.to_owned(), second.split(quote).next()?.to_owned())),
-        None => Some((database.to_owned(), first.to_owned())),
+        Some(second) => Some(TableName::new(first, second.split(quote).next()?)),
+        None => Some(TableName::new(database, first)),
     }
 }
 
-/// How much of an answer is kept in memory before it is used. A server that says more than any does is not believed.
+/// How much of an answer is kept in memory before it is used. A server that says more than any
+/// server does is not believed.
 #[derive(Default)]
 pub(crate) struct Held(usize);
 

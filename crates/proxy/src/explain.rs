@@ -8,18 +8,20 @@ use onionskin_plan::{
     Purpose, Request, Scratch, Settings, Template, UseScratch,
 };
 
-use onionskin_schema::{PinnedTable, Pins, Policy, Table};
+use onionskin_schema::{PinnedTable, Pins, Policy, Table, TableName};
 
 use crate::config::Config;
 
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// 1 (server), 2 (finished by the proxy), 3 (scratch engine); 0 when relayed untouched or refused.
+    /// 1 (server), 2 (finished by the proxy), 3 (scratch engine); 0 when relayed untouched or
+    /// refused.
     pub tier: u8,
     /// One line: what is done.
     pub what: String,
-    /// The text that the server gets, values as `<…>`; of tier 3, a line for each table that is read.
+    /// The text that the server gets, with values as `<…>`. Tier 3 has a line for each table that
+    /// is read.
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,
@@ -27,11 +29,11 @@ pub struct Explained {
     pub findings: Vec<String>,
 }
 
-/// Reads tables by `(database, name)`.
-pub type LoadTables<'l> = dyn FnMut(&[(String, String)]) -> Vec<Table> + 'l;
+/// Reads tables by their names.
+pub type LoadTables<'l> = dyn FnMut(&[TableName]) -> Vec<Table> + 'l;
 
-/// Explains a statement against a schema that `load` reads: it is asked for tables by
-/// `(database, name)` and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
+/// Explains a statement against a schema that `load` reads: it is asked for tables by their names
+/// and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
 pub fn explain(
     config: &Config,
     sql: &str,
@@ -83,8 +85,8 @@ pub fn explain(
                 let found = load(&names);
                 for name in names {
                     let table = found.iter().find(|t| {
-                        t.database.eq_ignore_ascii_case(&name.0)
-                            && t.name.eq_ignore_ascii_case(&name.1)
+                        t.database.eq_ignore_ascii_case(&name.database)
+                            && t.name.eq_ignore_ascii_case(&name.name)
                     });
                     known.tables.insert(name, table.cloned().map(Arc::new));
                 }
@@ -98,18 +100,19 @@ type Found = Option<Arc<Table>>;
 
 #[derive(Default)]
 struct Loaded {
-    tables: HashMap<(String, String), Found>,
+    tables: HashMap<TableName, Found>,
     pins: Option<Arc<Pins>>,
 }
 
 impl Loaded {
-    fn findings(&self, policy: &Policy, names: &[(String, String)]) -> Vec<String> {
+    fn findings(&self, policy: &Policy, names: &[TableName]) -> Vec<String> {
         let mut findings = Vec::new();
-        for (database, name) in names {
+        for table in names {
+            let TableName { database, name } = table;
             if name.starts_with(COLLATION) || !policy.concerns(database, name) {
                 continue;
             }
-            let found = self.tables.get(&(database.clone(), name.clone()));
+            let found = self.tables.get(table);
             let table = found.and_then(|found| found.as_deref());
             findings.extend(policy.findings(database, name, table));
         }
@@ -119,7 +122,7 @@ impl Loaded {
 
 impl Catalog for Loaded {
     fn table(&self, database: &str, name: &str) -> Known {
-        match self.tables.get(&(database.to_owned(), name.to_owned())) {
+        match self.tables.get(&TableName::new(database, name)) {
             None => Known::Unknown,
             Some(None) => Known::Absent,
             Some(Some(table)) => Known::Table(Arc::clone(table)),

@@ -1,11 +1,13 @@
-//! A session on a stage: its client and its server are the other ends of two pairs of sockets, held by whoever measures.
+//! A session on a stage. Its client and its server are the other ends of two pairs of sockets,
+//! which the measuring program holds.
 //!
-//! What the server will answer is written before the command, so one thread plays all three parts, nothing waits, and
-//! the instructions of a turn are the same every time. `examples/hot_paths` runs the statements of sysbench on it,
-//! and `tests/instruction_counts.rs` counts them under callgrind. The session is the real one: the stage only
-//! spares it the login and the look-up of tables.
+//! What the server will answer is written before the command. So one thread plays all three parts,
+//! nothing waits, and the instructions of a turn are the same every time. `examples/hot_paths` runs
+//! the statements of sysbench on it, and `tests/instruction_counts.rs` counts them under callgrind.
+//! The session is the real one: the stage only spares it the login and the look-up of tables.
 //!
-//! Single steps of a turn can be run by themselves: [`Stage::recall`], [`Stage::bind`], [`Stage::open_row`].
+//! Single steps of a turn can be run by themselves: [`Stage::recall`], [`Stage::bind`],
+//! [`Stage::open_row`].
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,14 +24,15 @@ use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Capabilities, Connection, ParamType, Transport};
 
 use crate::bind::{Binder, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::config::{Backend, BackendTls, Config, LoginLimits};
 use crate::login::Login;
 use crate::open::{self, Opener};
 use crate::session::Session;
 use crate::{Shared, error::Failure, unusual};
 
-/// The variables behind the ones with places of their own in the question that a session asks at login.
+/// The variables that stand behind the ones with places of their own in the question that a session
+/// asks at login.
 pub fn asked_at_login(family: Family) -> impl Iterator<Item = &'static str> {
     unusual::asked(family)
 }
@@ -141,9 +144,9 @@ fn failed(failure: &Failure) -> String {
 }
 
 impl Stage {
-    /// A session that has logged in. The tables are all in the session's database, where `no_tables` are words of
-    /// statements that the proxy would otherwise look up. `settings` is the server's whole answer to what the proxy asks at login, framed
-    /// in packets.
+    /// A session that has logged in. All tables are in the session's database. `no_tables` are
+    /// words of statements that the proxy would otherwise look up there. `settings` is the server's
+    /// whole answer to what the proxy asks at login, framed in packets.
     pub fn new(
         keys: Arc<KeySet>,
         family: Family,
@@ -234,14 +237,15 @@ impl Stage {
         Ok(&self.sink)
     }
 
-    /// Reads a statement's shape and recalls its plan: the first step of every statement. `false`: there is none yet.
+    /// Reads a statement's shape and recalls its plan: the first step of every statement. `false`:
+    /// there is no plan yet.
     pub fn recall(&mut self, sql: &[u8]) -> Result<bool, LexError> {
         let session = &mut self.session;
         session.template.read(sql, session.space.settings.lex)?;
         Ok(session.space.get(&session.template.key).is_some())
     }
 
-    fn prepared(&mut self, sql: &[u8]) -> StageResult<Arc<Prepared>> {
+    fn keyed_plan(&mut self, sql: &[u8]) -> StageResult<Arc<KeyedPlan>> {
         self.recall(sql).map_err(|e| e.to_string())?;
         let found = self.session.space.get(&self.session.template.key);
         found.ok_or_else(|| "the statement has no plan yet".to_string())
@@ -249,8 +253,8 @@ impl Stage {
 
     /// Appends the text that the server gets for a statement that has a plan.
     pub fn bind(&mut self, sql: &[u8], out: &mut Vec<u8>) -> StageResult<()> {
-        let prepared = self.prepared(sql)?;
-        let Action::Server { text, .. } = &prepared.plan.action else {
+        let keyed = self.keyed_plan(sql)?;
+        let Action::Server { text, .. } = &keyed.plan.action else {
             return Err("not a statement of tier 1".into());
         };
         let session = &mut self.session;
@@ -261,7 +265,7 @@ impl Stage {
             long_data: &[],
             from_variables: &[],
         };
-        Binder::new(&prepared, &session.state, values, &mut session.buffers)
+        Binder::new(&keyed, &session.state, values, &mut session.buffers)
             .text(text, 1, out)
             .map_err(|e| failed(&e))
     }
@@ -273,7 +277,7 @@ impl Stage {
         columns: &[(Option<usize>, ParamType)],
         binary: bool,
     ) -> StageResult<RowOpener> {
-        let prepared = self.prepared(sql)?;
+        let keyed = self.keyed_plan(sql)?;
         let types = columns.iter().map(|(_, ty)| *ty).collect();
         let columns = columns.iter().map(|(column, _)| {
             let open = column.map(|c| (c, OpenFrom::Sealed));
@@ -283,7 +287,7 @@ impl Stage {
             }
         });
         Ok(RowOpener {
-            opener: Opener::of_items(&prepared, columns, types, binary),
+            opener: Opener::of_items(&keyed, columns, types, binary),
             shared: Arc::clone(&self.session.shared),
         })
     }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use onionskin_plan::{COLLATION, Catalog, Known, errors};
+use onionskin_schema::TableName;
 
 use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
 use crate::session::Session;
 
 impl Session {
-    /// Names of tables near which a text that cannot be read is refused, whatever the server shows under them: those that are
-    /// pinned or named by an enforced section; the tables that there are and an enforced pattern matches; and views, behind
-    /// which any of them may be.
+    /// Names of tables near which a text that cannot be read is refused, whatever the server shows
+    /// under them. These are names that are pinned or that an enforced section names, tables that
+    /// an enforced pattern matches, and views, because any of these tables may be behind them.
     pub(crate) fn names_to_guard(&mut self, entry: &'static errors::Entry) -> Outcome<Vec<String>> {
         let shared = Arc::clone(&self.shared);
         let config = &shared.config;
@@ -46,12 +47,12 @@ impl Session {
     }
 
     /// Tells, in the log, where `[protect]` and the tables of a plan do not agree.
-    pub(crate) fn tell_findings(&self, names: &[(String, String)]) {
+    pub(crate) fn tell_findings(&self, names: &[TableName]) {
         let config = &self.shared.config;
         if config.policy.is_empty() {
             return;
         }
-        for (database, name) in names {
+        for TableName { database, name } in names {
             let is_concerned = config.policy.concerns(database, name);
             if !is_concerned || name.starts_with(COLLATION) {
                 continue;

@@ -1,9 +1,11 @@
 //! The time of a statement, as the server tells it.
 //!
-//! `DEFAULT CURRENT_TIMESTAMP` and `NOW()` of a protected column are sealed before the server sees the statement. So the time is
-//! asked for first, on the session itself: the server's clock, the session's `time_zone` and `SET timestamp` are in the answer. It costs
-//! one round trip. The question reads no table: it begins no transaction, and leaves `LAST_INSERT_ID()` and `insert_id` as they
-//! are. The statement behind it sets `ROW_COUNT()` and the warnings anew; `FOUND_ROWS()` is asked for as well and kept.
+//! `DEFAULT CURRENT_TIMESTAMP` and `NOW()` of a protected column are sealed before the server sees
+//! the statement. So the session asks for the time first: the server's clock, the session's
+//! `time_zone` and `SET timestamp` are in the answer. It costs one round trip. The question reads
+//! no table. It begins no transaction, and leaves `LAST_INSERT_ID()` and `insert_id` as they are.
+//! The statement behind it sets `ROW_COUNT()` and the warnings anew. `FOUND_ROWS()` is asked for as
+//! well, and kept.
 //!
 //! | asked | for |
 //! |---|---|
@@ -14,7 +16,7 @@
 use onionskin_plan::errors;
 
 use crate::bind::PresentTime;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Found};
 use crate::session::Session;
@@ -22,10 +24,11 @@ use crate::session::Session;
 const QUESTION: &str =
     "SELECT NOW(6), UTC_TIMESTAMP(6), UNIX_TIMESTAMP(NOW()) = UNIX_TIMESTAMP(), FOUND_ROWS()";
 impl Session {
-    /// Asks for the time if the plan's values need it; what an earlier statement was told is forgotten.
-    pub fn tell_time(&mut self, prepared: &Prepared) -> Outcome<()> {
+    /// Asks for the time if the plan's values need it. What an earlier statement was told is
+    /// forgotten.
+    pub fn tell_time(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
         self.buffers.present = None;
-        if !prepared.plan.tells_time {
+        if !keyed.plan.tells_time {
             return Ok(());
         }
         let unclear = || Failure::refused(&errors::INTERNAL, "the server's time");

@@ -1,8 +1,10 @@
 //! Which grams of a pattern MySQL looks up: the rarest.
 //!
-//! Of several `token MEMBER OF (c$gram)` beside AND, the optimizer (9.7) takes the first to the index and reads its rows, however many they are. How many rows
-//! each token has it knows from a dive into the index, and EXPLAIN tells, of all tokens in one answer (0.7 ms for sixteen of them, a million rows).
-//! So the proxy asks before it sends the statement, and puts the rarest first. Without an answer any order is as right, and slower.
+//! MySQL's optimizer (9.7) takes the first of several `token MEMBER OF (c$gram)` beside AND to the
+//! index, and reads its rows, however many they are. It knows from a dive into the index how many
+//! rows each token has. EXPLAIN tells that for all tokens in one answer (0.7 ms for sixteen of
+//! them, a million rows). So the proxy asks before it sends the statement, and puts the rarest
+//! first. Without an answer any order is as right, and slower.
 
 use std::fmt::Write as _;
 
@@ -12,7 +14,7 @@ use onionskin_schema::identifier;
 use onionskin_value::{Family, Pattern};
 
 use crate::bind::{Binder, LookedUp, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -29,16 +31,17 @@ const ABOUT_THE_LAST: [&[u8]; 4] = [
 ];
 
 impl Session {
-    /// Whether every pattern of a text has grams, so that its indexes over grams can be used. Decides which grams are looked up.
+    /// Whether every pattern of a text has grams, so that its indexes over grams can be used.
+    /// Decides which grams are looked up.
     pub(crate) fn grams_of_all(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         text: &[Piece],
         values: Values,
     ) -> Outcome<bool> {
         self.buffers.looked_up.clear();
         if self.state.family == Family::MariaDb {
-            return Binder::new(prepared, &self.state, values, &mut self.buffers).can_index(text);
+            return Binder::new(keyed, &self.state, values, &mut self.buffers).can_index(text);
         }
         let pieces = text.iter().filter_map(|piece| match piece {
             Piece::Indexed(inner) => Some(inner),
@@ -54,17 +57,17 @@ impl Session {
             else {
                 continue;
             };
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             let mut numbers = Vec::new();
             if let Pattern::Like(pattern) = binder.pattern(column, source, escape)? {
-                let cipher = &prepared.ciphers[column];
+                let cipher = &keyed.ciphers[column];
                 let tokens = companions::pattern_tokens(cipher, &pattern, ASKED_ABOUT);
                 numbers.extend(tokens.into_iter().map(|token| token.number()));
             }
             if numbers.is_empty() {
                 return Ok(false);
             }
-            self.rarest_first(prepared, column, values, &mut numbers)?;
+            self.rarest_first(keyed, column, values, &mut numbers)?;
             self.buffers.looked_up.push(LookedUp {
                 column,
                 pattern: source,
@@ -78,7 +81,7 @@ impl Session {
     /// Sorts numbers by the rows that the server expects of each.
     fn rarest_first(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         column: usize,
         values: Values,
         numbers: &mut [u32],
@@ -88,7 +91,7 @@ impl Session {
         if numbers.len() < 2 || ABOUT_THE_LAST.iter().any(asks) {
             return Ok(());
         }
-        let used = &prepared.plan.columns[column];
+        let used = &keyed.plan.columns[column];
         let Some((gram, _)) = used.column().grams() else {
             return Ok(());
         };

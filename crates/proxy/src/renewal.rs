@@ -32,10 +32,11 @@ use std::time::Duration;
 
 use onionskin_keys::KeySet;
 use onionskin_plan::COLLATION;
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 
 use crate::age::{RECHECK, now};
-use crate::catalog::{Account, LookUp, Prepared};
+use crate::catalog::{Account, KeyedPlan, LookUp};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Rows, Server};
 use answer::{Answer, Found};
@@ -49,13 +50,13 @@ pub(crate) use turns::Turns;
 impl Account {
     /// Whether something that the plan rests on is more than a second old. Marks it as used.
     #[inline]
-    pub fn is_due(&self, prepared: &Prepared) -> bool {
-        if prepared.basis.is_empty() {
+    pub fn is_due(&self, keyed: &KeyedPlan) -> bool {
+        if keyed.basis.is_empty() {
             return false;
         }
         let now = now();
         let mut due = false;
-        for age in &prepared.basis {
+        for age in &keyed.basis {
             age.touch(now);
             due |= age.is_old(now, u64::MAX);
         }
@@ -63,9 +64,9 @@ impl Account {
     }
 
     /// Whether something that the plan rests on is too old for what began then.
-    fn is_older(prepared: &Prepared, came: u64) -> bool {
+    fn is_older(keyed: &KeyedPlan, came: u64) -> bool {
         let now = now();
-        prepared.basis.iter().any(|age| age.is_old(now, came))
+        keyed.basis.iter().any(|age| age.is_old(now, came))
     }
 
     /// Sees to it that nothing the plan rests on is too old. The generation tells whether anything
@@ -75,16 +76,16 @@ impl Account {
         server: &mut Server,
         keys: &KeySet,
         family: Family,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
     ) -> Outcome<()> {
         if server.sees_the_past() {
-            return self.confirm(server, keys, prepared);
+            return self.confirm(server, keys, keyed);
         }
         let came = now();
-        for age in &prepared.basis {
+        for age in &keyed.basis {
             age.touch(came);
         }
-        while Self::is_older(prepared, came) {
+        while Self::is_older(keyed, came) {
             let waited = now().saturating_sub(came);
             let turn = self
                 .turns
@@ -95,11 +96,11 @@ impl Account {
                 break;
             }
         }
-        if Self::is_older(prepared, came) && prepared.generation == self.generation() {
+        if Self::is_older(keyed, came) && keyed.generation == self.generation() {
             // what the renewal left out, because a definition has it locked
-            self.look_up(server, keys, &prepared.plan.names)?;
-            if Self::is_older(prepared, came) && prepared.generation == self.generation() {
-                tracing::debug!(names = ?prepared.plan.names, "a look-up has renewed too little");
+            self.look_up(server, keys, &keyed.plan.names)?;
+            if Self::is_older(keyed, came) && keyed.generation == self.generation() {
+                tracing::debug!(names = ?keyed.plan.names, "a look-up has renewed too little");
                 return Err(Failure::Stale);
             }
         }
@@ -145,7 +146,7 @@ impl Account {
         answer: &Answer,
         look: &LookUp,
         mut changed: bool,
-    ) -> Option<Vec<(String, String)>> {
+    ) -> Option<Vec<TableName>> {
         let mut views = Vec::new();
         let mut known = self.tables.write();
         if self.epoch() != look.epoch {
@@ -155,7 +156,7 @@ impl Account {
             let Some(table) = entry.table.as_deref() else {
                 return true;
             };
-            if key.1.starts_with(COLLATION) {
+            if key.name.starts_with(COLLATION) {
                 return true;
             }
             match answer.of(table) {
@@ -184,7 +185,7 @@ impl Account {
         };
         let mut wanted = Wanted::lists(lists.iter().filter_map(used).collect());
         drop(lists);
-        for ((_, name), entry) in self.tables.read().iter() {
+        for (TableName { name, .. }, entry) in self.tables.read().iter() {
             let is_wanted = entry.age.is_used(now) && !name.starts_with(COLLATION);
             let Some(table) = entry.table.as_deref().filter(|_| is_wanted) else {
                 continue;
@@ -207,7 +208,7 @@ impl Account {
     pub fn renew_lists(
         &self,
         server: &mut Server,
-        names: &[(String, String)],
+        names: &[TableName],
         all: bool,
     ) -> Outcome<bool> {
         let mut changed = false;
@@ -217,7 +218,7 @@ impl Account {
             let began = now();
             let (wanted, is_known) = {
                 let lists = self.lists.read();
-                let asked: HashSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+                let asked: HashSet<&str> = names.iter().map(|n| n.database.as_str()).collect();
                 let is_wanted = |name: &&String| {
                     all || lists
                         .get(name)
@@ -241,8 +242,8 @@ impl Account {
             if is_known.is_some() {
                 // of a database that is new, the list is not there yet
                 let lists = self.lists.read();
-                let is_missing = |(d, _): &(String, String)| {
-                    let real = lists.databases(d).unwrap_or_default();
+                let is_missing = |table: &TableName| {
+                    let real = lists.databases(&table.database).unwrap_or_default();
                     real.iter().any(|name| lists.get(name).is_none())
                 };
                 if !names.iter().any(is_missing) {
@@ -277,12 +278,12 @@ impl Account {
         }
         let mut tables = self.tables.write();
         let before = tables.len();
-        tables.retain(|(database, name), _| {
-            let database = fold(database);
+        tables.retain(|table, _| {
+            let database = fold(&table.database);
             let is_changed = || {
                 changed
                     .get(&database)
-                    .is_some_and(|c| c.contains(&fold(name)))
+                    .is_some_and(|c| c.contains(&fold(&table.name)))
             };
             !databases.contains(&database) && !is_changed()
         });

@@ -8,7 +8,7 @@ use onionskin_plan::{ResultItem, RowDelete, RowFilter};
 use onionskin_wire::Step;
 
 use crate::bind::{Binder, PlainParameters, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::finish::{Arena, Asked, BOUND, Binding, Decision};
@@ -29,7 +29,7 @@ impl Session {
     /// Binds the test of a statement's candidates.
     pub fn picker(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         filter: Option<&RowFilter>,
         values: Values,
     ) -> Outcome<Option<Picker>> {
@@ -37,7 +37,7 @@ impl Session {
             return Ok(None);
         };
         let binding = Binding {
-            prepared,
+            keyed,
             state: &self.state,
             values,
             fetch: &filter.fetch,
@@ -52,21 +52,21 @@ impl Session {
     /// Deletes the rows that are meant and answers the client.
     pub fn row_delete(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         delete: &RowDelete,
         values: Values,
     ) -> Outcome<()> {
         self.must_not_be_safe()?;
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
-        let indexed = self.grams_of_all(prepared, &delete.select, values)?;
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let indexed = self.grams_of_all(keyed, &delete.select, values)?;
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.indexed = indexed;
         binder.plain_parameters = PlainParameters::Kept(Vec::new());
         binder.text(&delete.select, 1, &mut select)?;
         let parameters = binder.take_parameters();
         let question = self.lock_rows(select, &parameters, own)?;
-        match self.pick_and_delete(question, prepared, delete, values, own) {
+        match self.pick_and_delete(question, keyed, delete, values, own) {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
         }
@@ -75,12 +75,12 @@ impl Session {
     fn pick_and_delete(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         delete: &RowDelete,
         values: Values,
         own: bool,
     ) -> Outcome<Done> {
-        let rows = self.picked_keys(question, prepared, delete, values)?;
+        let rows = self.picked_keys(question, keyed, delete, values)?;
         let of_condition = self.warnings_of_condition()?;
         if of_condition > 0 {
             self.keep_warnings(of_condition)?;
@@ -129,7 +129,7 @@ impl Session {
     fn picked_keys(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         delete: &RowDelete,
         values: Values,
     ) -> Outcome<Vec<Vec<u8>>> {
@@ -158,8 +158,8 @@ impl Session {
             .collect::<Outcome<Vec<_>>>()?;
         // keys may be tokens, which are physical names by intent
         let (_, mut opener) =
-            open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
-        let Some(mut picker) = self.picker(prepared, Some(&delete.filter), values)? else {
+            open::definitions_of(keyed, &items, &definitions, &self.state, false, true)?;
+        let Some(mut picker) = self.picker(keyed, Some(&delete.filter), values)? else {
             return Err(Failure::Stale);
         };
         let charset = self.state.results_charset;

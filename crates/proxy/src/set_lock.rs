@@ -1,12 +1,13 @@
 //! One change of a table's protected columns at a time.
 //!
-//! Such a change writes the comments of all protected columns anew, from what the proxy knows of them. Of two that overlap, the
-//! second would write what was true before the first, and the table would be damaged. So the proxies of one server take turns:
-//! a lock by name (`GET_LOCK`), under which the table is looked up again.
+//! Such a change writes the comments of all protected columns anew, from what the proxy knows of
+//! them. If two overlapped, the second would write what was true before the first, and the table
+//! would be damaged. So the proxies of one server take turns: they hold a lock by name
+//! (`GET_LOCK`), under which the table is looked up again.
 
 use onionskin_plan::{Catalog, Ddl, DdlPiece, Known, errors};
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -18,9 +19,9 @@ const PATIENCE: u32 = 50;
 pub(crate) struct SetLock(String);
 
 impl Session {
-    /// Takes the lock if the definition changes protected columns that are there. [`Failure::Stale`]: the table is not what the
-    /// definition was made for.
-    pub(crate) fn lock_set(&mut self, ddl: &Ddl, prepared: &Prepared) -> Outcome<Option<SetLock>> {
+    /// Takes the lock if the definition changes protected columns that exist. [`Failure::Stale`]:
+    /// the table is not what the definition was made for.
+    pub(crate) fn lock_set(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<Option<SetLock>> {
         if !ddl.pieces.contains(&DdlPiece::Renew) {
             return Ok(None);
         }
@@ -39,7 +40,7 @@ impl Session {
             let about = "another session changes its protected columns";
             return Err(Failure::refused(&errors::STALE, about));
         }
-        match self.look_up(&prepared.plan.names) {
+        match self.look_up(&keyed.plan.names) {
             Ok(_) => {
                 // another session may have seen the change first
                 let now = self.account.table(&table.database, &table.name);
@@ -58,12 +59,13 @@ impl Session {
         }
     }
 
-    /// Gives it back. What the server says of the definition is kept, because its next statement ends that.
+    /// Gives the lock back. What the server says of the definition is kept, because the server's
+    /// next statement ends that.
     pub(crate) fn unlock_set(
         &mut self,
         lock: Option<SetLock>,
         done: &Outcome<()>,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
     ) -> Outcome<()> {
         let Some(lock) = lock else {
             return Ok(());
@@ -72,7 +74,7 @@ impl Session {
             Err(failure) if failure.is_fatal() => return Ok(()),
             Err(failure) => {
                 self.server.settle()?;
-                self.keep_list_of(failure, prepared)?;
+                self.keep_list_of(failure, keyed)?;
             }
             Ok(()) => {
                 let shown = self.server.rows(b"SHOW WARNINGS")?;

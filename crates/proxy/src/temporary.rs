@@ -1,21 +1,26 @@
 //! Temporary tables with protected columns.
 //!
-//! They belong to one session, and `information_schema` does not show them. A session that makes one therefore leaves the snapshot that it shares with
-//! other sessions of its account and goes on with one of its own, in which the temporary tables stand before all others, with plans of its own. That begins
-//! before the server hears of the table: in between, nothing could be planned as if the name were free or another table's.
+//! They belong to one session, and `information_schema` does not show them. A session that makes
+//! one leaves the snapshot that it shares with other sessions of its account. It goes on with a
+//! snapshot and plans of its own, in which the temporary tables stand before all others. That
+//! begins before the server hears of the table: in between, nothing may be planned as if the name
+//! were free or another table's.
 //!
-//! Whatever may define or drop tables makes the session look again at all its temporary tables. A name that the server shows no protected table under, or
-//! one with other ids than before, is given up. Should the two ever disagree, a statement fails: physical names end in digits
+//! After anything that may define or drop tables, the session looks again at all its temporary
+//! tables. A name is given up if the server shows no protected table under it, or one with other
+//! ids than before. Should the two ever disagree, a statement fails: physical names end in digits
 //! of the column's id, and cells are bound to it.
 
 use std::sync::Arc;
 
 use onionskin_plan::{Refusal, errors};
-use onionskin_schema::{ColumnRow, Table, identifier, is_hidden_column, tables_from_rows};
+use onionskin_schema::{
+    ColumnRow, Table, TableName, identifier, is_hidden_column, tables_from_rows,
+};
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
-use crate::catalog::{Prepared, folded};
+use crate::catalog::{KeyedPlan, folded};
 use crate::error::{Failure, Outcome};
 use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
@@ -27,7 +32,7 @@ const IS_NO_TABLE: u16 = 1051;
 impl Session {
     /// From now on this session's snapshot is its own, and this name is to be looked at.
     /// Returns what was known under it.
-    pub(crate) fn expect_temporary(&mut self, name: &(String, String)) -> Option<Arc<Table>> {
+    pub(crate) fn expect_temporary(&mut self, name: &TableName) -> Option<Arc<Table>> {
         if !self.account.is_private() {
             self.account = self.shared.accounts.private();
             let tier3 = self.shared.use_scratch();
@@ -37,8 +42,9 @@ impl Session {
         self.account.expect_temporary(name)
     }
 
-    /// Looks at all temporary tables of the session again, after a statement that may have changed them. What the client may ask about that statement
-    /// is kept first: the server forgets it.
+    /// Looks at all temporary tables of the session again, after a statement that may have changed
+    /// them. What the client may ask about that statement is kept first, because the server forgets
+    /// it.
     pub(crate) fn refresh_temporary(&mut self) -> Outcome<()> {
         let names = self.account.temporary_names();
         if names.is_empty() {
@@ -68,7 +74,7 @@ impl Session {
     }
 
     /// What the server shows under a name; `None` if it is no protected table.
-    fn read_temporary(&mut self, name: &(String, String)) -> Outcome<Option<Table>> {
+    fn read_temporary(&mut self, name: &TableName) -> Outcome<Option<Table>> {
         let table = self.shown_table(name)?;
         Ok(table.filter(Table::is_protected))
     }
@@ -76,7 +82,7 @@ impl Session {
     /// The table that this session sees under a name, temporary ones before others.
     pub(crate) fn shown_table(
         &mut self,
-        (database, name): &(String, String),
+        TableName { database, name }: &TableName,
     ) -> Outcome<Option<Table>> {
         let ask = format!(
             "SHOW FULL COLUMNS FROM {}.{}",
@@ -141,7 +147,7 @@ impl Session {
     }
 
     /// Whether one of these may be a temporary table with protected columns.
-    pub(crate) fn names_temporary(&self, names: &[(String, String)]) -> bool {
+    pub(crate) fn names_temporary(&self, names: &[TableName]) -> bool {
         if !self.account.is_private() {
             return false;
         }
@@ -153,12 +159,12 @@ impl Session {
     }
 
     /// Statements that would give a temporary table another name: it would not be known under that.
-    pub(crate) fn check_temporary(&self, prepared: &Prepared) -> Outcome<()> {
-        if !prepared.plan.defines.any() || !self.account.is_private() {
+    pub(crate) fn check_temporary(&self, keyed: &KeyedPlan) -> Outcome<()> {
+        if !keyed.plan.defines.any() || !self.account.is_private() {
             return Ok(());
         }
-        let about = self.names_temporary(&prepared.plan.names);
-        if prepared.plan.facts.renames && about {
+        let about = self.names_temporary(&keyed.plan.names);
+        if keyed.plan.facts.renames && about {
             let refusal = Refusal::new(
                 &errors::STATEMENT,
                 "renaming a temporary table or its columns",
@@ -169,7 +175,8 @@ impl Session {
     }
 }
 
-/// COLUMN_DEFAULT for a row of SHOW COLUMNS: `information_schema` of MariaDB has SQL there, SHOW has the value.
+/// COLUMN_DEFAULT for a row of SHOW COLUMNS. MariaDB's `information_schema` has SQL there, SHOW has
+/// the value.
 fn default_words(cells: &[Option<String>], family: Family) -> Option<String> {
     let cell = |at: usize| cells.get(at).and_then(Option::as_deref);
     let (ty, value) = (cell(1)?.to_ascii_lowercase(), cell(5)?);

@@ -1,11 +1,13 @@
 //! Rows that `REPLACE` and `INSERT … ON DUPLICATE KEY UPDATE` meet.
 //!
-//! Such a row counts as affected only if it changes, and to the server a value that was sealed again has changed. Where
-//! tokens do not tell (sealed columns, texts that are equal and not the same), the cells of the rows that the new ones
-//! meet are read first, one search by each unique key; a cell that holds the new value already is sent again instead of
-//! a new one. Nothing is locked: a row that changes in between counts as changed.
+//! Such a row counts as affected only if it changes, and to the server a value that was sealed
+//! again has changed. Tokens do not always tell (sealed columns, texts that are equal and not the
+//! same). Then the cells of the rows that the new ones meet are read first, with one search by each
+//! unique key. A cell that holds the new value already is sent again instead of a new one. Nothing
+//! is locked: a row that changes in between counts as changed.
 //!
-//! A new row may also meet an earlier one of the same statement, or the row that an earlier one has met; then both get one cell.
+//! A new row may also meet an earlier one of the same statement, or the row that an earlier one has
+//! met. Then both get one cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
 use crate::bind::{Binder, Filled, Kept, StoreMode};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::ALL_ROWS;
 use crate::open;
@@ -38,8 +40,8 @@ struct Search {
     condition: Vec<u8>,
 }
 
-/// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`] and then of
-/// [`Upsert::constants`].
+/// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`]
+/// and then of [`Upsert::constants`].
 type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
 
 /// What becomes of the rows of a statement, one after the other.
@@ -137,8 +139,8 @@ fn new_row(upsert: &Upsert, n: usize) -> NewRow<'_> {
 }
 
 impl Session {
-    /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What is wrong with a
-    /// value, a table or a privilege is left for the statement itself to find.
+    /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What
+    /// is wrong with a value, a table or a privilege is left for the statement itself to find.
     pub fn keep_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<()> {
         self.buffers.kept = Kept::default();
         match self.kept_cells(execution, upsert) {
@@ -158,7 +160,7 @@ impl Session {
     }
 
     fn kept_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<Kept> {
-        let (prepared, values) = (execution.prepared, execution.values);
+        let (keyed, values) = (execution.keyed, execution.values);
         let ignore = execution.mode.ignore;
         let keys = self.unique_keys(&upsert.target)?;
         let count = match upsert.folded {
@@ -167,7 +169,7 @@ impl Session {
         };
         let mut searches = Vec::new();
         {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             binder.mode = StoreMode {
                 ignore,
                 lenient_nulls: true,
@@ -175,7 +177,7 @@ impl Session {
             for row in 0..count {
                 let cells = new_row(upsert, row);
                 for (key, columns) in keys.iter().enumerate() {
-                    let condition = condition(&mut binder, prepared, &cells, columns)?;
+                    let condition = condition(&mut binder, keyed, &cells, columns)?;
                     if let Some(condition) = condition {
                         searches.push(Search {
                             row,
@@ -190,19 +192,19 @@ impl Session {
         // a locked table, and a temporary one, cannot be named twice in one query
         let size = if self.locked_tables { 1 } else { SEARCHES };
         for chunk in searches.chunks(size) {
-            match self.search(prepared, upsert, chunk, &mut met) {
+            match self.search(keyed, upsert, chunk, &mut met) {
                 Err(Failure::Server {
                     code: CANNOT_REOPEN,
                     ..
                 }) => {
                     for one in chunk.chunks(1) {
-                        self.search(prepared, upsert, one, &mut met)?;
+                        self.search(keyed, upsert, one, &mut met)?;
                     }
                 }
                 done => done?,
             }
         }
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode = StoreMode {
             ignore,
             lenient_nulls: true,
@@ -274,7 +276,7 @@ impl Session {
     /// Reads the cells of the rows that searches find.
     fn search(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         upsert: &Upsert,
         searches: &[Search],
         met: &mut HashMap<usize, (usize, Met)>,
@@ -288,7 +290,7 @@ impl Session {
         let cells: String = columns
             .iter()
             .map(|&c| {
-                let name = prepared.plan.columns[c].sealed().replace('`', "``");
+                let name = keyed.plan.columns[c].sealed().replace('`', "``");
                 format!(",`{name}`")
             })
             .collect();
@@ -327,8 +329,7 @@ impl Session {
         };
         let mut items = vec![item(None), item(None)];
         items.extend(columns.iter().map(|&c| item(Some((c, OpenFrom::Sealed)))));
-        let (_, mut opener) =
-            open::definitions(prepared, &items, &definitions, &self.state, false)?;
+        let (_, mut opener) = open::definitions(keyed, &items, &definitions, &self.state, false)?;
         let shared = Arc::clone(&self.shared);
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
@@ -384,10 +385,10 @@ fn is_constant(piece: &Piece) -> bool {
     }
 }
 
-/// `id = 5 AND k$eq_1a2b = x'…'`; `None` where the row does not say all of the key, nor do defaults.
+/// `id = 5 AND k$eq_1a2b = x'…'`. `None`: neither the row nor defaults say all of the key.
 fn condition(
     binder: &mut Binder,
-    prepared: &Prepared,
+    keyed: &KeyedPlan,
     row: &NewRow,
     columns: &[String],
 ) -> Outcome<Option<Vec<u8>>> {
@@ -399,7 +400,7 @@ fn condition(
         }
         let mut cells = row.cells.iter();
         let Some((_, pieces)) = cells.find(|(name, _)| name.eq_ignore_ascii_case(column)) else {
-            if !has_plain_default(prepared, column) {
+            if !has_plain_default(keyed, column) {
                 return Ok(None);
             }
             text.extend_from_slice(format!("`{name}` = DEFAULT(`{name}`)").as_bytes());
@@ -416,8 +417,8 @@ fn condition(
 }
 
 /// Whether a plain column has a value as its default, which a row gets that leaves the column out.
-fn has_plain_default(prepared: &Prepared, column: &str) -> bool {
-    let table = prepared.plan.columns.first().map(|used| &used.table);
+fn has_plain_default(keyed: &KeyedPlan, column: &str) -> bool {
+    let table = keyed.plan.columns.first().map(|used| &used.table);
     let mut columns = table.into_iter().flat_map(|table| &table.columns);
     // the present time, or another expression, is none
     let is_value = |text: &str| {
@@ -527,8 +528,9 @@ impl Kept {
     }
 }
 
-/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their defaults: all that take a
-/// column's default look in one place, which is wrong if they are more than `rows`.
+/// Where the binder looks a cell up. Rows that are not folded cannot be told apart by their
+/// defaults. All that take a column's default look in one place, which is wrong if they are more
+/// than `rows`.
 fn place(upsert: &Upsert, slot: &Slot, row: &NewRow, rows: usize) -> Option<(usize, Source, u64)> {
     let source = slot.source.behind(row.base);
     let sharing = || {

@@ -1,7 +1,8 @@
 //! From the binary log to changes of keys, and marks.
 //!
-//! A thread of its own reads the log, so that it is read while rows are copied; a few transactions wait in between, and when
-//! nobody takes them the server waits. A connection that breaks is made again (`line.rs`).
+//! A thread of its own reads the log, so that it is read while rows are copied. A few transactions
+//! wait in between. When nobody takes them, the server waits. A connection that breaks is made
+//! again (`line.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use onionskin_schema::TableName;
+
 use crate::binlog::value::{Date, Time};
-use crate::binlog::{
-    BinlogError, Change, FollowOptions, Item, Position, Row, TableColumns, TableName, Value,
-};
+use crate::binlog::{BinlogError, Change, FollowOptions, Item, Position, Row, TableColumns, Value};
 use crate::client::Client;
 use crate::key::{Key, KeyColumn, KeyDefinition};
 use crate::line::{Cutter, Line};
@@ -40,7 +41,8 @@ pub enum Event {
     Mended(String),
 }
 
-/// Events that were committed together, and where the log goes on behind them; `None` for the position inside of a long transaction.
+/// Events that were committed together, and where the log goes on behind them. `None`: the position
+/// is inside of a long transaction.
 #[derive(Debug)]
 pub struct Delivery {
     /// What happened.
@@ -65,7 +67,8 @@ pub struct FeedOptions {
     pub checkpoint: TableName,
     /// The table's key.
     pub key: KeyDefinition,
-    /// For how long the server waits when nothing is taken from it; then it ends the stream, which is made again.
+    /// How long the server waits when nothing is taken from it. Then it ends the stream, which is
+    /// made again.
     pub patience: Duration,
 }
 

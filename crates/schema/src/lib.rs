@@ -11,21 +11,24 @@
 //! | `c$ord_XXXX` | `BINARY(n)`, invisible: order key | `range` |
 //! | `c$gram_XXXX` | `JSON` array of numbers, invisible, with a multi-valued index (MySQL), or `TEXT` of ASCII words with a full-text index (MariaDB): gram tokens | `like` |
 //!
-//! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot be: the suffix
-//! makes the statement of a proxy with an outdated schema fail with "unknown column", where it would otherwise
-//! compare with tokens made under another key. The `COMMENT` of `c$enc` carries the logical definition,
-//! authenticated ([`comment`]). One CHECK constraint for each protected column refuses rows that no proxy wrote.
+//! `XXXX` are the first four hex digits of the column id. Cells are authenticated, tokens cannot
+//! be: the suffix makes the statement of a proxy with an outdated schema fail with "unknown
+//! column", where it would otherwise compare with tokens made under another key. The `COMMENT` of
+//! `c$enc` carries the logical definition, authenticated ([`comment`]). One CHECK constraint for
+//! each protected column refuses rows that no proxy wrote.
 //!
 //! # What is here
 //!
-//! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows of
-//!   `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
-//! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for ALTER TABLE.
+//! - [`Table`], [`Column`], [`Protection`]: the model. [`tables_from_rows`] makes it from the rows
+//!   of `information_schema.columns`; [`catalog_query`] is the statement that fetches them.
+//! - [`NewColumn`] and [`physical_definitions`]: from a logical column to DDL, with [`alter`] for
+//!   ALTER TABLE.
 //! - [`show_create_table`], [`show_columns_row`], [`show_index_row`], [`logical_views`]: back from
 //!   what the server shows to what a server with the logical table would show.
 //! - [`Policy`]: which columns of new tables are to be protected.
 //!
-//! Nothing here reads, writes, encrypts or knows a key: the caller lends a function that makes or verifies tags.
+//! Nothing here reads, writes, encrypts or knows a key: the caller lends a function that makes or
+//! verifies tags.
 
 mod alias;
 pub mod alter;
@@ -52,6 +55,7 @@ mod set;
 mod show_columns;
 mod show_create;
 mod table;
+mod table_name;
 mod type_facts;
 
 pub use alias::Alias;
@@ -80,3 +84,4 @@ pub use set::{SetMark, Whole, is_rightly_part};
 pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
 pub use show_create::{show_create_table, show_create_view};
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};
+pub use table_name::TableName;

@@ -1,8 +1,9 @@
 //! What is protected, kept beside the keys and not at the server: `onionskin pin`.
 //!
-//! Definitions at the server are authentic one by one, but whoever administers it chooses which table stands under a name, and can
-//! bring back what was authentic once. Pins are the proxy's own memory: tables and their protected columns, by names, ids,
-//! capabilities and types, in a text under the metadata key:
+//! Each definition at the server is authentic. But whoever administers the server chooses which
+//! table stands under a name, and can bring back what was authentic once. Pins are the proxy's own
+//! memory: tables and their protected columns, by names, ids, capabilities and types, in a text
+//! under the metadata key:
 //!
 //! ```text
 //! onionskin pins 1
@@ -22,11 +23,13 @@ use crate::{
     quote::{hex, unhex},
     set::Whole,
     table::{Column, Table, same_name},
+    table_name::TableName,
 };
 
 const HEAD: &str = "onionskin pins 1";
 const ANY_HEAD: &str = "onionskin pins ";
-/// What stands before the bytes that the MAC covers. Comments, aliases and sets begin in another way.
+/// What stands before the bytes that the MAC covers. Comments, aliases and sets begin in another
+/// way.
 const PURPOSE: &str = "onionskin:pins|";
 
 /// Why a file of pins cannot be used.
@@ -50,7 +53,7 @@ pub enum PinsError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
     /// By database and table, letter case ignored.
-    tables: BTreeMap<(String, String), Arc<PinnedTable>>,
+    tables: BTreeMap<TableName, Arc<PinnedTable>>,
 }
 
 /// One table, or view.
@@ -98,19 +101,19 @@ impl Pins {
         match table.and_then(PinnedTable::of) {
             Some(pinned) => self.insert(pinned),
             None => {
-                self.tables.remove(&key(database, name));
+                self.tables.remove(&TableName::folded(database, name));
             }
         }
     }
 
     fn insert(&mut self, pinned: PinnedTable) {
-        let key = key(&pinned.database, &pinned.name);
+        let key = TableName::folded(&pinned.database, &pinned.name);
         self.tables.insert(key, Arc::new(pinned));
     }
 
     /// Keeps what was pinned before under the table's name.
     pub fn keep(&mut self, pinned: &Arc<PinnedTable>) {
-        let key = key(&pinned.database, &pinned.name);
+        let key = TableName::folded(&pinned.database, &pinned.name);
         self.tables.insert(key, Arc::clone(pinned));
     }
 
@@ -119,7 +122,7 @@ impl Pins {
         if self.tables.is_empty() {
             return None;
         }
-        self.tables.get(&key(database, name))
+        self.tables.get(&TableName::folded(database, name))
     }
 
     /// All tables.
@@ -189,7 +192,8 @@ impl Pins {
         Ok(pins)
     }
 
-    /// What these pins hold and `new` does not: a line for each loss of protection, and for each table that is another one.
+    /// What these pins hold and `new` does not: a line for each loss of protection, and for each
+    /// table that is another one.
     pub fn losses(&self, new: &Pins) -> Vec<String> {
         let mut losses = Vec::new();
         for old in self.tables() {
@@ -227,10 +231,6 @@ impl Pins {
         }
         losses
     }
-}
-
-fn key(database: &str, name: &str) -> (String, String) {
-    (database.to_lowercase(), name.to_lowercase())
 }
 
 fn tagged_bytes(text: &str) -> Vec<u8> {
@@ -284,8 +284,9 @@ impl PinnedTable {
         })
     }
 
-    /// In what the table that the server shows under the name is another one; `None` if in nothing. A damaged table is not
-    /// judged here. More protected columns than were pinned are no difference.
+    /// How the table that the server shows under the name differs from the pinned one; `None` if it
+    /// does not. A damaged table is not judged here. More protected columns than were pinned are no
+    /// difference.
     pub fn difference(&self, table: Option<&Table>) -> Option<String> {
         let Some(table) = table else {
             return Some("there is no such table".into());
@@ -306,7 +307,8 @@ impl PinnedTable {
             .find_map(|column| column.difference(table))
     }
 
-    /// Whether a table with these protected columns is no weaker than the one that was pinned, whatever its ids.
+    /// Whether a table with these protected columns is no weaker than the one that was pinned,
+    /// whatever its ids.
     pub fn is_met_by(&self, columns: &[(&str, &Capabilities)]) -> bool {
         self.columns.iter().all(|pinned| {
             let found = columns

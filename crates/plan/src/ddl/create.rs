@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Table, same_name};
+use onionskin_schema::{Table, TableName, same_name};
 
 use super::body::Body;
 use super::collation::{default_of, table_collation};
@@ -84,7 +84,9 @@ pub(crate) fn create_table<'a>(
         new_columns: body.columns,
         table: None,
         references,
-        temporary: head.temporary.then_some((head.database, head.name)),
+        temporary: head
+            .temporary
+            .then(|| TableName::new(head.database, head.name)),
     })
 }
 

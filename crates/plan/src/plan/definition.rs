@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{DefaultLiteral, NewColumn, Table};
+use onionskin_schema::{DefaultLiteral, NewColumn, Table, TableName};
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct Ddl {
     pub table: Option<Arc<Table>>,
     /// Columns of other tables whose tokens those of new columns are compared with.
     pub references: Vec<Reference>,
-    /// `CREATE TEMPORARY TABLE`: database and name.
-    pub temporary: Option<(String, String)>,
+    /// `CREATE TEMPORARY TABLE`: the table's name.
+    pub temporary: Option<TableName>,
 }
 
 /// A foreign key's column that is new, and the protected one that it refers to.
@@ -55,10 +55,11 @@ pub enum DdlPiece {
     },
     /// The column that an index on a new column is built on.
     IndexColumn(usize),
-    /// The comment of an index over prefixes of protected columns: which columns it is built on, and how long the prefixes are.
+    /// The comment of an index over prefixes of protected columns: which columns it is built on,
+    /// and how long the prefixes are.
     PrefixLengths(Vec<(Prefixed, u32)>),
-    /// New comments for the protected columns that the statement does not change otherwise, each with a comma behind it:
-    /// the mark of all of them changes.
+    /// New comments for the protected columns that the statement does not change otherwise, each
+    /// with a comma behind it. The mark of all of them changes.
     Renew,
     /// The specifications that drop a protected column, by its index in [`Ddl::table`].
     Drop(usize),
@@ -66,7 +67,8 @@ pub enum DdlPiece {
     Rename(usize, String),
     /// The specifications that change a protected column's default.
     SetDefault(usize, Option<DefaultLiteral>),
-    /// The name of an index that has none: as the server would make it up from the column's, beside the indexes that the table has.
+    /// The name of an index that has none. It is made up as the server would: from the column's
+    /// name, beside the indexes that the table has.
     IndexName {
         /// The column's.
         base: String,
@@ -77,7 +79,8 @@ pub enum DdlPiece {
     },
     /// A note about a column that is there already; no text.
     Present(String),
-    /// MariaDB's note about an index that would be too long over the whole of a protected column; no text.
+    /// MariaDB's note about an index that would be too long over the whole of a protected column;
+    /// no text.
     KeyTooLong,
     /// The columns of a view that say how the table calls one of its columns.
     AliasMarks(AliasMarks),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Table};
+use onionskin_schema::{Column, Table, TableName};
 
 use crate::errors::Refusal;
 use crate::facts::Facts;
@@ -83,11 +83,11 @@ pub enum Source {
         /// The row's number among those that the text has, from 1.
         row: usize,
     },
-    /// What the column's type has in the place of a default, without a word: MariaDB stores it where a new row leaves out
-    /// a column that ON DUPLICATE KEY UPDATE assigns.
+    /// What the column's type has in the place of a default. MariaDB stores it without a word where
+    /// a new row leaves out a column that ON DUPLICATE KEY UPDATE assigns.
     Implicit,
-    /// The time that the server has told for this statement, with so many digits of a second. `asked`: the statement calls for it, as by
-    /// `NOW()`, else it is the column's default.
+    /// The time that the server has told for this statement, with so many digits of a second.
+    /// `asked`: the statement calls for it, as by `NOW()`. Otherwise it is the column's default.
     Present {
         /// Digits behind the second; more are cut off.
         digits: u8,
@@ -96,7 +96,8 @@ pub enum Source {
     },
 }
 
-/// The time that the server has told for this statement, as a text for a plain column. The numbers are digits behind the second.
+/// The time that the server has told for this statement, as a text for a plain column. The numbers
+/// are digits behind the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainTime {
     /// The day.
@@ -108,7 +109,8 @@ pub enum PlainTime {
 }
 
 impl Source {
-    /// The same source where literals are counted from the statement's beginning instead of from a row's.
+    /// The same source where literals are counted from the statement's beginning instead of from a
+    /// row's.
     pub fn behind(self, base: usize) -> Self {
         match self {
             Source::Literal { index, negative } => Source::Literal {
@@ -131,10 +133,11 @@ pub enum Purpose {
     StoreOrder,
     /// The gram tokens of a value to be stored.
     StoreGrams,
-    /// The tokens of all grams that a value has which a pattern matches, for `MATCH … AGAINST`. There may be none:
-    /// see [`Piece::Indexed`].
+    /// The tokens, for `MATCH … AGAINST`, of all grams that a value has if a pattern matches it.
+    /// There may be none: see [`Piece::Indexed`].
     CandidateGrams(Escape),
-    /// The token of one of these grams, as a number: the nth of them, or, if there are fewer, one of them again.
+    /// The token of one of these grams, as a number: the nth of them. If there are fewer, it is one
+    /// of them again.
     CandidateGram(Escape, u8),
     /// The equality token of a constant that the column is compared with.
     CompareEquality,
@@ -171,8 +174,9 @@ pub struct Slot {
     pub among: Option<Among>,
 }
 
-/// The constants of an IN or a BETWEEN. The servers choose one type for all of them and the column, so what one of them means
-/// depends on what the others are. A parameter's kind is known when it is bound.
+/// The constants of an IN or a BETWEEN. The servers choose one type for all of them and the column.
+/// So the meaning of one constant depends on the others. A parameter's kind is known when it is
+/// bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Among {
     /// Index of the first literal.
@@ -206,9 +210,9 @@ pub enum Piece {
         /// Literals in each row.
         per_row: usize,
     },
-    /// A further condition that uses an index over grams, left out where the pattern has no gram. A full-text index (MariaDB) holds
-    /// what is committed, whatever a transaction sees: statements that lock have no such piece there, and it is left out in a
-    /// transaction.
+    /// A further condition that uses an index over grams. It is left out where the pattern has no
+    /// gram. A full-text index (MariaDB) holds what is committed, whatever a transaction sees. So
+    /// statements that lock have no such piece there, and others leave it out in a transaction.
     Indexed(Text),
 }
 
@@ -229,7 +233,8 @@ pub type Text = Vec<Piece>;
 pub enum OpenFrom {
     /// The sealed cell.
     Sealed,
-    /// The order key, which opens for types of fixed width. The server can make one of another value.
+    /// The order key, which opens for types of fixed width. The server can make one of another
+    /// value.
     OrderKey,
     /// The order key, and behind it a sealed cell that stood beside it, which must have that key.
     Keyed,
@@ -250,8 +255,8 @@ pub struct ResultItem {
 
 /// Where the definition of a column of the result comes from.
 ///
-/// What comes out of a temporary table of the server's has lost properties of the column that went in. A statement
-/// on plaintext would not have needed that table.
+/// A column that comes out of a temporary table of the server's has lost properties that it had
+/// before. A statement on plaintext would not have needed that table.
 #[derive(Clone, Debug, Default)]
 pub enum Described {
     /// The server's own is right.
@@ -286,7 +291,8 @@ impl ResultItem {
         }
     }
 
-    /// A protected column that opens from one of its physical ones, under this name if not the server's.
+    /// A protected column that opens from one of its physical ones, under this name if not the
+    /// server's.
     pub fn opened(index: usize, from: OpenFrom, name: Option<String>) -> Self {
         ResultItem {
             open: Some((index, from)),
@@ -367,9 +373,10 @@ pub struct RowAssign {
     pub value: NewValue,
 }
 
-/// `REPLACE`, or `INSERT … ON DUPLICATE KEY UPDATE` with columns whose tokens do not tell whether a value stays what it
-/// is. A row that is met counts only if it changes, and a value that is sealed again looks like a change. So the cells
-/// of the rows to be met are read first, and sent again where they hold the new value.
+/// `REPLACE`, or `INSERT … ON DUPLICATE KEY UPDATE`, with columns whose tokens do not tell whether
+/// a value stays what it is. A row that is met counts only if it changes, and a value that is
+/// sealed again looks like a change. So the cells of the rows to be met are read first. They are
+/// sent again where they hold the new value.
 #[derive(Clone, Debug)]
 pub struct Upsert {
     /// The table as the statement names it.
@@ -397,7 +404,8 @@ pub enum NewValue {
         /// The other side.
         operand: Source,
     },
-    /// A constant, of rows that another assignment changes: ON UPDATE CURRENT_TIMESTAMP. It stands behind all others.
+    /// A constant for rows that another assignment changes: ON UPDATE CURRENT_TIMESTAMP. It stands
+    /// behind all others.
     OnChange(Source),
 }
 
@@ -446,15 +454,16 @@ pub enum Action {
     Scratch(Box<Scratch>),
     /// Tier 3, a statement that changes tables.
     ScratchWrite(Box<ScratchWrite>),
-    /// Tier 3: constant expressions have to be computed; then the statement is planned with literals in their place. The places
-    /// are those of this very text.
+    /// Tier 3: constant expressions have to be computed. Then the statement is planned with
+    /// literals in their place. The places are those of this very text.
     Compute {
         /// The expressions.
         computed: Vec<Computed>,
     },
     /// A definition of tables.
     Define(Box<Ddl>),
-    /// `CREATE TABLE … LIKE`: the other table's definition has to be asked for, then it is a definition like others.
+    /// `CREATE TABLE … LIKE`: the server has to be asked for the other table's definition. Then it
+    /// is a definition like others.
     Copy(Box<Copied>),
     /// Names of physical columns in the result become logical ones.
     Show {
@@ -488,17 +497,19 @@ pub struct Plan {
     pub insert_only: Option<Text>,
     /// Of a `SELECT` with `GROUP BY`.
     pub grouping: Option<Grouping>,
-    /// Of new rows that are not folded, where there are several: how many literals stand before the end of each. Warnings tell the row.
+    /// How many literals stand before the end of each new row, if there are several rows that are
+    /// not folded. Warnings tell the row.
     pub row_ends: Vec<usize>,
     /// Calls of `VALUES()` that the server's text has more than the client's: MySQL warns of each.
     pub surplus_values: u64,
     /// Rows that are met count only if they change.
     pub upsert: Option<Box<Upsert>>,
-    /// Values are the present time, which has to be asked for before they are bound: see [`Source::Present`].
+    /// Values are the present time. The server is asked for it before they are bound: see
+    /// [`Source::Present`].
     pub tells_time: bool,
-    /// Every `(database, name)` that was looked up as a table: what to look up again when the
-    /// server's answer shows that the snapshot is stale.
-    pub names: Vec<(String, String)>,
+    /// Every name that was looked up as a table's: what to look up again when the server's answer
+    /// shows that the snapshot is stale.
+    pub names: Vec<TableName>,
     /// What it defines.
     pub defines: Defines,
     /// What its words say about how it is run and answered.
@@ -510,8 +521,9 @@ pub struct Plan {
 pub enum Defines {
     /// It does not.
     Nothing,
-    /// A program that it calls may, or words that are not looked at. That is noticed like the definitions of other sessions: plans of everybody
-    /// do not end with every CALL. The session's temporary tables are looked at again.
+    /// A program that it calls may, or words that are not looked at. A change is noticed like the
+    /// definitions of other sessions, so that not every CALL ends the plans of everybody. The
+    /// session's temporary tables are looked at again.
     Perhaps,
     /// It does: everything that is known of its names is looked up again afterwards.
     Names,
@@ -528,7 +540,7 @@ impl Defines {
 
 impl Plan {
     /// A plan of an action alone.
-    pub(crate) fn of(action: Action, names: Vec<(String, String)>, defines: Defines) -> Self {
+    pub(crate) fn of(action: Action, names: Vec<TableName>, defines: Defines) -> Self {
         Plan {
             action,
             columns: Vec::new(),

@@ -1,13 +1,17 @@
-//! Queries that the parser does not know, and forms of which `walk.rs` does not say what they read: planned by their words.
+//! Plans by words: for queries that the parser does not know, and for forms of which `walk.rs` does
+//! not say what they read.
 //!
-//! The places of tables in the text need not be known if nothing has to be renamed. MariaDB opens a temporary table as often as a
-//! statement likes; where MySQL says that it cannot, the statement is refused after all. So every table whose name stands
-//! anywhere in the statement is read, without conditions, and the scratch engine
-//! finds out what the text means. A word that is an alias or a column after all costs a read and changes nothing. What must not
-//! run there is known by words as well: calls of anything but the listed functions, and clauses that write, lock, wait or mean the
+//! The places of tables in the text need not be known if nothing has to be renamed. MariaDB opens a
+//! temporary table as often as a statement likes. Where MySQL says that it cannot, the statement is
+//! refused after all. So every table whose name stands anywhere in the statement is read, without
+//! conditions. The scratch engine finds out what the text means. A word that is an alias or a
+//! column after all costs a read and changes nothing. Words also tell what must not run there:
+//! calls of anything but the listed functions, and clauses that write, lock, wait or mean the
 //! server's own objects.
 
 use std::collections::HashSet;
+
+use onionskin_schema::TableName;
 
 use super::functions::is_carried;
 use super::reads;
@@ -18,8 +22,9 @@ use crate::lex::TokenKind;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Planner, refuse};
 
-/// Words with a meaning that another server cannot give, or that do more than read: locks, the past of a table and numbers of
-/// sequences stand behind FOR; LIMIT ROWS EXAMINED counts the server's own work; WITH may begin an UPDATE or DELETE.
+/// Words with a meaning that another server cannot give, or that do more than read. Locks, the past
+/// of a table and numbers of sequences stand behind FOR. LIMIT ROWS EXAMINED counts the server's
+/// own work. WITH may begin an UPDATE or DELETE.
 const REFUSED: [&str; 11] = [
     "currval",
     "delete",
@@ -91,8 +96,8 @@ const OPENING: [&str; 53] = [
     "where",
 ];
 
-/// Plans a query for the scratch engine; `names`: what its words may mean, as `(database, name)`.
-pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Planned<Action> {
+/// Plans a query for the scratch engine; `names`: what its words may mean.
+pub(crate) fn query(planner: &mut Planner<'_>, names: &[TableName]) -> Planned<Action> {
     let current = planner.request.settings.database.as_deref();
     let is_system = |name: &str| SYSTEM.iter().any(|s| name.eq_ignore_ascii_case(s));
     // without a database, the engine's session would still have one
@@ -103,8 +108,9 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Pl
     let variables = reads::variables(planner)?;
     let mut met = HashSet::new();
     let mut references = Vec::new();
-    for (database, name) in names {
-        let Known::Table(table) = planner.request.catalog.table(database, name) else {
+    for name in names {
+        let catalog = planner.request.catalog;
+        let Known::Table(table) = catalog.table(&name.database, &name.name) else {
             continue;
         };
         if SYSTEM
@@ -117,7 +123,7 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[(String, String)]) -> Pl
             let about = format!("{}.{} ({reason})", table.database, table.name);
             return refuse(&errors::DAMAGED, about);
         }
-        if met.insert((table.database.to_lowercase(), table.name.to_lowercase())) {
+        if met.insert(TableName::folded(&table.database, &table.name)) {
             references.push(Reference::anywhere(table));
         }
     }

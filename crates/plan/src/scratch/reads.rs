@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table, TableName};
 
 use super::walk::Reference;
 use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead, TOO_LONG};
@@ -13,7 +13,8 @@ use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, OpenFrom, ResultItem};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 
-/// The user variables that the statement reads. Assignments and variables of the system are refused.
+/// The user variables that the statement reads. Assignments and variables of the system are
+/// refused.
 pub(super) fn variables(planner: &Planner<'_>) -> Planned<Vec<Vec<u8>>> {
     let sql = planner.sql();
     let mut found: Vec<Vec<u8>> = Vec::new();
@@ -127,7 +128,8 @@ fn defaulted(planner: &Planner<'_>, tokens: Range<usize>) -> Option<Vec<String>>
     found
 }
 
-/// Whether a temporary table's column has the same default: neither an expression nor a moment, which is shown in the time zone of who asks.
+/// Whether a temporary table's column has the same default. It has not if that is an expression, or
+/// a moment: a moment is shown in the time zone of the session that asks.
 pub(super) fn has_same_default(column: &Column) -> bool {
     let text = match &column.default {
         Some(Default::Server(text)) => text,
@@ -147,7 +149,8 @@ pub(super) fn has_same_default(column: &Column) -> bool {
     now || !text.contains('(')
 }
 
-/// In which form a column is asked for, and its text; `None` for types whose values cannot be carried exactly.
+/// In which form a column is asked for, and its text. `None`: values of its type cannot be carried
+/// exactly.
 fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
     let column = &table.columns[index];
     match column.enc_name() {
@@ -156,7 +159,8 @@ fn carried(table: &Table, index: usize) -> Option<(Carried, String)> {
     }
 }
 
-/// The same for a column that holds its values in the clear: a plain one, or any in a temporary table of the scratch engine.
+/// The same for a column that holds its values in the clear: a plain one, or any in a temporary
+/// table of the scratch engine.
 pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
     let name = quoted(&column.name);
     let text = column.type_text.to_ascii_lowercase();
@@ -184,13 +188,15 @@ pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
     })
 }
 
-/// The digits of a value that may be long. Where they are longer than `max_allowed_packet`, HEX() is NULL, which is another value.
+/// The digits of a value that may be long. Where they are longer than `max_allowed_packet`, HEX()
+/// is NULL, which is another value.
 fn long_digits(name: &str) -> String {
     let mark = String::from_utf8_lossy(TOO_LONG);
     format!("IFNULL(HEX({name}), IF({name} IS NULL, NULL, '{mark}'))")
 }
 
-/// A read for each reference, of the columns that are named among `tokens`; references behind the first to the same table are renamed.
+/// A read for each reference, of the columns that are named among `tokens`. The first reference to
+/// a table keeps its name, the others are renamed.
 pub(super) fn reads(
     planner: &mut Planner<'_>,
     found: Vec<Reference>,
@@ -199,12 +205,12 @@ pub(super) fn reads(
 ) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
     let defaulted = defaulted(planner, tokens.clone());
     let named = Named::of(planner, tokens);
-    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    let mut seen: HashMap<TableName, usize> = HashMap::new();
     let mut reads = Vec::new();
     let mut renamed = Vec::new();
     for reference in found {
         let table = Arc::clone(&reference.table);
-        let key = (table.database.to_lowercase(), table.name.to_lowercase());
+        let key = TableName::folded(&table.database, &table.name);
         let number = seen.entry(key).or_insert(0);
         *number += 1;
         let mut name = table.name.clone();

@@ -1,21 +1,20 @@
-//! Definitions and new names of tables in places where no rule reads them: inside of executable comments, stored programs and
-//! texts for PREPARE.
+//! Definitions and new names of tables in places where no rule reads them: in executable comments,
+//! stored programs and texts for PREPARE.
 //!
-//! The policy says which columns of new tables are to be protected. A definition that is not read would make them in
-//! plaintext, so it is refused where the policy has something to say of any name that stands in it.
+//! The policy says which columns of new tables are to be protected. A definition that is not read
+//! would make them in plaintext. So it is refused if the policy has something to say of any name
+//! that stands in it.
+
+use onionskin_schema::TableName;
 
 use crate::errors;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::planner::{Planned, Request, refuse};
 use crate::request::COLLATION;
 
-/// Refuses a statement that goes to the server as it is, if a table may be made or changed in it that the policy concerns. `names` are all
-/// that its identifiers may mean.
-pub(super) fn check(
-    request: &Request,
-    tokens: &[Token],
-    names: &[(String, String)],
-) -> Planned<()> {
+/// Refuses a statement that goes to the server as it is, if it may make or change a table that the
+/// policy concerns. `names` are all that its identifiers may mean.
+pub(super) fn check(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<()> {
     if request.policy.is_empty() || was_read(request.sql, tokens) {
         return Ok(());
     }
@@ -32,14 +31,15 @@ pub(super) fn check(
 }
 
 /// Whether the policy has something to say of one of these.
-pub(super) fn concern(request: &Request, names: &[(String, String)]) -> bool {
+pub(super) fn concern(request: &Request, names: &[TableName]) -> bool {
     names
         .iter()
-        .filter(|(_, name)| !name.starts_with(COLLATION))
-        .any(|(database, name)| request.policy.concerns(database, name))
+        .filter(|table| !table.name.starts_with(COLLATION))
+        .any(|table| request.policy.concerns(&table.database, &table.name))
 }
 
-/// Whether the rules for definitions have read all of the statement that can say which table it defines.
+/// Whether the rules for definitions have read all parts of the statement that can say which table
+/// it defines.
 fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
     let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, word));
     let head = tokens.iter().take_while(|t| !t.is(b'('));
@@ -60,7 +60,8 @@ pub(super) fn holds_word(request: &Request, tokens: &[Token], wanted: &[&str]) -
         || words.iter().any(|word| wanted.iter().any(|w| is(word, w)))
 }
 
-/// Whether CREATE TABLE, ALTER TABLE or RENAME TABLE stands anywhere in a text, executable comments taken as text.
+/// Whether CREATE TABLE, ALTER TABLE or RENAME TABLE stands anywhere in a text. Executable comments
+/// count as text.
 pub(super) fn defines_table(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
     let mut words = Vec::new();
     // what cannot be cut into words may hold these two as well
@@ -81,8 +82,8 @@ fn in_words(words: &[&[u8]]) -> bool {
     })
 }
 
-/// The words of a text in their order, those of executable comments in their places. `depth` counts comments within each other, which
-/// the lexer does not read.
+/// The words of a text in their order, with those of executable comments in their places. `depth`
+/// counts comments inside of comments, which the lexer does not read.
 fn flattened<'a>(
     sql: &'a [u8],
     tokens: &[Token],

@@ -27,7 +27,7 @@ mod words;
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, TableName};
 
 use crate::errors::{self, Refusal};
 use crate::facts::Facts;
@@ -55,8 +55,8 @@ use self::words::{
 pub enum Outcome {
     /// The plan.
     Plan(Box<Plan>),
-    /// These `(database, name)` have to be looked up first.
-    Need(Vec<(String, String)>),
+    /// These tables have to be looked up first.
+    Need(Vec<TableName>),
 }
 
 type Decided<'a> = (Action, Option<Planner<'a>>);
@@ -82,9 +82,9 @@ pub fn plan(request: &Request) -> Outcome {
     };
     let mut unknown = Vec::new();
     let mut near = Vec::new();
-    for (database, name) in &names {
-        match request.catalog.table(database, name) {
-            Known::Unknown => unknown.push((database.clone(), name.clone())),
+    for name in &names {
+        match request.catalog.table(&name.database, &name.name) {
+            Known::Unknown => unknown.push(name.clone()),
             Known::Table(table) if table.is_protected() => near.push(table),
             _ => {}
         }

@@ -1,5 +1,7 @@
 //! What a statement may be about: every word of it that may be a table's name.
 
+use onionskin_schema::TableName;
+
 use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
@@ -89,19 +91,17 @@ fn is_reserved(word: &str) -> bool {
         .is_ok()
 }
 
-/// Every `(database, name)` that an identifier of the statement may mean, in the statement's own letters: servers on file
-/// systems that tell `T` from `t` tell the tables apart, too.
-pub(crate) fn candidates(
-    request: &Request,
-    tokens: &[Token],
-) -> Result<Vec<(String, String)>, LexError> {
+/// Every table's name that an identifier of the statement may mean, in the statement's own letters.
+/// Servers on file systems that tell `T` from `t` tell the tables apart, too.
+pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<TableName>, LexError> {
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 3);
     if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
         return Ok(found);
     }
-    // transactions are named by strings; while one is prepared, servers answer no question about tables
+    // transactions are named by strings; while one is prepared, servers answer no question about
+    // tables
     if word_is(&words, 0, "xa") {
         return Ok(found);
     }
@@ -140,8 +140,8 @@ pub(crate) fn candidates(
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
         if let Some((database, table)) = named {
-            found.push((database.clone(), COLLATION.to_string()));
-            found.push((database, format!("{COLLATION}{table}")));
+            found.push(TableName::new(&database, COLLATION));
+            found.push(TableName::new(database, format!("{COLLATION}{table}")));
         }
     }
     found.sort();
@@ -171,7 +171,8 @@ fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
         && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
 
-/// Whether a word stands in statements that begin or end a transaction. Made of nothing else, a statement names no table.
+/// Whether a word stands in statements that begin or end a transaction. A statement of such words
+/// alone names no table.
 fn ends_or_begins(sql: &[u8], token: &Token) -> bool {
     const WORDS: [&str; 16] = [
         "start",
@@ -194,8 +195,8 @@ fn ends_or_begins(sql: &[u8], token: &Token) -> bool {
     token.is(b',') || WORDS.iter().any(|w| token.is_word(sql, w))
 }
 
-/// Whether the statement names a savepoint and nothing else. Applications make ever new names for them, each of which would be looked up as a
-/// table's.
+/// Whether the statement names a savepoint and nothing else. Applications make ever new names for
+/// savepoints. Each would be looked up as a table's.
 fn is_about_savepoint(sql: &[u8], tokens: &[Token]) -> bool {
     const FORMS: [&[&str]; 6] = [
         &["savepoint"],
@@ -214,7 +215,8 @@ fn is_about_savepoint(sql: &[u8], tokens: &[Token]) -> bool {
     matches!(name.kind, TokenKind::Word | TokenKind::Quoted) && FORMS.iter().any(|f| is_form(f))
 }
 
-/// Whether a query may stand in the statement: servers take one in the condition of `SHOW STATUS WHERE …`.
+/// Whether a query may stand in the statement. Servers take one in the condition of
+/// `SHOW STATUS WHERE …`.
 fn may_query(sql: &[u8], tokens: &[Token]) -> bool {
     const BEGIN: [&str; 4] = ["select", "table", "values", "with"];
     let begins = |t: &Token| BEGIN.iter().any(|w| t.is_word(sql, w));
@@ -276,7 +278,8 @@ fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
         })
 }
 
-/// `SET a = b`, `UNLOCK TABLES`, and `SELECT 1, @a` or `DO 1` of literals and variables alone: nothing in them is the name of a table.
+/// Whether nothing in the statement is a table's name: `SET a = b`, `UNLOCK TABLES`, and
+/// `SELECT 1, @a` or `DO 1` of literals and variables alone.
 fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     // what another statement begins with, or a table stands behind
     const OTHERS: [&str; 12] = [
@@ -313,7 +316,7 @@ fn collect(
     tokens: &[Token],
     mode: LexMode,
     database: Option<&str>,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     names(sql, tokens, database, found)?;
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
@@ -332,14 +335,15 @@ fn collect(
     Ok(())
 }
 
-/// How many different names a statement may have. The servers' own limits on tables and columns are lower.
+/// How many different names a statement may have. The servers' own limits on tables and columns are
+/// lower.
 const MAX_NAMES: usize = 16_384;
 
 fn names(
     sql: &[u8],
     tokens: &[Token],
     database: Option<&str>,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     for (i, token) in tokens.iter().enumerate() {
         // one name a million times takes no more room than twice as many as there may be
@@ -365,14 +369,14 @@ fn names(
             if let Some(database) = database
                 && (tokens[i - 2].end != tokens[i - 1].start || is_reserved(&qualifier))
             {
-                found.push((database.to_owned(), name.clone()));
+                found.push(TableName::new(database, &name));
             }
-            found.push((qualifier, name));
+            found.push(TableName::new(qualifier, name));
         } else if let Some(database) = database
             && name.len() <= 256
             && !(token.kind == TokenKind::Word && is_reserved(&name))
         {
-            found.push((database.to_owned(), name));
+            found.push(TableName::new(database, name));
         }
     }
     Ok(())
@@ -389,13 +393,13 @@ struct Part {
     comment: usize,
 }
 
-/// Qualified names of which a part stands in an executable comment: `app /*!50000 . */ users`. A server reads all of a comment, or
-/// nothing.
+/// Qualified names of which a part stands in an executable comment: `app /*!50000 . */ users`. A
+/// server reads all of a comment, or nothing.
 fn joined(
     sql: &[u8],
     tokens: &[Token],
     mode: LexMode,
-    found: &mut Vec<(String, String)>,
+    found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
     if !tokens.iter().any(is_comment) {
@@ -428,7 +432,7 @@ fn joined(
         for dot in dots.into_iter().filter(|dot| parts[*dot].is_dot) {
             for qualifier in before(&parts, dot, &mut steps)? {
                 if let Some(qualifier) = &parts[qualifier].name {
-                    found.push((qualifier.clone(), name.clone()));
+                    found.push(TableName::new(qualifier, name));
                 }
             }
         }
@@ -436,7 +440,8 @@ fn joined(
     Ok(())
 }
 
-/// What a server may read before a part: the part before it, and if that stands in another comment, what stands before that.
+/// What a server may read before a part. That is the part before it. If that one stands in another
+/// comment, what stands before the comment counts, too.
 fn before(parts: &[Part], at: usize, steps: &mut usize) -> Result<Vec<usize>, LexError> {
     let mut found = Vec::new();
     let mut next = at;
@@ -476,7 +481,7 @@ mod tests {
             "INSERT INTO `app` . /*!99999 x.y */ users VALUES (1)",
             "INSERT INTO app /*!50000 . */ /*!50000 users */ VALUES (1)",
         ] {
-            let wanted = ("app".to_owned(), "users".to_owned());
+            let wanted = TableName::new("app", "users");
             assert!(names(sql).contains(&wanted), "{sql}: {:?}", names(sql));
         }
         assert!(names("SELECT app, users /*!50000 , x */ . y").len() < 3);

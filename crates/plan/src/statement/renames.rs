@@ -1,10 +1,12 @@
-//! Tables that get other names: `RENAME TABLE`, `ALTER TABLE … RENAME`, and MariaDB's `ALTER TABLE … CONVERT PARTITION … TO TABLE`.
+//! Tables that get other names: `RENAME TABLE`, `ALTER TABLE … RENAME`, and MariaDB's
+//! `ALTER TABLE … CONVERT PARTITION … TO TABLE`.
 //!
-//! `[protect]` goes by names. A table with a plain column that gets a name under which the policy protects that column would look like
-//! one that was made under the policy, and take its values in plaintext. So it is refused, unless the policy protects
-//! the column under the old name as well: then the table was made before the policy, and the new name changes nothing.
+//! `[protect]` goes by names. A plain column may get a name under which the policy protects it. The
+//! table would then look like one that was made under the policy, and take values in plaintext. So
+//! the new name is refused, unless the policy protects the column under the old name as well. In
+//! that case the table was made before the policy, and the new name changes nothing.
 
-use onionskin_schema::same_name;
+use onionskin_schema::TableName;
 
 use super::definitions;
 use super::words::{first_words, word_is};
@@ -16,20 +18,18 @@ use crate::planner::{Known, Planned, Request, refuse};
 /// How many tables may get new names in one statement: each is looked for among those before it.
 const MAX_TABLES: usize = 1_000;
 
-/// Database and name.
-type Name = (String, String);
-
 /// A statement's new names.
 #[derive(Default)]
 struct Renames {
     /// Old and new, in their order.
-    tables: Vec<(Name, Name)>,
+    tables: Vec<(TableName, TableName)>,
     /// Other words of the statement, of which some may name new columns.
     words: Vec<String>,
 }
 
-/// Refuses new names that would make plain columns look protected. `names` are all that the statement's identifiers may mean.
-pub(super) fn check(request: &Request, tokens: &[Token], names: &[Name]) -> Planned<()> {
+/// Refuses new names that would make plain columns look protected. `names` are all that the
+/// statement's identifiers may mean.
+pub(super) fn check(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<()> {
     let words = first_words(request.sql, tokens, 2);
     let is_rename = word_is(&words, 0, "rename")
         && (word_is(&words, 1, "table") || word_is(&words, 1, "tables"));
@@ -63,10 +63,10 @@ pub(super) fn check(request: &Request, tokens: &[Token], names: &[Name]) -> Plan
         return refuse(&errors::ALTERATION, about);
     }
     // `RENAME TABLE a TO c, b TO a, c TO b`: only which table has which name in the end matters
-    let mut moved: Vec<(Name, Name)> = Vec::new();
+    let mut moved: Vec<(TableName, TableName)> = Vec::new();
     for (old, new) in found.tables {
         let exact = moved.iter().position(|(_, now)| *now == old);
-        let nearly = || moved.iter().position(|(_, now)| is_same(now, &old));
+        let nearly = || moved.iter().position(|(_, now)| now.is_same(&old));
         let first = match exact.or_else(nearly) {
             Some(at) => moved.remove(at).0,
             None => old,
@@ -79,24 +79,19 @@ pub(super) fn check(request: &Request, tokens: &[Token], names: &[Name]) -> Plan
     Ok(())
 }
 
-fn is_same(a: &Name, b: &Name) -> bool {
-    same_name(&a.0, &b.0) && same_name(&a.1, &b.1)
-}
-
-fn renamed(request: &Request, old: &Name, new: &Name, words: &[String]) -> Planned<()> {
+fn renamed(request: &Request, old: &TableName, new: &TableName, words: &[String]) -> Planned<()> {
     let policy = request.policy;
-    if is_same(old, new) || !policy.concerns(&new.0, &new.1) {
+    if old.is_same(new) || !policy.concerns(&new.database, &new.name) {
         return Ok(());
     }
-    let Known::Table(table) = request.catalog.table(&old.0, &old.1) else {
+    let Known::Table(table) = request.catalog.table(&old.database, &old.name) else {
         let about = format!(
-            "the name {}.{}, which [protect] matches, for a table whose columns are not known",
-            new.0, new.1
+            "the name {new}, which [protect] matches, for a table whose columns are not known"
         );
         return refuse(&errors::ALTERATION, about);
     };
-    let claims = |name: &Name, column: &str, auto: bool| {
-        let found = policy.capabilities(&name.0, &name.1, column, auto);
+    let claims = |name: &TableName, column: &str, auto: bool| {
+        let found = policy.capabilities(&name.database, &name.name, column, auto);
         // what cannot be read is no reason to let it pass
         found.map_or(true, |c| c.is_some())
     };
@@ -109,8 +104,7 @@ fn renamed(request: &Request, old: &Name, new: &Name, words: &[String]) -> Plann
         None => Ok(()),
         Some((column, _)) => {
             let about = format!(
-                "the name {}.{}, under which [protect] protects column {column}; encrypt it first: onionskin migrate {}.{} --encrypt",
-                new.0, new.1, old.0, old.1
+                "the name {new}, under which [protect] protects column {column}; encrypt it first: onionskin migrate {old} --encrypt"
             );
             refuse(&errors::ALTERATION, about)
         }
@@ -172,9 +166,9 @@ fn by_alter(mut r: Reader) -> Option<Renames> {
 }
 
 /// A name with its database.
-fn full(r: &mut Reader) -> Option<Name> {
+fn full(r: &mut Reader) -> Option<TableName> {
     let (database, name) = r.table()?;
-    Some((database?, name))
+    Some(TableName::new(database?, name))
 }
 
 fn guard(r: &mut Reader) {

@@ -1,10 +1,11 @@
 //! Tables that are not protected as the configuration or the pins say.
 //!
-//! What the server shows under a name is the server's choice. Where `[protect]` is enforced for a name, or the name is pinned, a
-//! statement near it is refused unless the table is what it should be; one that is missing or plaintext counts as near. Only
-//! what leads back goes through: `DROP`, and a definition after which the table is protected as it should be.
+//! The server chooses what it shows under a name. So a statement near a name that is pinned, or for
+//! which `[protect]` is enforced, is refused unless the table is what it should be. A table that is
+//! missing or plaintext counts as near. Only what leads back goes through: `DROP`, and a definition
+//! after which the table is protected as it should be.
 
-use onionskin_schema::{Capabilities, SeenColumn, Table, same_name};
+use onionskin_schema::{Capabilities, SeenColumn, Table, TableName};
 
 use super::words::{first_words, word_is};
 use crate::ddl::{Ddl, DdlPiece, alters_table, creates_table, target};
@@ -17,16 +18,16 @@ use crate::request::COLLATION;
 
 /// A name that a statement may mean, and why nothing may be done with it.
 pub(super) struct Unmet<'n> {
-    name: &'n (String, String),
+    name: &'n TableName,
     refusal: Refusal,
 }
 
 /// The names of a statement whose tables are not what they should be.
-pub(super) fn check<'n>(request: &Request, names: &'n [(String, String)]) -> Vec<Unmet<'n>> {
+pub(super) fn check<'n>(request: &Request, names: &'n [TableName]) -> Vec<Unmet<'n>> {
     let enforces = request.policy.enforces();
     let mut unmet = Vec::new();
     for name in names {
-        let (database, table) = name;
+        let (database, table) = (&name.database, &name.name);
         let pinned = request.catalog.pinned(database, table);
         if (!enforces && pinned.is_none()) || table.starts_with(COLLATION) {
             continue;
@@ -35,8 +36,7 @@ pub(super) fn check<'n>(request: &Request, names: &'n [(String, String)]) -> Vec
             Known::Table(table) => Some(table),
             _ => None,
         };
-        let refusal =
-            |entry, why: String| Refusal::new(entry, format!("{database}.{table} ({why})"));
+        let refusal = |entry, why: String| Refusal::new(entry, format!("{name} ({why})"));
         let seen = known.as_deref();
         let by_pin = pinned.and_then(|pinned| pinned.difference(seen));
         let by_policy = || request.policy.unmet(database, table, seen);
@@ -49,8 +49,8 @@ pub(super) fn check<'n>(request: &Request, names: &'n [(String, String)]) -> Vec
     unmet
 }
 
-/// Refuses what has been decided for a statement that is near such names, unless it leads back; and definitions that would lead
-/// away from what `[protect]` enforces.
+/// Refuses what has been decided for a statement near such names, unless it leads back. Refuses
+/// also definitions that would lead away from what `[protect]` enforces.
 pub(super) fn allow(
     request: &Request,
     tokens: &[Token],
@@ -71,17 +71,18 @@ pub(super) fn allow(
     let creates = word_is(&words, 0, "create") && creates_table(request.sql, tokens);
     let alters = word_is(&words, 0, "alter") && alters_table(request.sql, tokens);
     let defined = match creates || alters {
-        true => target(request, tokens).and_then(|(database, name)| Some((database?, name))),
+        true => target(request, tokens)
+            .and_then(|(database, name)| Some(TableName::new(database?, name))),
         false => None,
     };
-    let is_defined = |name: &(String, String)| {
+    let is_defined = |name: &TableName| {
         let defined = defined.as_ref();
-        defined.is_some_and(|(d, n)| same_name(d, &name.0) && same_name(n, &name.1))
+        defined.is_some_and(|defined| defined.is_same(name))
     };
     if let Some(other) = unmet.iter().find(|u| !is_defined(u.name)) {
         return Err(other.refusal.clone());
     }
-    let Some((database, name)) = &defined else {
+    let Some(defined) = &defined else {
         return Ok(());
     };
     let first = || unmet.first().map_or(Ok(()), |u| Err(u.refusal.clone()));
@@ -94,8 +95,9 @@ pub(super) fn allow(
         Action::Define(ddl) => {
             let columns = after(ddl);
             let seen: Vec<SeenColumn<'_>> = columns.iter().map(After::seen).collect();
+            let (database, name) = (&defined.database, &defined.name);
             if let Some(why) = request.policy.unmet_by(database, name, &seen, false) {
-                let about = format!("{database}.{name} ({why})");
+                let about = format!("{defined} ({why})");
                 return Err(Refusal::new(&errors::UNPROTECTED, about));
             }
             let pinned = request.catalog.pinned(database, name);
@@ -131,8 +133,8 @@ impl After {
     }
 }
 
-/// The columns of a table after a definition, as far as it tells: of a new table the protected ones. What its other columns are
-/// called, the rules for definitions have looked at.
+/// The columns of a table after a definition, as far as the definition tells. Of a new table these
+/// are the protected ones. The rules for definitions have looked at the names of the others.
 fn after(ddl: &Ddl) -> Vec<After> {
     let mut columns = ddl.table.as_deref().map(columns_of).unwrap_or_default();
     for piece in &ddl.pieces {

@@ -21,7 +21,7 @@ impl<'a> Binder<'a> {
         among: Among,
         row: u64,
     ) -> Outcome<Bound> {
-        let used = &self.prepared.plan.columns[column];
+        let used = &self.keyed.plan.columns[column];
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
@@ -68,8 +68,8 @@ impl<'a> Binder<'a> {
 
     #[inline]
     fn coerced(&mut self, column: usize, source: Source, stores: bool, row: u64) -> Outcome<Bound> {
-        let prepared = self.prepared;
-        let used = &prepared.plan.columns[column];
+        let keyed = self.keyed;
+        let used = &keyed.plan.columns[column];
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };

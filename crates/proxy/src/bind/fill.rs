@@ -25,7 +25,7 @@ impl Binder<'_> {
         }
         let bound = self.coerce_once(slot, source, row)?;
         let place = (slot.column, source, row);
-        let upserts = self.prepared.plan.upsert.is_some();
+        let upserts = self.keyed.plan.upsert.is_some();
         if upserts
             && slot.purpose == Purpose::Seal
             && bound != Bound::Null
@@ -62,7 +62,7 @@ impl Binder<'_> {
         let filled = &mut self.buffers.filled;
         filled.clear();
         if let Pattern::Like(pattern) = found {
-            let cipher = &self.prepared.ciphers[column];
+            let cipher = &self.keyed.ciphers[column];
             companions::gram_search(cipher, &pattern, filled);
         }
         Ok(Filled::Bytes(filled))
@@ -118,8 +118,8 @@ impl Binder<'_> {
         if bound == Bound::Null {
             return Ok(Filled::Null);
         }
-        let used = &self.prepared.plan.columns[slot.column];
-        let cipher = &self.prepared.ciphers[slot.column];
+        let used = &self.keyed.plan.columns[slot.column];
+        let cipher = &self.keyed.ciphers[slot.column];
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };

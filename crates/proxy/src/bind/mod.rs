@@ -8,7 +8,7 @@
 //! | `mod` | the binder: the values, settings and memory of one execution |
 //! | `text` | the text or the parameters that the server gets |
 //! | `fill` | what a slot is filled with: a cell, a token, a key, grams |
-//! | `coerce` | a value becomes one of the column's type, to store it or to compare the column with it |
+//! | `coerce` | a value becomes one of the column's type, to be stored or compared |
 //! | `given` | the value that a slot's source gives: a literal, a parameter, a default, the time |
 //! | `store` | what the server makes of a value that it stores, and what it says of it |
 //! | `pattern` | what stands behind LIKE |
@@ -16,7 +16,7 @@
 //! | `values` | literals and bound parameters |
 //! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
-//! | `rules` | what servers say of values before they store them, and what they take in their place |
+//! | `rules` | what servers say of values before they store them, and what they take instead |
 
 mod buffers;
 mod coerce;
@@ -42,7 +42,7 @@ pub(crate) use self::rules::{is_early, no_default, no_default_warning};
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled};
 use self::together::Together;
 pub(crate) use self::values::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::state::State;
 
 /// What a slot's value turned out to be.
@@ -82,7 +82,7 @@ impl StoreMode {
 
 /// Fills the slots of one execution.
 pub(crate) struct Binder<'a> {
-    pub prepared: &'a Prepared,
+    pub keyed: &'a KeyedPlan,
     pub state: &'a State,
     pub values: Values<'a>,
     pub mode: StoreMode,
@@ -115,13 +115,13 @@ struct Last {
 
 impl<'a> Binder<'a> {
     pub fn new(
-        prepared: &'a Prepared,
+        keyed: &'a KeyedPlan,
         state: &'a State,
         values: Values<'a>,
         buffers: &'a mut Buffers,
     ) -> Self {
         Binder {
-            prepared,
+            keyed,
             state,
             values,
             mode: StoreMode::default(),
@@ -142,7 +142,7 @@ impl<'a> Binder<'a> {
     where
         'a: 'c,
     {
-        let used = &self.prepared.plan.columns[column];
+        let used = &self.keyed.plan.columns[column];
         Context {
             sql_mode: self.state.sql_mode,
             time_zone: &self.state.time_zone,
@@ -161,7 +161,7 @@ impl<'a> Binder<'a> {
     /// The number of the row in which a value stands; `row` for one in the rows that the text
     /// folds, or in none.
     fn row_of(&self, source: Source, row: u64) -> u64 {
-        let ends = &self.prepared.plan.row_ends;
+        let ends = &self.keyed.plan.row_ends;
         match source {
             Source::Literal { index, .. } if ends.last().is_some_and(|end| index < *end) => {
                 ends.partition_point(|end| *end <= index) as u64 + 1
@@ -172,7 +172,7 @@ impl<'a> Binder<'a> {
 
     /// Whether the statement is an `UPDATE`.
     fn updates(&self) -> bool {
-        let plan = &self.prepared.plan;
+        let plan = &self.keyed.plan;
         plan.probe.is_some() || matches!(plan.action, Action::Update(_))
     }
 }

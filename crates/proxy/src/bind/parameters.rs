@@ -1,9 +1,11 @@
 //! Parameters beside plain columns, on MySQL.
 //!
-//! To MySQL a parameter is no constant. Before it compares a column with a literal, it converts the literal to the column's type,
-//! which rounds fractions of seconds and takes the time off a date; a parameter it compares as it is. So a text of the proxy's in
-//! which a literal stands for a parameter can mean other rows: such values go to the server as parameters again, by `PREPARE` and
-//! `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that come to the same in both forms stay literals.
+//! To MySQL a parameter is no constant. Before it compares a column with a literal, it converts the
+//! literal to the column's type, which rounds fractions of seconds and takes the time off a date.
+//! It compares a parameter as it is. So a text of the proxy's in which a literal stands for a
+//! parameter can mean other rows. Such values go to the server as parameters again, by `PREPARE`
+//! and `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that mean the
+//! same in both forms stay literals.
 
 use onionskin_plan::{LiteralKind, errors};
 use onionskin_schema::Column;
@@ -11,14 +13,15 @@ use onionskin_value::{Family, Kind, SqlType};
 use onionskin_wire::BinaryValue;
 
 use super::{Binder, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 
 /// What becomes of a value beside a plain column that is a parameter to the client.
 pub(crate) enum PlainParameters {
     /// A literal.
     Literals,
-    /// `?`, if a literal may mean something else. Here are the expressions that have the values, in the order of the `?`.
+    /// `?`, if a literal may mean something else. Here are the expressions with the values, in the
+    /// order of the `?`.
     Kept(Vec<Vec<u8>>),
     /// The text is refused, if a literal may mean something else.
     Refused,
@@ -125,10 +128,10 @@ impl Values<'_> {
     /// Whether literals stand for variables that may mean something else to a MySQL that has all
     /// columns in the clear. Beside a moment, a text that is none is NULL as a parameter, and a
     /// text as a literal.
-    pub fn has_rounded_variables(&self, prepared: &Prepared) -> bool {
+    pub fn has_rounded_variables(&self, keyed: &KeyedPlan) -> bool {
         let in_the_clear = |_: &Column| true;
         let by_moments =
-            !self.from_variables.is_empty() && names_moments(prepared, self.sql, in_the_clear);
+            !self.from_variables.is_empty() && names_moments(keyed, self.sql, in_the_clear);
         self.from_variables.iter().any(|variable| {
             let mut literals = self.literals.iter();
             let literal = literals.find(|l| l.start == variable.start);
@@ -148,7 +151,8 @@ impl Values<'_> {
 }
 
 impl Binder<'_> {
-    /// Appends `?` in the place of a parameter beside a plain column, where that has to be. `false`: a literal will do.
+    /// Appends `?` in the place of a parameter beside a plain column, if that is needed. `false`: a
+    /// literal will do.
     pub(super) fn put_parameter(&mut self, index: usize, out: &mut Vec<u8>) -> Outcome<bool> {
         if matches!(self.plain_parameters, PlainParameters::Literals)
             || self.state.family != Family::MySql
@@ -169,7 +173,7 @@ impl Binder<'_> {
                 if literal.kind == LiteralKind::String
                     && of_text(text.get(1..).unwrap_or_default()) != Rounded::Never
                     && !is_moment(text)
-                    && names_plain_moments(self.prepared, self.values.sql)
+                    && names_plain_moments(self.keyed, self.values.sql)
                 {
                     // what the server makes of it depends on the types of the other parameters
                     let about = "a text behind USING that is no date or time";
@@ -200,7 +204,7 @@ impl Binder<'_> {
     fn is_rounded(&self, rounded: Rounded) -> bool {
         match rounded {
             Rounded::Never => false,
-            Rounded::ByMoments => names_plain_moments(self.prepared, self.values.sql),
+            Rounded::ByMoments => names_plain_moments(self.keyed, self.values.sql),
             Rounded::Always => true,
         }
     }
@@ -215,13 +219,13 @@ impl Binder<'_> {
 }
 
 /// Whether the statement may name a plain column of dates, times or years.
-fn names_plain_moments(prepared: &Prepared, sql: &[u8]) -> bool {
-    names_moments(prepared, sql, |column| column.protection.is_none())
+fn names_plain_moments(keyed: &KeyedPlan, sql: &[u8]) -> bool {
+    names_moments(keyed, sql, |column| column.protection.is_none())
 }
 
 /// Whether the statement may name such a column of dates, times or years.
-fn names_moments(prepared: &Prepared, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
-    let columns = &prepared.plan.columns;
+fn names_moments(keyed: &KeyedPlan, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
+    let columns = &keyed.plan.columns;
     let text = sql.to_ascii_lowercase();
     let may_be_named = |name: &str| {
         let plain = name.is_ascii() && !name.contains('`');

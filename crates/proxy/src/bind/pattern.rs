@@ -9,7 +9,7 @@ use crate::error::{Failure, Outcome};
 impl Binder<'_> {
     /// A pattern that a column is matched with.
     pub fn pattern(&mut self, column: usize, source: Source, escape: Escape) -> Outcome<Pattern> {
-        let used = &self.prepared.plan.columns[column];
+        let used = &self.keyed.plan.columns[column];
         let unclear = |why: &str| unclear(used, why);
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));

@@ -29,7 +29,7 @@ impl Binder<'_> {
                     source: Source::Default | Source::Omitted { .. },
                     ..
                 }) => {
-                    let column = self.prepared.plan.columns[*column].column();
+                    let column = self.keyed.plan.columns[*column].column();
                     let is_enum = |t: &SqlType| matches!(t.kind, Kind::Enum(_));
                     if column.default.is_none()
                         && !column.nullable
@@ -105,7 +105,7 @@ impl Binder<'_> {
                 }
             }
             Piece::Slot(slot) => {
-                let used = &self.prepared.plan.columns[slot.column];
+                let used = &self.keyed.plan.columns[slot.column];
                 let mut mode = self.state.lex_mode();
                 // within another text there are no bytes that are no characters
                 mode.no_backslash_escapes |=
@@ -237,8 +237,9 @@ impl Binder<'_> {
     }
 }
 
-/// Refuses a text of the proxy's own that the server would read as something else. Names are kept in UTF-8, and in a character set
-/// like gbk a half of such a character and the quote behind it may be one.
+/// Refuses a text of the proxy's own that the server would read as something else. Names are kept
+/// in UTF-8. In a character set like gbk, the end of such a character and the quote behind it may
+/// be one character.
 fn check_sql(sql: &[u8], state: &State) -> Outcome<()> {
     if state.lex_mode().hides_ascii() && !sql.is_ascii() {
         let about = "character_set_client, with names beyond ASCII";
@@ -265,7 +266,8 @@ pub(crate) fn put_filled(
     out: &mut Vec<u8>,
 ) {
     match purpose {
-        // letters, digits and commas: of a binary string neither a full-text search nor a JSON column wants to know
+        // letters, digits and commas, as a text: neither a full-text search nor a JSON column takes
+        // a binary string
         Purpose::StoreGrams | Purpose::CandidateGrams(_) => {
             if purpose == Purpose::StoreGrams && stores_json(used) {
                 out.extend_from_slice(b"_utf8mb4");
@@ -348,8 +350,9 @@ pub(crate) fn prepared_text(
 /// From this length on digits cost more than escapes.
 const LONG: usize = 1024;
 
-/// Appends bytes as a binary constant: as digits, which double them, or, where they are many and the session's settings allow, with
-/// escapes. What the servers' own clients escape is escaped, so that the text can go through them.
+/// Appends bytes as a binary constant: as hexadecimal digits, which double its length. If the bytes
+/// are many and the session's settings allow it, they are written with escapes instead. What the
+/// servers' own clients escape is escaped, so that the text can go through them.
 pub(crate) fn put_bytes(bytes: &[u8], mode: LexMode, out: &mut Vec<u8>) {
     if bytes.len() < LONG || mode.no_backslash_escapes || mode.hides_ascii() {
         return put_hex(bytes, out);

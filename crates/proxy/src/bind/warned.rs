@@ -14,9 +14,9 @@ impl Binder<'_> {
             Source::Literal { index, .. } => Some(index),
             _ => None,
         };
-        let facts = &self.prepared.plan.facts;
+        let facts = &self.keyed.plan.facts;
         // its own word is the one that is allowed for; how many rows are folded is not known here
-        let is_only = refused.is_none() && facts.defaults == 1 && !self.prepared.plan.folds_rows();
+        let is_only = refused.is_none() && facts.defaults == 1 && !self.keyed.plan.folds_rows();
         if facts.defaults > 0 && !is_only {
             return true;
         }
@@ -47,7 +47,7 @@ impl Binder<'_> {
 
     /// How many literals stand before the end of the new row with the literal before this one.
     fn end_of_row(&self, behind: usize) -> usize {
-        let plan = &self.prepared.plan;
+        let plan = &self.keyed.plan;
         if let Some(end) = plan.row_ends.iter().find(|end| **end >= behind) {
             return *end;
         }

@@ -1,19 +1,21 @@
-//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`, `DEALLOCATE PREPARE s`, and
-//! MariaDB's `EXECUTE IMMEDIATE`.
+//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`,
+//! `DEALLOCATE PREPARE s`, and MariaDB's `EXECUTE IMMEDIATE`.
 //!
-//! A text that touches nothing protected is prepared at the server, as it is; the proxy remembers it all the same, because a
-//! migration, or another session, can put a protected table in the place of one of its tables. Any other text stays in the
-//! proxy: the server sees its physical form once, to tell what is wrong with it, and at every execution the statement that it is, with the
-//! variables' values in the places of the `?`. So an execution goes the way of any statement, through all tiers.
+//! A text that touches nothing protected is prepared at the server, as it is. The proxy remembers
+//! it all the same, because a migration, or another session, can put a protected table in the place
+//! of one of its tables. Any other text stays in the proxy. The server sees its physical form once,
+//! to tell what is wrong with it. At every execution it sees the statement itself, with the
+//! variables' values in the places of the `?`. So an execution goes the way of any statement,
+//! through all tiers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `mod` | the statements, and what the session has prepared |
 //! | `values` | the values of user variables, as literals |
 //!
-//! What a text means is what it meant when it was prepared: the database of that time counts, and where the session reads texts otherwise by
-//! now (`sql_mode`, character sets) the statement has to be prepared again. Routines of the server's that prepare statements are its own
-//! affair: they know physical names only.
+//! A text means what it meant when it was prepared: the database of that time counts. If the
+//! session reads texts otherwise by now (`sql_mode`, character sets), the statement has to be
+//! prepared again. The server's own routines that prepare statements know physical names only.
 
 mod values;
 
@@ -24,11 +26,12 @@ use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
 };
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{PREPARED_OTHERWISE, Setting, Statement, too_many};
@@ -63,7 +66,7 @@ struct Entry {
 #[derive(Clone)]
 enum Place {
     /// At the server. Nothing protected was near.
-    Server(Arc<Prepared>),
+    Server(Arc<KeyedPlan>),
     /// Here.
     Proxy,
     /// Nowhere: its preparation was refused.
@@ -146,12 +149,7 @@ impl Session {
         named.get(&name).is_some_and(|e| e.asks)
     }
 
-    fn relay_by_name(
-        &mut self,
-        sql: &[u8],
-        whole: bool,
-        names: &[(String, String)],
-    ) -> Outcome<()> {
+    fn relay_by_name(&mut self, sql: &[u8], whole: bool, names: &[TableName]) -> Outcome<()> {
         self.current.keeps_list = false;
         self.say_next_transaction()?;
         let question = if whole {
@@ -164,8 +162,8 @@ impl Session {
         self.relay_answer(question, names)
     }
 
-    /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no statement any more: a server
-    /// forgets the old one before it looks at the new text.
+    /// A statement was refused before anything of it was done. If it is a PREPARE, its name has no
+    /// statement any more: a server forgets the old one before it looks at the new text.
     pub(crate) fn not_prepared(&mut self, sql: &[u8]) {
         let Some(name) = prepared_name(sql, self.space.settings.lex) else {
             return;
@@ -208,16 +206,16 @@ impl Session {
         };
         entry.keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(entry.keeps_list);
-        let (prepared, template) = self.planned_text(&text)?;
+        let (keyed, template) = self.planned_text(&text)?;
         entry.parameters = parameters_of(&template);
-        entry.asks = prepared.plan.facts.question.asks();
+        entry.asks = keyed.plan.facts.question.asks();
         entry.text = Arc::from(text.as_slice());
         self.statements.named.has_room(text.len())?;
-        if matches!(prepared.plan.action, Action::Relay) {
-            self.check_temporary(&prepared)?;
+        if matches!(keyed.plan.action, Action::Relay) {
+            self.check_temporary(&keyed)?;
             self.statements.named.remove(name);
             self.relay_by_name(sql, whole, &[])?;
-            entry.place = Place::Server(prepared);
+            entry.place = Place::Server(keyed);
             self.statements.named.put(name, entry);
             return Ok(());
         }
@@ -230,7 +228,7 @@ impl Session {
         if entry.parameters > 0 {
             parameters(&text, self.space.settings.lex)?;
         }
-        self.checked_text(&text, &template, prepared)?;
+        self.checked_text(&text, &template, keyed)?;
         entry.place = Place::Proxy;
         self.statements.named.put(name, entry);
         let info = b"Statement prepared".to_vec();
@@ -258,7 +256,7 @@ impl Session {
     }
 
     /// The plan of a text, and its shape.
-    fn planned_text(&mut self, text: &[u8]) -> Outcome<(Arc<Prepared>, Template)> {
+    fn planned_text(&mut self, text: &[u8]) -> Outcome<(Arc<KeyedPlan>, Template)> {
         let mode = self.space.settings.lex;
         let mut template = Template::default();
         if template.read_unfolded(text, mode).is_err() {
@@ -280,11 +278,11 @@ impl Session {
             false => Err(Failure::refused(&errors::CHARACTER_SET, "a statement text")),
         };
         std::mem::swap(&mut self.template, &mut template);
-        let prepared = planned?;
-        match &prepared.plan.action {
+        let keyed = planned?;
+        match &keyed.plan.action {
             Action::Refuse(refusal) => Err(refusal.clone().into()),
             Action::ScratchWrite(write) if write.loads() => Err(cannot_be_prepared()),
-            _ => Ok((prepared, template)),
+            _ => Ok((keyed, template)),
         }
     }
 
@@ -293,34 +291,34 @@ impl Session {
         &mut self,
         text: &[u8],
         template: &Template,
-        mut prepared: Arc<Prepared>,
+        mut keyed: Arc<KeyedPlan>,
     ) -> Outcome<()> {
         for attempt in 0..2 {
-            let pieces = match &prepared.plan.action {
+            let pieces = match &keyed.plan.action {
                 Action::Server { text, .. } => text,
                 Action::Finish(finish) => &finish.text,
                 Action::Scratch(scratch) => {
                     return self.scratch_definitions(scratch, text).map(|_| ());
                 }
                 // of what becomes several statements the server is not shown any
-                _ if prepared.plan.facts.writes() => {
-                    let refused = self.read_only_error(&prepared.plan)?;
+                _ if keyed.plan.facts.writes() => {
+                    let refused = self.read_only_error(&keyed.plan)?;
                     return refused.map_or(Ok(()), Err);
                 }
                 _ => return Ok(()),
             };
             let setting = self.setting();
-            let statement = Statement::new(text.to_vec(), template, &prepared, 0, setting);
+            let statement = Statement::new(text.to_vec(), template, &keyed, 0, setting);
             match self.prepare_at_server(&statement, pieces, false) {
                 Ok((id, ..)) => return self.close_at_server(id),
                 Err(failure @ Failure::Server { .. }) => {
                     self.server.settle()?;
-                    let again = attempt == 0 && self.may_run_again(&failure, &prepared);
+                    let again = attempt == 0 && self.may_run_again(&failure, &keyed);
                     let failed = Err(failure);
-                    if !again || !self.looks_different(&prepared, &failed)? {
-                        return failed.map_err(|failure| in_logical_terms(failure, &prepared));
+                    if !again || !self.looks_different(&keyed, &failed)? {
+                        return failed.map_err(|failure| in_logical_terms(failure, &keyed));
                     }
-                    prepared = self.planned_text(text)?.0;
+                    keyed = self.planned_text(text)?.0;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -339,7 +337,8 @@ impl Session {
         }
     }
 
-    /// Has the server say that there is no statement of this name. It may still have the one before, and must not execute that.
+    /// Makes the server say that there is no statement of this name. The server may still have the
+    /// one before, and must not execute that.
     fn say_that_there_is_none(&mut self, name: &str, sql: &[u8], whole: bool) -> Outcome<()> {
         // in another character set, another name would be forgotten
         if !name.is_ascii() {
@@ -361,16 +360,16 @@ impl Session {
             return self.relay_by_name(sql, whole, &[]);
         };
         self.leave_last_by(entry.keeps_list);
-        let prepared = match &entry.place {
+        let keyed = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
             Place::Nowhere => return self.say_that_there_is_none(name, sql, whole),
-            Place::Server(prepared) => self.current(&entry, prepared)?,
+            Place::Server(keyed) => self.current(&entry, keyed)?,
         };
-        if let Some(prepared) = prepared {
-            let done = self.execute_at_server(&prepared, sql, whole);
-            if !self.failed_stale(&prepared, &done)? {
+        if let Some(keyed) = keyed {
+            let done = self.execute_at_server(&keyed, sql, whole);
+            if !self.failed_stale(&keyed, &done)? {
                 if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
-                    entry.place = Place::Server(prepared);
+                    entry.place = Place::Server(keyed);
                 }
                 return done;
             }
@@ -384,24 +383,25 @@ impl Session {
         self.execute_here(&entry, using, "EXECUTE")
     }
 
-    /// The plan of a text that is prepared at the server, as of now; `None` if something protected is near by now.
+    /// The plan of a text that is prepared at the server, as of now. `None`: something protected is
+    /// near by now.
     fn current(
         &mut self,
         entry: &Entry,
-        prepared: &Arc<Prepared>,
-    ) -> Outcome<Option<Arc<Prepared>>> {
-        if self.names_temporary(&prepared.plan.names) {
+        keyed: &Arc<KeyedPlan>,
+    ) -> Outcome<Option<Arc<KeyedPlan>>> {
+        if self.names_temporary(&keyed.plan.names) {
             return Ok(None);
         }
-        if self.is_of_now(prepared)? {
-            return Ok(Some(Arc::clone(prepared)));
+        if self.is_of_now(keyed)? {
+            return Ok(Some(Arc::clone(keyed)));
         }
         if !self.reads_as_then(&entry.setting) {
             return Err(prepare_again());
         }
         let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&entry.text));
-        let (prepared, _) = planned?;
-        Ok(matches!(prepared.plan.action, Action::Relay).then_some(prepared))
+        let (keyed, _) = planned?;
+        Ok(matches!(keyed.plan.action, Action::Relay).then_some(keyed))
     }
 
     /// Plans as if the session were in another database.
@@ -427,16 +427,16 @@ impl Session {
 
     fn execute_at_server(
         &mut self,
-        prepared: &Arc<Prepared>,
+        keyed: &Arc<KeyedPlan>,
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
+        let names: &[TableName] = match keyed.plan.facts.runs_once() {
             true => &[],
-            false => &prepared.plan.names,
+            false => &keyed.plan.names,
         };
         let done = self.relay_by_name(sql, whole, names);
-        self.end_relay(prepared, done)
+        self.end_relay(keyed, done)
     }
 
     fn execute_immediate(
@@ -451,11 +451,11 @@ impl Session {
         };
         let keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(keeps_list);
-        let (prepared, template) = self.planned_text(&text)?;
-        if matches!(prepared.plan.action, Action::Relay) {
-            self.check_temporary(&prepared)?;
-            let done = self.execute_at_server(&prepared, sql, whole);
-            if !self.failed_stale(&prepared, &done)? {
+        let (keyed, template) = self.planned_text(&text)?;
+        if matches!(keyed.plan.action, Action::Relay) {
+            self.check_temporary(&keyed)?;
+            let done = self.execute_at_server(&keyed, sql, whole);
+            if !self.failed_stale(&keyed, &done)? {
                 return done;
             }
         } else if self.state.family == Family::MySql {
@@ -465,7 +465,7 @@ impl Session {
             text: Arc::from(text.as_slice()),
             setting: self.setting(),
             parameters: parameters_of(&template),
-            asks: prepared.plan.facts.question.asks(),
+            asks: keyed.plan.facts.question.asks(),
             keeps_list,
             place: Place::Proxy,
         };
@@ -577,7 +577,8 @@ impl Session {
     }
 }
 
-/// Whether a text asks for the current database, which is another one while it runs than the session's.
+/// Whether a text asks for the current database. While the text runs, that is another one than the
+/// session's.
 fn names_database(text: &[u8], mode: LexMode) -> bool {
     onionskin_plan::lex::tokens(text, mode).is_ok_and(|all| {
         ["database", "schema"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, errors};
-use onionskin_schema::{Table, catalog_query, same_name};
+use onionskin_schema::{Table, TableName, catalog_query, same_name};
 
 use super::names::{is_virtual, literal, spellings};
 use super::rows::{hidden, is_locked, tables};
@@ -20,9 +20,6 @@ use crate::renewal::is_shown;
 /// As often, and after such a time each, a table is looked up again that a definition has locked.
 const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
 
-/// A database and a table.
-type Name = (String, String);
-
 /// When a look-up began, and what it is held against.
 pub(crate) struct LookUp<'a> {
     pub began: u64,
@@ -30,15 +27,15 @@ pub(crate) struct LookUp<'a> {
     pub epoch: u64,
     /// The definitions as they are now, where look-ups show older ones: what differs from them is
     /// not taken over.
-    pub current: Option<&'a HashMap<Name, Definition>>,
+    pub current: Option<&'a HashMap<TableName, Definition>>,
 }
 
 /// What the lists of names say of names.
 #[derive(Default)]
 struct Listed {
     /// Tables that have to be looked up.
-    real: Vec<Name>,
-    absent: Vec<Name>,
+    real: Vec<TableName>,
+    absent: Vec<TableName>,
     /// Another session has made the lists unknown again.
     is_unclear: bool,
 }
@@ -55,12 +52,17 @@ struct Found<'n> {
 impl Account {
     /// Looks names up at the server, all of them. Returns whether anything is different from
     /// before.
-    pub fn look_up(&self, server: &mut Server, keys: &KeySet, names: &[Name]) -> Outcome<bool> {
+    pub fn look_up(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        names: &[TableName],
+    ) -> Outcome<bool> {
         self.read_names(server, keys, names, true)
     }
 
     /// Looks up what is not known of these names.
-    pub fn learn(&self, server: &mut Server, keys: &KeySet, names: &[Name]) -> Outcome<bool> {
+    pub fn learn(&self, server: &mut Server, keys: &KeySet, names: &[TableName]) -> Outcome<bool> {
         self.read_names(server, keys, names, false)
     }
 
@@ -69,7 +71,7 @@ impl Account {
         &self,
         server: &mut Server,
         keys: &KeySet,
-        names: &[Name],
+        names: &[TableName],
         all: bool,
     ) -> Outcome<bool> {
         let mut changed = self.make_room();
@@ -105,15 +107,15 @@ impl Account {
 
     /// Sorts names by what the lists say of them, or the tables that a transaction sees in the
     /// past. Not `all`: those that are known already are left out.
-    fn listed(&self, names: &[Name], all: bool, past: Option<&HashSet<Name>>) -> Listed {
+    fn listed(&self, names: &[TableName], all: bool, past: Option<&HashSet<TableName>>) -> Listed {
         let lists = self.lists.read();
         let tables = self.tables.read();
         let mut listed = Listed::default();
         for name in names {
-            let (database, table) = name;
-            let is_there = match table.strip_prefix(COLLATION) {
+            let database = &name.database;
+            let is_there = match name.name.strip_prefix(COLLATION) {
                 _ if let Some(past) = past => Some(past.contains(name)),
-                None => lists.has(database, table),
+                None => lists.has(database, &name.name),
                 Some("") => lists.has_database(database),
                 Some(table) => lists.has(database, table),
             };
@@ -128,7 +130,7 @@ impl Account {
     }
 
     /// Takes names for those of no tables. Returns whether one was known as a table's.
-    fn know_absent(&self, names: Vec<Name>, checked: u64) -> bool {
+    fn know_absent(&self, names: Vec<TableName>, checked: u64) -> bool {
         let mut changed = false;
         let mut tables = self.tables.write();
         for name in names {
@@ -144,8 +146,8 @@ impl Account {
     fn current_definitions(
         &self,
         server: &mut Server,
-        names: &[Name],
-    ) -> Outcome<HashMap<Name, Definition>> {
+        names: &[TableName],
+    ) -> Outcome<HashMap<TableName, Definition>> {
         let tables = names.iter().filter(|name| self.can_be_confirmed(name));
         let tables: Vec<_> = tables.cloned().collect();
         let shown = server.definitions(&tables)?;
@@ -162,12 +164,12 @@ impl Account {
         &self,
         server: &mut Server,
         keys: &KeySet,
-        names: &[Name],
+        names: &[TableName],
         look: &LookUp<'_>,
     ) -> Outcome<bool> {
         let mut by_database: HashMap<&str, Vec<&str>> = HashMap::new();
         let mut changed = false;
-        for (database, name) in names {
+        for TableName { database, name } in names {
             by_database.entry(database).or_default().push(name);
         }
         for (database, names) in by_database {
@@ -199,7 +201,7 @@ impl Account {
             return Ok(None);
         }
         for name in names.iter().copied() {
-            let key = (database.to_string(), name.to_string());
+            let key = TableName::new(database, name);
             let shown = look.current.and_then(|current| current.get(&key));
             let is_there = || match shown {
                 Some(shown) => matches!(shown, Definition::Hidden),
@@ -207,7 +209,7 @@ impl Account {
             };
             let table = found.table(database, name, is_there);
             if shown.is_some_and(|shown| !is_shown(table.as_ref(), shown)) {
-                let about = format!("{database}.{name}");
+                let about = key.to_string();
                 return Err(Failure::refused(&errors::SNAPSHOT, about));
             }
             if let Some(entry) = tables.get(&key)

@@ -15,12 +15,12 @@
 //! | `views` | views that are broken, and what is behind others |
 //! | `temporary` | the temporary tables of one session |
 //! | `plans` | the plans that are kept |
-//! | `prepare` | a plan is made ready: its ciphers, and what it rests on |
+//! | `keyed_plan` | a plan gets its ciphers, and is told what it rests on |
 
+mod keyed_plan;
 mod look_up;
 mod names;
 mod plans;
-mod prepare;
 mod rows;
 mod temporary;
 mod views;
@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, Catalog, Known, Settings};
-use onionskin_schema::{PinnedTable, Table, same_name};
+use onionskin_schema::{PinnedTable, Table, TableName, same_name};
 use parking_lot::RwLock;
 
 use crate::age::Age;
@@ -40,9 +40,9 @@ use crate::renewal::{Lists, Turns};
 use names::is_virtual;
 use temporary::{Temporary, TemporaryTables};
 
+pub(crate) use keyed_plan::cipher_of;
 pub(crate) use look_up::LookUp;
-pub(crate) use plans::{PlanSpace, PlanSpaces, Prepared};
-pub(crate) use prepare::cipher_of;
+pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
 pub(crate) use rows::{is_locked, tables};
 pub(crate) use temporary::folded;
 
@@ -89,7 +89,7 @@ impl Accounts {
     }
 
     /// Forgets what any account knows of these names: a definition has changed.
-    pub fn forget(&self, names: &[(String, String)]) {
+    pub fn forget(&self, names: &[TableName]) {
         for account in self.shared.read().values() {
             account.forget(names);
         }
@@ -127,7 +127,7 @@ pub(crate) struct Account {
     /// The names that there are.
     pub lists: RwLock<Lists>,
     /// What is known of the names that statements have. Taken after `lists`, where both are.
-    pub tables: RwLock<HashMap<(String, String), Arc<Entry>>>,
+    pub tables: RwLock<HashMap<TableName, Arc<Entry>>>,
     pub turns: Turns,
     generation: AtomicU64,
     /// How often names were forgotten: what was asked before that is not taken over.
@@ -174,19 +174,19 @@ impl Account {
     }
 
     /// The session's temporary tables.
-    pub fn temporary_names(&self) -> Vec<(String, String)> {
+    pub fn temporary_names(&self) -> Vec<TableName> {
         let tables = self.temporary.as_ref();
         tables.map(TemporaryTables::names).unwrap_or_default()
     }
 
     /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns
     /// what was known under the name before.
-    pub fn expect_temporary(&self, name: &(String, String)) -> Option<Arc<Table>> {
+    pub fn expect_temporary(&self, name: &TableName) -> Option<Arc<Table>> {
         self.temporary.as_ref()?.expect(name)
     }
 
     /// The temporary table was not made: what was known before still holds.
-    pub fn give_up_temporary(&self, name: &(String, String), before: Option<Arc<Table>>) {
+    pub fn give_up_temporary(&self, name: &TableName, before: Option<Arc<Table>>) {
         if let Some(temporary) = &self.temporary {
             temporary.give_up(name, before);
         }
@@ -194,14 +194,14 @@ impl Account {
 
     /// What the server shows under the name of a temporary table. One with other ids is another
     /// table.
-    pub fn set_temporary(&self, name: &(String, String), table: Option<Arc<Table>>) {
+    pub fn set_temporary(&self, name: &TableName, table: Option<Arc<Table>>) {
         if let Some(temporary) = &self.temporary {
             temporary.set(name, table);
             self.new_generation();
         }
     }
 
-    fn is_temporary(&self, name: &(String, String)) -> bool {
+    fn is_temporary(&self, name: &TableName) -> bool {
         let tables = self.temporary.as_ref();
         tables.is_some_and(|tables| tables.hide(name))
     }
@@ -235,8 +235,8 @@ impl Account {
 
     /// Whether `SHOW CREATE TABLE` tells whether a name is what is known of it: temporary tables
     /// hide others, and are known by themselves.
-    pub fn can_be_confirmed(&self, name: &(String, String)) -> bool {
-        !name.1.starts_with(COLLATION) && !is_virtual(&name.0) && !self.is_temporary(name)
+    pub fn can_be_confirmed(&self, name: &TableName) -> bool {
+        !name.name.starts_with(COLLATION) && !is_virtual(&name.database) && !self.is_temporary(name)
     }
 
     /// Forgets names if there are many, and then every plan: one whose tables are no longer in the
@@ -257,16 +257,16 @@ impl Account {
     }
 
     /// Forgets everything known of these names, as tables and as databases, and every plan.
-    fn forget(&self, names: &[(String, String)]) {
+    fn forget(&self, names: &[TableName]) {
         let mut lists = self.lists.write();
         self.epoch.fetch_add(1, Ordering::AcqRel);
         lists.clear();
-        self.tables.write().retain(|(database, table), entry| {
+        self.tables.write().retain(|known, entry| {
             // what is known of a view may be about one of these tables
             let is_view = entry.table.as_ref().is_some_and(|table| table.view);
-            let is_meant = names.iter().any(|(d, name)| {
-                (same_name(d, database) && same_name(name, table)) || same_name(name, database)
-            });
+            let is_meant = names
+                .iter()
+                .any(|meant| known.is_same(meant) || same_name(&known.database, &meant.name));
             !is_view && !is_meant
         });
         self.new_generation();
@@ -277,7 +277,7 @@ impl Account {
     pub fn know(&self, database: &str, name: &str, table: Option<Table>) {
         let listed = table.is_some().then_some(name);
         self.lists.write().know(database, listed);
-        let key = (database.to_string(), name.to_string());
+        let key = TableName::new(database, name);
         let entry = Entry::new(table, u64::MAX);
         self.tables.write().insert(key, entry);
     }
@@ -285,7 +285,7 @@ impl Account {
 
 impl Catalog for Account {
     fn table(&self, database: &str, name: &str) -> Known {
-        let key = (database.to_owned(), name.to_owned());
+        let key = TableName::new(database, name);
         let temporary = self.temporary.as_ref();
         if let Some(found) = temporary.and_then(|tables| tables.get(&key)) {
             return match found {
@@ -314,7 +314,7 @@ impl Catalog for Account {
     fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
         let pinned = self.pins.as_ref()?.get(database, name)?;
         // a temporary table is the session's own
-        let key = (database.to_owned(), name.to_owned());
+        let key = TableName::new(database, name);
         (!self.is_temporary(&key)).then_some(pinned)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
 use onionskin_plan::{Plan, Settings};
+use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use crate::age::Age;
@@ -21,15 +22,16 @@ const PLANS_WEIGH: usize = 128 << 20;
 /// Statements with longer shapes are planned every time.
 const LONGEST_SHAPE: usize = 16 * 1024;
 
-/// A plan with what executing it needs.
-pub(crate) struct Prepared {
+/// A plan with what executing it needs: the ciphers of its columns, and what it rests on.
+pub(crate) struct KeyedPlan {
     pub plan: Plan,
     /// One for each of the plan's columns.
     pub ciphers: Vec<Arc<ColumnCipher>>,
+    /// Of what was known of tables when it was made.
     pub generation: u64,
     /// What the result's definitions were the last time.
     pub shown: RwLock<Option<Arc<Shown>>>,
-    /// What it rests on.
+    /// The ages of the lists and tables that it rests on.
     pub basis: Vec<Arc<Age>>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct PlanSpace {
 /// Plans by their shapes.
 #[derive(Default)]
 struct Kept {
-    plans: HashMap<Vec<u8>, Arc<Prepared>, RandomState>,
+    plans: HashMap<Vec<u8>, Arc<KeyedPlan>, RandomState>,
     /// Their bytes.
     weight: usize,
 }
@@ -83,15 +85,15 @@ impl PlanSpaces {
 }
 
 impl PlanSpace {
-    pub fn get(&self, shape: &[u8]) -> Option<Arc<Prepared>> {
+    pub fn get(&self, shape: &[u8]) -> Option<Arc<KeyedPlan>> {
         self.plans.read().plans.get(shape).cloned()
     }
 
-    pub fn put(&self, shape: &[u8], prepared: &Arc<Prepared>) {
+    pub fn put(&self, shape: &[u8], keyed: &Arc<KeyedPlan>) {
         if shape.len() > LONGEST_SHAPE {
             return;
         }
-        let weight = prepared.weight(shape);
+        let weight = keyed.weight(shape);
         let mut kept = self.plans.write();
         let is_full = |kept: &Kept| {
             kept.plans.len() >= PLANS || self.weigh.load(Ordering::Relaxed) + weight > PLANS_WEIGH
@@ -103,7 +105,7 @@ impl PlanSpace {
         if is_full(&kept) {
             return;
         }
-        if let Some(before) = kept.plans.insert(shape.to_vec(), Arc::clone(prepared)) {
+        if let Some(before) = kept.plans.insert(shape.to_vec(), Arc::clone(keyed)) {
             let before = before.weight(shape);
             kept.weight -= before;
             self.weigh.fetch_sub(before, Ordering::Relaxed);
@@ -125,7 +127,7 @@ impl Drop for PlanSpace {
     }
 }
 
-impl Prepared {
+impl KeyedPlan {
     /// Whether the server's warnings may be about tokens: of rows with duplicates that are left
     /// out.
     pub fn warns_of_tokens(&self) -> bool {
@@ -134,7 +136,7 @@ impl Prepared {
 
     /// About as many bytes as the plan takes under its shape.
     fn weight(&self, shape: &[u8]) -> usize {
-        let name = |(database, name): &(String, String)| 64 + database.len() + name.len();
+        let name = |table: &TableName| 64 + table.database.len() + table.name.len();
         let names: usize = self.plan.names.iter().map(name).sum();
         // the text is there once more as the server gets it
         2048 + 4 * shape.len() + names + 512 * self.plan.columns.len()

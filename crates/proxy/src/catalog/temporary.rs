@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, TableName};
 use parking_lot::RwLock;
 
 /// By their names without letter case, which a server may or may not count, the names as they were
 /// given.
 #[derive(Default)]
-pub(crate) struct TemporaryTables(RwLock<HashMap<Name, (Name, Temporary)>>);
-
-/// A database and a table.
-type Name = (String, String);
+pub(crate) struct TemporaryTables(RwLock<HashMap<TableName, (TableName, Temporary)>>);
 
 /// What is known of a temporary table.
 #[derive(Clone)]
@@ -24,12 +21,12 @@ pub(crate) enum Temporary {
 }
 
 /// The letters of a name by which tables are told apart here.
-pub(crate) fn folded((database, name): &(String, String)) -> (String, String) {
-    (database.to_lowercase(), name.to_lowercase())
+pub(crate) fn folded(table: &TableName) -> TableName {
+    TableName::folded(&table.database, &table.name)
 }
 
 impl TemporaryTables {
-    pub fn names(&self) -> Vec<Name> {
+    pub fn names(&self) -> Vec<TableName> {
         self.0
             .read()
             .values()
@@ -38,17 +35,17 @@ impl TemporaryTables {
     }
 
     /// Whether there is one of this name, which hides a table.
-    pub fn hide(&self, name: &Name) -> bool {
+    pub fn hide(&self, name: &TableName) -> bool {
         self.0.read().contains_key(&folded(name))
     }
 
-    pub fn get(&self, name: &Name) -> Option<Temporary> {
+    pub fn get(&self, name: &TableName) -> Option<Temporary> {
         let found = self.0.read();
         found.get(&folded(name)).map(|(_, found)| found.clone())
     }
 
     /// One is about to be made. Returns what was known under the name before.
-    pub fn expect(&self, name: &Name) -> Option<Arc<Table>> {
+    pub fn expect(&self, name: &TableName) -> Option<Arc<Table>> {
         let expected = (name.clone(), Temporary::Expected);
         match self.0.write().insert(folded(name), expected) {
             Some((_, Temporary::Known(table))) => Some(table),
@@ -57,7 +54,7 @@ impl TemporaryTables {
     }
 
     /// It was not made: what was known before still holds.
-    pub fn give_up(&self, name: &Name, before: Option<Arc<Table>>) {
+    pub fn give_up(&self, name: &TableName, before: Option<Arc<Table>>) {
         let mut tables = self.0.write();
         match before {
             Some(table) => {
@@ -69,7 +66,7 @@ impl TemporaryTables {
     }
 
     /// What the server shows under the name. One with other ids is another table.
-    pub fn set(&self, name: &Name, table: Option<Arc<Table>>) {
+    pub fn set(&self, name: &TableName, table: Option<Arc<Table>>) {
         let mut tables = self.0.write();
         let same = match (tables.get(&folded(name)), &table) {
             (Some((_, Temporary::Known(old))), Some(new)) => old.table_id == new.table_id,

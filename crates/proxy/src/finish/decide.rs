@@ -16,7 +16,7 @@ use onionskin_value::{
 use super::arena::Arena;
 use super::groups::Running;
 use crate::bind::{Binder, Bound, Buffers, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::state::State;
 
@@ -84,7 +84,7 @@ pub(crate) struct Asked<'a> {
 
 /// What tests are bound with.
 pub(crate) struct Binding<'a> {
-    pub prepared: &'a Prepared,
+    pub keyed: &'a KeyedPlan,
     pub state: &'a State,
     pub values: Values<'a>,
     pub fetch: &'a [ResultItem],
@@ -100,7 +100,7 @@ impl Binding<'_> {
         let index = self.fetch.get(fetch).and_then(|item| item.open);
         let (index, _) =
             index.ok_or_else(|| Failure::refused(&errors::INTERNAL, "a tested column"))?;
-        let ty = self.prepared.plan.columns[index].column().sql_type;
+        let ty = self.keyed.plan.columns[index].column().sql_type;
         ty.map(|ty| (index, ty))
             .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a tested column's type"))
     }
@@ -158,7 +158,7 @@ impl Binding<'_> {
                 negated,
             } => {
                 let (column, ty) = self.column(*fetch)?;
-                let mut binder = Binder::new(self.prepared, self.state, self.values, buffers);
+                let mut binder = Binder::new(self.keyed, self.state, self.values, buffers);
                 let Pattern::Like(pattern) = binder.pattern(column, *pattern, *escape)? else {
                     return Ok(Decision::Never);
                 };
@@ -185,7 +185,7 @@ impl Binding<'_> {
         buffers: &mut Buffers,
     ) -> Outcome<Decision> {
         let (column, ty) = self.column(fetch)?;
-        let mut binder = Binder::new(self.prepared, self.state, self.values, buffers);
+        let mut binder = Binder::new(self.keyed, self.state, self.values, buffers);
         let (bound, payload) = binder.compared(column, source)?;
         let place = match bound {
             Bound::Null => return Ok(Decision::Never),

@@ -7,17 +7,18 @@ use onionskin_value::{Family, SqlType, Sum, WireType};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::open::column_flags;
 use crate::session::Session;
 use crate::state::State;
 
 impl Session {
-    /// The column definitions of the finished result; `temporary`: as they come out of a temporary table.
+    /// The column definitions of the finished result; `temporary`: as they come out of a temporary
+    /// table.
     pub fn output_definitions(
         &self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         finish: &Finish,
         shown: &[Vec<u8>],
         temporary: bool,
@@ -39,7 +40,7 @@ impl Session {
                     let call = finish.groups.as_ref().and_then(|g| g.calls.get(*call));
                     let call =
                         call.ok_or_else(|| Failure::refused(&errors::INTERNAL, "an aggregate"))?;
-                    self.aggregate_definition(prepared, finish, call, name, temporary)
+                    self.aggregate_definition(keyed, finish, call, name, temporary)
                 }
             })
             .collect()
@@ -47,7 +48,7 @@ impl Session {
 
     fn aggregate_definition(
         &self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         finish: &Finish,
         call: &AggregateCall,
         name: &str,
@@ -57,12 +58,12 @@ impl Session {
         // what is counted need not be protected
         let ty = match call.fetch {
             Some(fetch) if call.function != Aggregate::Count => {
-                Some(fetched_type(prepared, &finish.fetch, fetch)?)
+                Some(fetched_type(keyed, &finish.fetch, fetch)?)
             }
             _ => None,
         };
-        // an average is computed of what is in the table, unless rows are sorted by it there, or it has been
-        // computed of sorted rows, whose different values are counted
+        // an average is computed of what is in the temporary table, unless rows are sorted by it
+        // there, or it was computed of sorted rows whose different values are counted
         let computed =
             call.function == Aggregate::Avg && !finish.sorts_by(call) && !finish.counts_differing();
         let stored = temporary && !computed;
@@ -77,7 +78,7 @@ impl Session {
                 // a copy of the column's own
                 let column = call
                     .fetch
-                    .and_then(|fetch| used_column(prepared, finish, fetch));
+                    .and_then(|fetch| used_column(keyed, finish, fetch));
                 flags = column.map_or(ColumnFlags::empty(), |column| {
                     column_flags(column, ty, family) & ColumnFlags::NO_DEFAULT_VALUE
                 });
@@ -110,7 +111,8 @@ impl Session {
             org_table: b"".as_slice().into(),
             name: self.state.shown_name(name),
             org_name: match temporary && family == Family::MySql && finish.counts_differing() {
-                // MySQL gathers different values in sorted rows and names the columns that it puts them into
+                // MySQL gathers different values in sorted rows and names the columns that it puts
+                // them into
                 true => self.state.shown_name(name),
                 false => b"".as_slice().into(),
             },
@@ -127,7 +129,8 @@ impl Session {
     }
 }
 
-/// A definition as of a column of a temporary table. What makes a column's own values is not copied there.
+/// A definition as if the column came out of a temporary table. What makes a column's own values is
+/// not copied there.
 fn out_of_temporary(
     packet: &[u8],
     item: &ResultItem,
@@ -188,9 +191,9 @@ fn is_moment(ty: ColumnType) -> bool {
 }
 
 /// The protected column that a fetched one is.
-fn used_column<'p>(prepared: &'p Prepared, finish: &Finish, fetch: usize) -> Option<&'p Column> {
+fn used_column<'p>(keyed: &'p KeyedPlan, finish: &Finish, fetch: usize) -> Option<&'p Column> {
     let (index, _) = finish.fetch.get(fetch)?.open?;
-    prepared.plan.columns.get(index).map(|used| used.column())
+    keyed.plan.columns.get(index).map(|used| used.column())
 }
 
 /// The fetched column that an output column is.
@@ -203,14 +206,14 @@ pub(super) fn shown_cell(output: &Output) -> Option<usize> {
 
 /// The type of a fetched protected column.
 pub(super) fn fetched_type<'p>(
-    prepared: &'p Prepared,
+    keyed: &'p KeyedPlan,
     fetch: &[ResultItem],
     at: usize,
 ) -> Outcome<&'p SqlType> {
     fetch
         .get(at)
         .and_then(|item| item.open)
-        .and_then(|(index, _)| prepared.plan.columns.get(index))
+        .and_then(|(index, _)| keyed.plan.columns.get(index))
         .and_then(|used| used.column().sql_type.as_ref())
         .ok_or_else(|| Failure::refused(&errors::INTERNAL, "a fetched column's type"))
 }

@@ -24,7 +24,7 @@ use self::groups::{Computed, Group, Grouping};
 use self::limits::limits;
 use self::sorting::{cut, sort};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open::{self, Opener};
@@ -33,14 +33,15 @@ use crate::session::{Execution, Session};
 pub(crate) use self::arena::{Arena, BOUND};
 pub(crate) use self::decide::{Asked, Binding, Decision};
 
-/// Whether an error says that a full-text search cannot be done: there is no index (1191, 1214), or its result is too large (1030).
+/// Whether an error says that a full-text search cannot be done: there is no index (1191, 1214), or
+/// its result is too large (1030).
 pub(crate) fn lacks_index(code: u16) -> bool {
     matches!(code, 1030 | 1191 | 1214)
 }
 
 /// What a finishing statement has at hand while its rows come.
 struct Work<'w> {
-    prepared: &'w Prepared,
+    keyed: &'w KeyedPlan,
     finish: &'w Finish,
     /// The types of the fetched columns that open.
     types: Vec<Option<SqlType>>,
@@ -59,7 +60,8 @@ enum Next {
 }
 
 impl Session {
-    /// Does work for which the server returns all rows, whatever `sql_select_limit` says: the proxy cuts what it has finished.
+    /// Does work for which the server returns all rows, whatever `sql_select_limit` says. The proxy
+    /// cuts the rows after it has finished them.
     pub fn with_all_rows(&mut self, work: impl FnOnce(&mut Self) -> Outcome<()>) -> Outcome<()> {
         let Some(limit) = self.server.select_limit.clone() else {
             return work(self);
@@ -95,11 +97,11 @@ impl Session {
 
     /// Runs and finishes a query, by full-text indexes where they can narrow its rows.
     pub fn finish_query(&mut self, execution: &Execution, finish: &Finish) -> Outcome<()> {
-        let (prepared, values) = (execution.prepared, execution.values);
+        let (keyed, values) = (execution.keyed, execution.values);
         let binary = execution.is_binary();
-        if self.ready(prepared, values)? && self.prepare_indexed(execution, &finish.text)? {
+        if self.ready(keyed, values)? && self.prepare_indexed(execution, &finish.text)? {
             let question = self.send(execution, &finish.text, true)?;
-            match self.finish_rows(question, prepared, finish, values, binary) {
+            match self.finish_rows(question, keyed, finish, values, binary) {
                 Err(Failure::Server { code, .. }) if lacks_index(code) && !self.current.wrote => {
                     self.server.settle()?;
                     self.forget_indexed(execution)?;
@@ -108,22 +110,23 @@ impl Session {
             }
         }
         let question = self.send(execution, &finish.text, false)?;
-        self.finish_rows(question, prepared, finish, values, binary)
+        self.finish_rows(question, keyed, finish, values, binary)
     }
 
-    /// Binds what the proxy decides by, so that what cannot be bound is known before the server is asked. Tells whether indexes over
-    /// grams can narrow the rows.
+    /// Binds what the proxy decides by, so that it is known what cannot be bound before the server
+    /// is asked. Returns whether indexes over grams can narrow the rows.
     ///
-    /// MySQL's are those of InnoDB, part of every snapshot. A full-text index (MariaDB) holds the words of rows that are committed, and of
-    /// those only: a transaction does not find its own rows in it, and not the rows of its snapshot that others have changed since. So
-    /// only statements outside of transactions use it.
-    pub fn ready(&mut self, prepared: &Prepared, values: Values) -> Outcome<bool> {
-        let Action::Finish(finish) = &prepared.plan.action else {
+    /// MySQL's are those of InnoDB, part of every snapshot. A full-text index (MariaDB) holds the
+    /// words of committed rows only. A transaction does not find its own rows in it, nor the rows
+    /// of its snapshot that others have changed since. So only statements outside of transactions
+    /// use it.
+    pub fn ready(&mut self, keyed: &KeyedPlan, values: Values) -> Outcome<bool> {
+        let Action::Finish(finish) = &keyed.plan.action else {
             return Ok(false);
         };
         limits(finish.limit, &values, self)?;
         let bind = Binding {
-            prepared,
+            keyed,
             state: &self.state,
             values,
             fetch: &finish.fetch,
@@ -136,17 +139,18 @@ impl Session {
             return Ok(false);
         }
         if self.state.family == Family::MySql {
-            return self.grams_of_all(prepared, &finish.text, values);
+            return self.grams_of_all(keyed, &finish.text, values);
         }
         // MariaDB's index misses rows while others are written
         let outside = !self.server.in_transaction() && !self.locked_tables;
         Ok(outside
             && self.shared.config.like_index
-            && self.grams_of_all(prepared, &finish.text, values)?
+            && self.grams_of_all(keyed, &finish.text, values)?
             && self.indexes_tokens()?)
     }
 
-    /// Whether the server's full-text indexes take words of a token's length. Asked once in a session.
+    /// Whether the server's full-text indexes take words of a token's length. The server is asked
+    /// once in a session.
     fn indexes_tokens(&mut self) -> Outcome<bool> {
         if let Some(known) = self.indexes_tokens {
             return Ok(known);
@@ -176,7 +180,7 @@ impl Session {
     pub fn finish_rows(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         finish: &Finish,
         values: Values,
         binary: bool,
@@ -196,19 +200,19 @@ impl Session {
             definitions.push(self.server.payload().to_vec());
         }
         let (shown, opener) =
-            open::definitions(prepared, &finish.fetch, &definitions, &self.state, binary)?;
+            open::definitions(keyed, &finish.fetch, &definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         if finish.distinct {
             check_distinct(finish, &definitions)?;
         }
         let work = Work {
-            prepared,
+            keyed,
             finish,
             types: (0..finish.fetch.len())
-                .map(|f| fetched_type(prepared, &finish.fetch, f).ok().copied())
+                .map(|f| fetched_type(keyed, &finish.fetch, f).ok().copied())
                 .collect(),
             heads: self.output_definitions(
-                prepared,
+                keyed,
                 finish,
                 &shown,
                 finish.sorts_by_aggregates() && limit.1 > 0,
@@ -217,7 +221,7 @@ impl Session {
             binary,
         };
         let bind = Binding {
-            prepared,
+            keyed,
             state: &self.state,
             values,
             fetch: &finish.fetch,
@@ -275,7 +279,8 @@ impl Session {
         }
     }
 
-    /// Rows that the proxy drops have been computed by the server, too: what it warned of may not be about the others.
+    /// Refuses a result with warnings if the proxy drops rows. The server has computed those rows,
+    /// too, and its warnings may be about them alone.
     fn check_warnings(&self, filter: Option<&Decision>) -> Outcome<()> {
         if filter.is_some() && self.server.warnings_at_end()? > 0 {
             let about = "an expression with a warning beside a range of texts";
@@ -298,7 +303,8 @@ impl Session {
         }
     }
 
-    /// Notes what `FOUND_ROWS()` is: a server looks for no more rows than those that it skips and shows.
+    /// Notes what `FOUND_ROWS()` is. A server does not look for more rows than those that it skips
+    /// and shows.
     fn note_found(&mut self, matching: u64, (skip, take): (u64, u64)) {
         let found = match take == 0 && self.state.family == Family::MariaDb {
             // it does not look for any
@@ -455,7 +461,7 @@ impl Session {
         let mut writer = work
             .binary
             .then(|| BinaryRowWriter::begin(out, finish.output.len()));
-        let columns = &work.prepared.plan.columns;
+        let columns = &work.keyed.plan.columns;
         // a temporary table keeps the zeros before numbers
         let temporary = finish.sorts_by_aggregates();
         for output in &finish.output {
@@ -545,8 +551,10 @@ const GREATEST_DOUBLES: [&[u8]; 4] = [
     &f64::MIN.to_le_bytes(),
 ];
 
-/// A window function has its value from a temporary table, which keeps 65 digits of a DECIMAL, of a greater one as many nines, and
-/// the greatest DOUBLE in the place of one beyond it. The aggregate itself has more digits under some plans, and is 0 beyond.
+/// Refuses values of window functions that may have been cut. Such a value comes from a temporary
+/// table. The table keeps 65 digits of a DECIMAL, and as many nines of a greater one. It keeps the
+/// greatest DOUBLE in the place of one beyond it. The aggregate itself has more digits under some
+/// plans, and is 0 beyond.
 fn check_windows(finish: &Finish, arena: &Arena, groups: usize) -> Outcome<()> {
     let saturated = |cell: &[u8]| {
         let digits = || cell.iter().filter(|b| b.is_ascii_digit());

@@ -1,8 +1,8 @@
-//! Column definitions on their way to the client: what the server says of physical columns, made what it would say of
-//! logical ones.
+//! Column definitions on their way to the client. What the server says of physical columns becomes
+//! what it would say of logical ones.
 //!
-//! A name that the plan does not expect means that the snapshot is stale. A statement that runs again gets the same
-//! definitions, which are then recalled ([`Shown`]).
+//! A name that the plan does not expect means that the snapshot is stale. A statement that runs
+//! again gets the same definitions, which are then recalled ([`Shown`]).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
 use super::{OpenColumn, Opener};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::shown::Shown;
 use crate::state::State;
@@ -35,22 +35,22 @@ pub(crate) fn names_physical(definition: &[u8]) -> bool {
 
 /// Checks the definitions of a statement's result and makes them logical, or recalls them.
 pub(crate) fn shown(
-    prepared: &Prepared,
+    keyed: &KeyedPlan,
     items: &[ResultItem],
     server: &mut Vec<Vec<u8>>,
     state: &State,
     binary: bool,
 ) -> Outcome<(Arc<Shown>, Opener)> {
-    let recalled = prepared.shown.read().clone();
+    let recalled = keyed.shown.read().clone();
     if let Some(shown) = recalled.filter(|s| s.holds(server, state, binary)) {
         let columns = items.iter().map(|item| {
             let (index, from) = item.open?;
-            Some(OpenColumn::new(prepared, index, item, from))
+            Some(OpenColumn::new(keyed, index, item, from))
         });
         let opener = Opener::new(columns.collect(), shown.types.clone(), binary);
         return Ok((shown, opener));
     }
-    let (client, opener) = definitions(prepared, items, server, state, binary)?;
+    let (client, opener) = definitions(keyed, items, server, state, binary)?;
     let shown = Arc::new(Shown {
         server: std::mem::take(server),
         client,
@@ -58,24 +58,24 @@ pub(crate) fn shown(
         results_collation: state.results_collation,
         binary,
     });
-    *prepared.shown.write() = Some(Arc::clone(&shown));
+    *keyed.shown.write() = Some(Arc::clone(&shown));
     Ok((shown, opener))
 }
 
 /// Checks a result's definitions and makes them logical.
 pub(crate) fn definitions(
-    prepared: &Prepared,
+    keyed: &KeyedPlan,
     items: &[ResultItem],
     server: &[Vec<u8>],
     state: &State,
     binary: bool,
 ) -> Outcome<(Vec<Vec<u8>>, Opener)> {
-    definitions_of(prepared, items, server, state, binary, false)
+    definitions_of(keyed, items, server, state, binary, false)
 }
 
 /// The same; with `tokens`, columns that are not opened may be tokens.
 pub(crate) fn definitions_of(
-    prepared: &Prepared,
+    keyed: &KeyedPlan,
     items: &[ResultItem],
     server: &[Vec<u8>],
     state: &State,
@@ -100,19 +100,19 @@ pub(crate) fn definitions_of(
             columns.push(None);
             continue;
         };
-        let used = &prepared.plan.columns[index];
+        let used = &keyed.plan.columns[index];
         let expected = match from {
             OpenFrom::Sealed | OpenFrom::Keyed => used.sealed(),
             OpenFrom::OrderKey => used.column().ord_name().unwrap_or_default(),
         };
         let expected = state.shown_name(expected);
         let named = definition.org_name.eq_ignore_ascii_case(&expected);
-        let grouped = prepared
+        let grouped = keyed
             .plan
             .grouping
             .as_ref()
             .and_then(|g| g.columns.iter().find(|c| c.item == n));
-        // MIN of a group's cells, which MySQL calls by its text where it comes out of a temporary table
+        // MIN of a group's cells: MySQL calls it by its text if it comes out of a temporary table
         let around = (item.computed || grouped.is_some())
             && memchr::memmem::find(&definition.org_name, &expected).is_some();
         if !definition.org_name.is_empty() && !named && !around {
@@ -129,7 +129,7 @@ pub(crate) fn definitions_of(
             definition.flags.set(ColumnFlags::NOT_NULL, required);
         }
         shown.push(logical_definition(&definition, item, used, state)?);
-        columns.push(Some(OpenColumn::new(prepared, index, item, from)));
+        columns.push(Some(OpenColumn::new(keyed, index, item, from)));
     }
     Ok((shown, Opener::new(columns, types, binary)))
 }
@@ -245,7 +245,8 @@ pub(crate) fn logical_definition(
         if copied {
             flags |= column_flags(column, ty, state.family) & ColumnFlags::NO_DEFAULT_VALUE;
         }
-        // MySQL gathers different values in sorted rows and names the columns that it puts them into
+        // MySQL gathers different values in sorted rows and names the columns that it puts them
+        // into
         shown.org_name = match server.org_name.is_empty() {
             true => b"".as_slice().into(),
             false => shown.name.clone(),

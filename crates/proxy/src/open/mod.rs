@@ -25,7 +25,7 @@ pub(crate) use self::definitions::{
     column_flags, definitions, definitions_of, logical_definition, names_physical, shown,
 };
 pub(crate) use self::held::HeldRows;
-use crate::catalog::{Prepared, cipher_of};
+use crate::catalog::{KeyedPlan, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::state::State;
 
@@ -69,11 +69,11 @@ pub(crate) fn format_context(state: &State) -> Outcome<FormatContext<'_>> {
 }
 
 impl OpenColumn {
-    fn new(prepared: &Prepared, index: usize, item: &ResultItem, from: OpenFrom) -> Self {
+    fn new(keyed: &KeyedPlan, index: usize, item: &ResultItem, from: OpenFrom) -> Self {
         OpenColumn {
-            extremum: item.computed && prepared.plan.grouping.is_none(),
-            used: prepared.plan.columns[index].clone(),
-            cipher: Arc::clone(&prepared.ciphers[index]),
+            extremum: item.computed && keyed.plan.grouping.is_none(),
+            used: keyed.plan.columns[index].clone(),
+            cipher: Arc::clone(&keyed.ciphers[index]),
             others: Vec::new(),
             from,
             proven: false,
@@ -181,23 +181,23 @@ impl Opener {
 
     /// Opens the rows of a result with these columns.
     pub fn of_items(
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         items: impl Iterator<Item = ResultItem>,
         types: Vec<ParamType>,
         binary: bool,
     ) -> Opener {
         let columns = items.map(|item| {
             let (index, from) = item.open?;
-            Some(OpenColumn::new(prepared, index, &item, from))
+            Some(OpenColumn::new(keyed, index, &item, from))
         });
         Opener::new(columns.collect(), types, binary)
     }
 
     /// Opens sealed cells of these columns of the plan, without a result of the server's.
-    pub fn of_sealed(prepared: &Prepared, columns: impl Iterator<Item = usize>) -> Opener {
+    pub fn of_sealed(keyed: &KeyedPlan, columns: impl Iterator<Item = usize>) -> Opener {
         let item = ResultItem::plain();
         let columns =
-            columns.map(|index| Some(OpenColumn::new(prepared, index, &item, OpenFrom::Sealed)));
+            columns.map(|index| Some(OpenColumn::new(keyed, index, &item, OpenFrom::Sealed)));
         Opener::new(columns.collect(), Vec::new(), false)
     }
 
@@ -347,7 +347,8 @@ pub(crate) fn format(
     format_as(ty, used, payload, ctx, out, binary)
 }
 
-/// The same for `MIN` or `MAX` of a whole table, which servers print as numbers without zeros before them.
+/// The same for `MIN` or `MAX` of a whole table. Servers print these as numbers without zeros
+/// before them.
 pub(crate) fn format_extremum(
     used: &ColumnUse,
     payload: &[u8],

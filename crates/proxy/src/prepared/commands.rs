@@ -23,7 +23,7 @@ impl Session {
         if let (Some(place), Some(server_id)) = (own.get_mut(1..5), statement.server_id) {
             place.copy_from_slice(&server_id.to_le_bytes());
         }
-        let is_relayed = matches!(statement.prepared.plan.action, Action::Relay);
+        let is_relayed = matches!(statement.keyed.plan.action, Action::Relay);
         let done = match (statement.cursor.take(), statement.server_id) {
             (_, Some(_)) if is_relayed => {
                 let question = self.server.put_command(&own)?;

@@ -9,7 +9,7 @@ use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param}
 use super::{Indexed, Statement};
 use crate::bind::Values;
 use crate::by_name::cannot_be_prepared;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Question;
 use crate::finish::lacks_index;
@@ -23,7 +23,7 @@ impl Session {
         self.keep_found();
         let mut statement = match self.statements.open.remove(&id) {
             Some(statement) => {
-                self.begin_planned(&statement.prepared);
+                self.begin_planned(&statement.keyed);
                 statement
             }
             None => match self.execute_relayed(id, &payload)? {
@@ -40,29 +40,29 @@ impl Session {
         for long in &mut statement.long {
             *long = None;
         }
-        let prepared = Arc::clone(&statement.prepared);
+        let keyed = Arc::clone(&statement.keyed);
         self.statements.open.insert(id, statement);
-        self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
+        self.diagnostics.shows_tokens |= keyed.warns_of_tokens();
         if done.is_ok() {
-            self.has_found_by(&prepared.plan.action);
+            self.has_found_by(&keyed.plan.action);
         }
-        self.concluded(done, &prepared)
+        self.concluded(done, &keyed)
     }
 
     /// A statement begins that asks nothing about the one before.
-    pub(super) fn begin_planned(&mut self, prepared: &Prepared) {
-        let facts = &prepared.plan.facts;
+    pub(super) fn begin_planned(&mut self, keyed: &KeyedPlan) {
+        let facts = &keyed.plan.facts;
         self.leave_last(facts);
         self.current.note(facts);
         self.current.keeps_list = self.server.may_hold_list && facts.may_keep_list();
     }
 
-    /// Makes a statement's plan again when the schema has changed since, or where it is wanted afresh.
+    /// Makes a statement's plan again if the schema has changed since, or if `afresh` asks for it.
     fn replan(&mut self, statement: &mut Statement, afresh: bool) -> Outcome<()> {
         // A preparation at the server may have failed the last time, for want of room for one.
-        let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.prepared);
-        let prepared = Arc::clone(&statement.prepared);
-        if !afresh && self.is_of_now(&prepared)? && is_whole {
+        let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.keyed);
+        let keyed = Arc::clone(&statement.keyed);
+        if !afresh && self.is_of_now(&keyed)? && is_whole {
             return Ok(());
         }
         self.must_be_of_now(statement)?;
@@ -75,14 +75,14 @@ impl Session {
         std::mem::swap(&mut self.template, &mut template);
         let planned = self.make_plan(&statement.sql, afresh);
         std::mem::swap(&mut self.template, &mut template);
-        statement.prepared = planned?;
+        statement.keyed = planned?;
         let indexed = statement.indexed.take().id();
         for id in statement.server_id.take().into_iter().chain(indexed) {
             self.close_at_server(id)?;
         }
-        let prepared = Arc::clone(&statement.prepared);
+        let keyed = Arc::clone(&statement.keyed);
         let whole;
-        let text = match &prepared.plan.action {
+        let text = match &keyed.plan.action {
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             Action::ByName(_) => return Err(cannot_be_prepared()),
             Action::Relay => {
@@ -104,21 +104,21 @@ impl Session {
     pub(super) fn carry_out(&mut self, statement: &mut Statement, payload: &[u8]) -> Outcome<()> {
         let (mut other, mut afresh) = (None, false);
         let mut attempts = 0;
-        let (prepared, done) = loop {
+        let (keyed, done) = loop {
             let done = match &other {
                 Some(plan) => self.execute_by(statement, plan, payload),
                 None => self.execute_planned(statement, afresh, payload),
             };
-            let prepared = other.unwrap_or_else(|| Arc::clone(&statement.prepared));
+            let keyed = other.unwrap_or_else(|| Arc::clone(&statement.keyed));
             let (sql, template) = (&statement.sql, &statement.template);
-            match self.another_way(sql, template, &prepared, &done, &mut attempts)? {
-                None => break (prepared, done),
+            match self.another_way(sql, template, &keyed, &done, &mut attempts)? {
+                None => break (keyed, done),
                 Some(Way::Other(plan)) => other = Some(plan),
                 Some(Way::Afresh) => (other, afresh) = (None, true),
             }
         };
-        let names = !prepared.plan.names.is_empty();
-        self.learn_next_transaction(&prepared.plan.facts, &statement.sql, names, &done);
+        let names = !keyed.plan.names.is_empty();
+        self.learn_next_transaction(&keyed.plan.facts, &statement.sql, names, &done);
         done
     }
 
@@ -130,22 +130,22 @@ impl Session {
         payload: &[u8],
     ) -> Outcome<()> {
         self.replan(statement, afresh)?;
-        let prepared = Arc::clone(&statement.prepared);
-        self.execute_by(statement, &prepared, payload)
+        let keyed = Arc::clone(&statement.keyed);
+        self.execute_by(statement, &keyed, payload)
     }
 
     /// Executes a statement by a plan, which is its own or the engine's.
     fn execute_by(
         &mut self,
         statement: &mut Statement,
-        prepared: &Arc<Prepared>,
+        keyed: &Arc<KeyedPlan>,
         payload: &[u8],
     ) -> Outcome<()> {
         if !self.state.is_usual() {
-            self.check_variables(&prepared.plan, &statement.sql)?;
+            self.check_variables(&keyed.plan, &statement.sql)?;
         }
         self.compute_as_prepared(&statement.setting);
-        let is_relayed = matches!(prepared.plan.action, Action::Relay);
+        let is_relayed = matches!(keyed.plan.action, Action::Relay);
         match statement.server_id {
             None => self.must_be_of_now(statement)?,
             // all of it is the server's
@@ -175,7 +175,7 @@ impl Session {
             self.must_bind_alike(&statement.setting, &values)?;
         }
         let opener = self.run(&Execution {
-            prepared,
+            keyed,
             values,
             rows: 1,
             mode: statement.mode,
@@ -198,7 +198,7 @@ impl Session {
         text: &[Piece],
         indexed: bool,
     ) -> Outcome<Question> {
-        let prepared = execution.prepared;
+        let keyed = execution.keyed;
         let at_server = match indexed {
             true => statement.indexed.get().prepared(),
             false => statement.server_id.map(|id| (id, statement.server_params)),
@@ -207,7 +207,7 @@ impl Session {
             return Err(Failure::refused(&errors::INTERNAL, "a prepared statement"));
         };
         // tier 2 answers at once, whatever cursor was asked for
-        let cursor = match prepared.plan.action {
+        let cursor = match keyed.plan.action {
             Action::Finish(_) => CursorType::NO_CURSOR,
             _ => cursor,
         };
@@ -229,7 +229,7 @@ impl Session {
         }
         out.extend_from_slice(&body);
         self.diagnostics.bind_values(binder.warnings);
-        self.diagnostics.each_row = prepared.plan.probe.is_some();
+        self.diagnostics.each_row = keyed.plan.probe.is_some();
         self.diagnostics.of_several = execution.mode.lenient_nulls;
         if let Err(failure) = self.warnings_of_rows(execution) {
             self.server.connection.cancel_payload();
@@ -240,7 +240,8 @@ impl Session {
         Ok(question)
     }
 
-    /// Whether full-text indexes can be used: of a prepared statement, whether the server has one that does.
+    /// Whether full-text indexes can be used. For a prepared statement: whether the server has a
+    /// statement that uses them.
     pub(crate) fn prepare_indexed(
         &mut self,
         execution: &Execution,
@@ -281,12 +282,13 @@ impl Session {
 }
 
 /// Whether the server has a statement of its own for it.
-fn runs_at_server(prepared: &Prepared) -> bool {
-    let action = &prepared.plan.action;
+fn runs_at_server(keyed: &KeyedPlan) -> bool {
+    let action = &keyed.plan.action;
     matches!(action, Action::Relay) || text_at_server(action).is_some()
 }
 
-/// The physical text that the server prepares for a statement that is not relayed; `None` for those that run as text.
+/// The physical text that the server prepares for a statement that is not relayed; `None` for those
+/// that run as text.
 pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
     match action {
         Action::Server { text, .. } => Some(text),
@@ -305,8 +307,9 @@ pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
     }
 }
 
-/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong. MariaDB takes NULL for one without
-/// reading its bytes, and then takes these for the next parameter.
+/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong.
+/// MariaDB takes NULL for such a parameter without reading its bytes, and takes these bytes for the
+/// next parameter.
 fn must_be_bindable(params: &[Param]) -> Outcome<()> {
     let is_bindable = |param: &Param| {
         matches!(

@@ -18,7 +18,7 @@ use self::relayed::Relayed;
 pub(crate) use self::setting::{PREPARED_OTHERWISE, Setting};
 use crate::bind::StoreMode;
 use crate::by_name::Named;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::open::Opener;
 use crate::session::Session;
@@ -35,8 +35,9 @@ const OWN_IDS: u32 = 0x8000_0000;
 const LAST_ID: u32 = u32::MAX;
 /// Bytes of long data that the statements of a session may hold.
 const MAX_LONG_DATA_BYTES: usize = 256 << 20;
-/// As many statements as the server has none for, and bytes of their texts, may a session hold: what the servers' `max_prepared_stmt_count` is by
-/// default, for all of their sessions.
+/// How many statements a session may hold that the server does not have, and how many bytes of
+/// their texts. The number is the default of the servers' `max_prepared_stmt_count`, which counts
+/// all sessions.
 const MAX_STATEMENTS: usize = 16_382;
 const MAX_TEXT_BYTES: usize = 256 << 20;
 
@@ -60,7 +61,7 @@ pub(crate) struct Statements {
 pub(crate) struct Statement {
     sql: Vec<u8>,
     template: Template,
-    pub prepared: Arc<Prepared>,
+    pub keyed: Arc<KeyedPlan>,
     setting: Setting,
     mode: StoreMode,
     /// The server's statement; `None` for those that run as text.
@@ -75,7 +76,6 @@ pub(crate) struct Statement {
     cursor: Option<Opener>,
 }
 
-/// What a text means depends on: the database that was current at its preparation, and how it was read.
 /// The server's statement that uses full-text indexes.
 #[derive(Clone, Copy, Default)]
 enum Indexed {
@@ -107,13 +107,13 @@ impl Statement {
     pub fn new(
         sql: Vec<u8>,
         template: &Template,
-        prepared: &Arc<Prepared>,
+        keyed: &Arc<KeyedPlan>,
         params: usize,
         setting: Setting,
     ) -> Self {
         Statement {
             setting,
-            mode: StoreMode::of(&prepared.plan.facts, None),
+            mode: StoreMode::of(&keyed.plan.facts, None),
             sql,
             template: Template {
                 key: template.key.clone(),
@@ -121,7 +121,7 @@ impl Statement {
                 rows: None,
                 multiple: false,
             },
-            prepared: Arc::clone(prepared),
+            keyed: Arc::clone(keyed),
             server_id: None,
             server_params: 0,
             indexed: Cell::default(),
@@ -147,8 +147,8 @@ impl Statements {
         self.relayed.contains_key(&id)
     }
 
-    /// Counts long data that arrives: whether there is room for it. What executions have used up is only looked for when there seems
-    /// to be too much.
+    /// Counts long data that arrives. Returns whether there is room for it. Only if there seems to
+    /// be too much, it looks for what executions have used up.
     fn take_long_data(&mut self, length: usize) -> bool {
         if self.long_data + length > MAX_LONG_DATA_BYTES {
             let all = self.open.values().flat_map(|s| &s.long);
@@ -173,7 +173,8 @@ impl Statements {
         Ok(())
     }
 
-    /// The statement that a command is about. The highest id becomes that of the last one where the server means it so.
+    /// The statement that a command is about. The highest id means the last statement if the server
+    /// takes it so.
     fn id_in(&self, payload: &mut [u8], family: Family) -> Outcome<u32> {
         let id = statement_id(payload).map_err(Failure::Client)?;
         let (LAST_ID, Family::MariaDb, Some(last)) = (id, family, self.last) else {

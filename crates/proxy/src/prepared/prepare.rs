@@ -13,7 +13,7 @@ use super::relayed::Relayed;
 use super::{OWN_IDS, Statement};
 use crate::bind::{Values, check_pieces, prepared_text};
 use crate::by_name::cannot_be_prepared;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::session::{Session, in_logical_terms};
@@ -42,38 +42,38 @@ impl Session {
                 message: b"You have an error in your SQL syntax near ';'".to_vec(),
             });
         }
-        let mut prepared = self.plan(&sql)?;
+        let mut keyed = self.plan(&sql)?;
         let mut attempts = 0;
         loop {
-            let done = self.prepare_planned(&sql, &prepared);
+            let done = self.prepare_planned(&sql, &keyed);
             match done {
-                Err(ref failure) if attempts == 0 && self.may_run_again(failure, &prepared) => {
+                Err(ref failure) if attempts == 0 && self.may_run_again(failure, &keyed) => {
                     attempts += 1;
                     self.server.settle()?;
-                    if !self.looks_different(&prepared, &done)? {
+                    if !self.looks_different(&keyed, &done)? {
                         // what is left is of the statement before
                         self.diagnostics.clear();
                         return done;
                     }
-                    prepared = self.make_plan(&sql, true)?;
+                    keyed = self.make_plan(&sql, true)?;
                 }
-                done => return done.map_err(|failure| in_logical_terms(failure, &prepared)),
+                done => return done.map_err(|failure| in_logical_terms(failure, &keyed)),
             }
         }
     }
 
-    fn prepare_planned(&mut self, sql: &[u8], prepared: &Arc<Prepared>) -> Outcome<()> {
+    fn prepare_planned(&mut self, sql: &[u8], keyed: &Arc<KeyedPlan>) -> Outcome<()> {
         let params = self
             .template
             .literals
             .iter()
             .filter(|l| l.kind == LiteralKind::Parameter)
             .count();
-        let text = match &prepared.plan.action {
+        let text = match &keyed.plan.action {
             Action::Relay => {
-                self.check_temporary(prepared)?;
-                let id = self.relay_preparation(prepared)?;
-                let relayed = Relayed::new(sql, prepared, params, self.setting());
+                self.check_temporary(keyed)?;
+                let id = self.relay_preparation(keyed)?;
+                let relayed = Relayed::new(sql, keyed, params, self.setting());
                 self.statements.relayed.insert(id, relayed);
                 self.statements.last = Some(id);
                 return Ok(());
@@ -90,10 +90,10 @@ impl Session {
             action => text_at_server(action),
         };
         let setting = self.setting();
-        let mut statement = Statement::new(sql.to_vec(), &self.template, prepared, params, setting);
+        let mut statement = Statement::new(sql.to_vec(), &self.template, keyed, params, setting);
         let Some(text) = text else {
             self.statements.has_room(sql.len())?;
-            let shown = match &prepared.plan.action {
+            let shown = match &keyed.plan.action {
                 Action::Scratch(scratch) => self.scratch_definitions(scratch, sql)?,
                 Action::Show { text, .. } => {
                     let (id, _, definitions) = self.prepare_at_server(&statement, text, false)?;
@@ -112,7 +112,7 @@ impl Session {
         let (id, count, definitions) = self.prepare_at_server(&statement, text, false)?;
         statement.server_id = Some(id);
         statement.server_params = count;
-        let shown = match &prepared.plan.action {
+        let shown = match &keyed.plan.action {
             // of RETURNING, servers tell with the rows
             Action::Server { .. } if definitions.is_empty() => definitions,
             Action::Server {
@@ -130,12 +130,11 @@ impl Session {
                     item
                 };
                 let items: Vec<ResultItem> = items.iter().map(natural).collect();
-                self.checked_definitions(id, prepared, &items, &definitions)?
+                self.checked_definitions(id, keyed, &items, &definitions)?
             }
             Action::Finish(finish) => {
-                let fetched =
-                    self.checked_definitions(id, prepared, &finish.fetch, &definitions)?;
-                self.output_definitions(prepared, finish, &fetched, false)?
+                let fetched = self.checked_definitions(id, keyed, &finish.fetch, &definitions)?;
+                self.output_definitions(keyed, finish, &fetched, false)?
             }
             _ => definitions,
         };
@@ -148,11 +147,11 @@ impl Session {
     fn checked_definitions(
         &mut self,
         id: u32,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         items: &[ResultItem],
         definitions: &[Vec<u8>],
     ) -> Outcome<Vec<Vec<u8>>> {
-        match open::definitions(prepared, items, definitions, &self.state, true) {
+        match open::definitions(keyed, items, definitions, &self.state, true) {
             Ok((shown, _)) => Ok(shown),
             Err(failure) => {
                 self.close_at_server(id)?;
@@ -180,7 +179,7 @@ impl Session {
         self.say_next_transaction()?;
         let out = self.server.begin_command();
         out.push(Command::StmtPrepare.to_byte());
-        let columns = &statement.prepared.plan.columns;
+        let columns = &statement.keyed.plan.columns;
         prepared_text(text, columns, 1, &values, indexed, out);
         let question = self.server.end_command(Command::StmtPrepare)?;
         self.server.flush()?;

@@ -1,19 +1,21 @@
 //! Prepared statements that are relayed because they touch nothing protected.
 //!
-//! A migration can put a protected table in the place of one of theirs at any time. Then the server refuses the next
-//! execution, or would show physical columns, and the statement is planned and prepared once more, under the id that the client
-//! knows. Clients send the types of parameters with the first execution only, so they are remembered.
+//! A migration can put a protected table in the place of one of theirs at any time. Then the server
+//! refuses the next execution, or would show physical columns. So the statement is planned and
+//! prepared once more, under the id that the client knows. Clients send the types of parameters
+//! with the first execution only, so they are remembered.
 
 use std::sync::Arc;
 
 use onionskin_plan::{Action, Catalog, Known, LexMode, Template, errors};
+use onionskin_schema::TableName;
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
 };
 use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
 use super::{Setting, Statement};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Held};
 use crate::open;
@@ -25,26 +27,27 @@ const HEAD: usize = 10;
 /// A relayed statement.
 pub(crate) struct Relayed {
     sql: Vec<u8>,
-    prepared: Arc<Prepared>,
+    keyed: Arc<KeyedPlan>,
     params: usize,
     setting: Setting,
     types: Vec<ParamType>,
     /// The server has got long data for the next execution; it keeps them no longer than that.
     pub has_long_data: bool,
-    /// Others were not sent, because the table has become a protected one: the next execution lacks them.
+    /// Other pieces were not sent, because the table has become a protected one. The next execution
+    /// lacks them.
     lacks_long_data: bool,
 }
 
 impl Relayed {
-    pub fn new(sql: &[u8], prepared: &Arc<Prepared>, params: usize, setting: Setting) -> Self {
-        let facts = &prepared.plan.facts;
+    pub fn new(sql: &[u8], keyed: &Arc<KeyedPlan>, params: usize, setting: Setting) -> Self {
+        let facts = &keyed.plan.facts;
         Self {
             setting,
-            sql: match prepared.plan.names.is_empty() && !facts.next_transaction {
+            sql: match keyed.plan.names.is_empty() && !facts.next_transaction {
                 true => Vec::new(),
                 false => sql.to_vec(),
             },
-            prepared: Arc::clone(prepared),
+            keyed: Arc::clone(keyed),
             params,
             types: Vec::new(),
             has_long_data: false,
@@ -60,22 +63,18 @@ impl Relayed {
     /// Whether it asks the server what only the proxy knows: about the statement before it, of
     /// which something is kept (`is_kept`), or how many rows that has `found`.
     fn asks(&self, found: Found, is_kept: bool) -> bool {
-        let facts = &self.prepared.plan.facts;
+        let facts = &self.keyed.plan.facts;
         let counts = facts.says_found_rows && found != Found::Servers;
         facts.question.asks() && (is_kept || counts)
     }
 
-    /// The same as a statement that is more than relayed. `None`: its text is read otherwise by now.
+    /// The same as a statement that is more than relayed. `None`: its text would be read otherwise
+    /// by now.
     fn into_statement(self, id: u32, lex: LexMode) -> Option<Statement> {
         let mut template = Template::default();
         template.read_unfolded(&self.sql, lex).ok()?;
-        let mut statement = Statement::new(
-            self.sql,
-            &template,
-            &self.prepared,
-            self.params,
-            self.setting,
-        );
+        let mut statement =
+            Statement::new(self.sql, &template, &self.keyed, self.params, self.setting);
         statement.server_id = Some(id);
         statement.types = self.types;
         Some(statement)
@@ -83,9 +82,9 @@ impl Relayed {
 }
 
 impl Session {
-    /// Relays a preparation. Nothing is written before all of its answer is known to show no physical column. Returns the
-    /// server's id of the statement.
-    pub fn relay_preparation(&mut self, prepared: &Prepared) -> Outcome<u32> {
+    /// Relays a preparation. Nothing is written before all of its answer is known to show no
+    /// physical column. Returns the server's id of the statement.
+    pub fn relay_preparation(&mut self, keyed: &KeyedPlan) -> Outcome<u32> {
         // in a transaction that only reads, a statement that writes cannot be prepared
         self.say_next_transaction()?;
         let payload = self.client.last_payload();
@@ -114,7 +113,7 @@ impl Session {
         )))?;
         if is_physical {
             self.close_at_server(id)?;
-            return Err(self.stale_or_physical(&prepared.plan.names));
+            return Err(self.stale_or_physical(&keyed.plan.names));
         }
         for packet in packets {
             self.write(&packet)?;
@@ -122,8 +121,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Relays an execution. Returns the statement if it is more than relayed from now on, because its table has become a
-    /// protected one: it is still to be executed.
+    /// Relays an execution. If the statement's table has become a protected one, returns the
+    /// statement: it is more than relayed from now on, and still has to be executed.
     pub(super) fn execute_relayed(
         &mut self,
         id: u32,
@@ -138,13 +137,13 @@ impl Session {
             let about = "a prepared question about the last statement";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
         }
-        let prepared = Arc::clone(&relayed.prepared);
+        let keyed = Arc::clone(&relayed.keyed);
         // What cannot be read is the server's to refuse.
         let _ = ComStmtExecute::decode(payload, relayed.params, &mut relayed.types);
         let long = std::mem::take(&mut relayed.has_long_data);
         let lacks = std::mem::take(&mut relayed.lacks_long_data);
-        let once = prepared.plan.facts.runs_once();
-        self.begin_planned(&prepared);
+        let once = keyed.plan.facts.runs_once();
+        self.begin_planned(&keyed);
         let goes_on = match self.is_still_relayed(id) {
             Ok(still) => still && !lacks,
             Err(failure) if failure.is_fatal() => return Err(failure),
@@ -157,34 +156,34 @@ impl Session {
         let Some(relayed) = self.statements.relayed.get(&id) else {
             return Err(Failure::Stale);
         };
-        let prepared = Arc::clone(&relayed.prepared);
+        let keyed = Arc::clone(&relayed.keyed);
         // without names nothing makes it run again
         let names = if once {
             &[]
         } else {
-            prepared.plan.names.as_slice()
+            keyed.plan.names.as_slice()
         };
         let done = if goes_on {
-            self.relay_prepared(&prepared, payload, names)
+            self.relay_prepared(&keyed, payload, names)
         } else {
             // the server must not see its values
             Err(Failure::Stale)
         };
         // without names, no table can have become another one
-        if done.is_ok() || prepared.plan.names.is_empty() {
-            let facts = &prepared.plan.facts;
+        if done.is_ok() || keyed.plan.names.is_empty() {
+            let facts = &keyed.plan.facts;
             let said = match facts.next_transaction {
                 true => self.statements.relayed.get(&id).map(|r| r.sql.clone()),
                 false => None,
             };
-            let names = !prepared.plan.names.is_empty();
+            let names = !keyed.plan.names.is_empty();
             self.learn_next_transaction(facts, &said.unwrap_or_default(), names, &done);
             return done.map(|()| None);
         }
         let Some(relayed) = self.statements.relayed.remove(&id) else {
             return done.map(|()| None);
         };
-        let again = self.failed_stale(&prepared, &done);
+        let again = self.failed_stale(&keyed, &done);
         if !matches!(again, Ok(true)) {
             self.statements.relayed.insert(id, relayed);
             if !goes_on {
@@ -205,18 +204,18 @@ impl Session {
 
     fn relay_prepared(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         payload: &[u8],
-        names: &[(String, String)],
+        names: &[TableName],
     ) -> Outcome<()> {
-        self.check_temporary(prepared)?;
-        if !prepared.plan.facts.question.asks() {
+        self.check_temporary(keyed)?;
+        if !keyed.plan.facts.question.asks() {
             self.say_next_transaction()?;
         }
         let question = self.server.put_command(payload)?;
         self.server.flush()?;
-        let done = self.relay_planned(question, prepared, names);
-        self.end_relay(prepared, done)
+        let done = self.relay_planned(question, keyed, names);
+        self.end_relay(keyed, done)
     }
 
     /// Whether a relayed statement may still be: nothing that it names is protected, as of now.
@@ -225,38 +224,39 @@ impl Session {
             let Some(relayed) = self.statements.relayed.get(&id) else {
                 return Ok(false);
             };
-            let prepared = Arc::clone(&relayed.prepared);
-            if prepared.plan.names.is_empty() {
+            let keyed = Arc::clone(&relayed.keyed);
+            if keyed.plan.names.is_empty() {
                 // nothing to look up; for a question, a look-up would be what it asks about
                 return Ok(true);
             }
             // a temporary table hides the one that it was prepared for
-            if self.names_temporary(&prepared.plan.names) {
+            if self.names_temporary(&keyed.plan.names) {
                 return self.plan_still_relays(id);
             }
-            if self.is_of_now(&prepared)? {
+            if self.is_of_now(&keyed)? {
                 return Ok(true);
             }
             let generation = self.account.generation();
-            self.learn(&prepared.plan.names)?;
-            let is_protected = |(database, name): &(String, String)| {
-                let known = self.account.table(database, name);
+            self.learn(&keyed.plan.names)?;
+            let is_protected = |name: &TableName| {
+                let known = self.account.table(&name.database, &name.name);
                 matches!(known, Known::Table(table) if table.is_protected())
             };
-            if prepared.plan.names.iter().any(is_protected) {
+            if keyed.plan.names.iter().any(is_protected) {
                 return self.plan_still_relays(id);
             }
             let keys = &self.shared.config.keys;
-            let plan = prepared.plan.clone();
-            let renewed = self.account.prepare(plan, keys, generation)?;
+            let plan = keyed.plan.clone();
+            let renewed = self.account.keyed_plan(plan, keys, generation)?;
             if let Some(relayed) = self.statements.relayed.get_mut(&id) {
-                relayed.prepared = renewed;
+                relayed.keyed = renewed;
             }
         }
         Err(Failure::Stale)
     }
 
-    /// Whether a statement that names a protected table is relayed all the same, as `DROP TABLE` is. It is planned anew.
+    /// Whether a statement that names a protected table is relayed all the same, as `DROP TABLE`
+    /// is. It is planned anew.
     fn plan_still_relays(&mut self, id: u32) -> Outcome<bool> {
         let Some(relayed) = self.statements.relayed.get(&id) else {
             return Ok(false);
@@ -276,12 +276,13 @@ impl Session {
         if let Some(relayed) = self.statements.relayed.get_mut(&id)
             && relays
         {
-            relayed.prepared = planned;
+            relayed.keyed = planned;
         }
         Ok(relays)
     }
 
-    /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is lost; the execution will say so.
+    /// A piece of a value for a statement arrives. `false`: it must not go to the server, and is
+    /// lost. The execution will say so.
     pub fn takes_piece(&mut self, id: u32) -> Outcome<bool> {
         let Some(relayed) = self.statements.relayed.get(&id) else {
             return Ok(true);
@@ -321,7 +322,8 @@ impl Session {
         }
     }
 
-    /// Executes a statement of which the client knows another id than the server; its table is no longer protected.
+    /// Executes a statement that the server knows by another id than the client. Its table is no
+    /// longer protected.
     pub fn execute_renumbered(&mut self, statement: &Statement, payload: &[u8]) -> Outcome<()> {
         let server_id = statement.server_id.ok_or(Failure::Stale)?;
         for (n, data) in statement.long.iter().enumerate() {
@@ -341,12 +343,13 @@ impl Session {
         let own = renumbered(payload, server_id, &statement.types).map_err(Failure::Client)?;
         let question = self.server.put_command(&own)?;
         self.server.flush()?;
-        let prepared = Arc::clone(&statement.prepared);
-        self.relay_planned(question, &prepared, &prepared.plan.names)
+        let keyed = Arc::clone(&statement.keyed);
+        self.relay_planned(question, &keyed, &keyed.plan.names)
     }
 }
 
-/// An execution with another statement's id, and with the types of its parameters, which that statement has not seen.
+/// An execution with another statement's id, and with the types of its parameters, which that
+/// statement has not seen.
 fn renumbered(payload: &[u8], id: u32, types: &[ParamType]) -> WireResult<Vec<u8>> {
     let early = || WireError::Malformed("message ends too early");
     let mut own = Vec::with_capacity(payload.len() + 2 * types.len());

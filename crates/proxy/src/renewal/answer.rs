@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use onionskin_keys::KeySet;
-use onionskin_schema::Table;
+use onionskin_schema::{Table, TableName};
 
 use super::question::{Wanted, by_name, name_of};
 use crate::catalog::tables;
@@ -11,17 +11,14 @@ use crate::error::Outcome;
 use crate::exchange::{Rows, Server};
 use crate::parts::settle_parts;
 
-/// Names of tables, with their databases.
-type Names = HashSet<(String, String)>;
-
 /// The answer, as far as it is about tables.
 pub(crate) struct Answer {
     /// Tables of which all was asked for, and those of them that there are.
-    whole: Names,
+    whole: HashSet<TableName>,
     tables: Vec<Table>,
     /// Others, and whether those of them that there are have sealed columns.
-    others: Names,
-    is_sealed: HashMap<(String, String), bool>,
+    others: HashSet<TableName>,
+    is_sealed: HashMap<TableName, bool>,
     /// The server has warned of nothing.
     is_complete: bool,
 }
@@ -63,7 +60,7 @@ impl Answer {
 
     /// What has become of a table.
     pub fn of(&self, table: &Table) -> Found {
-        let name = (table.database.clone(), table.name.clone());
+        let name = TableName::new(&table.database, &table.name);
         let same = if self.whole.contains(&name) {
             let found = self.tables.iter().find(|t| is_named(t, &name));
             if found.is_some() && table.view && table.damaged.is_none() {
@@ -88,14 +85,14 @@ impl Answer {
     }
 }
 
-fn names(tables: &BTreeMap<String, Vec<String>>) -> Names {
+fn names(tables: &BTreeMap<String, Vec<String>>) -> HashSet<TableName> {
     let each = |(database, names): (&String, &Vec<String>)| {
-        let pair = |name: &String| (database.clone(), name.clone());
-        names.iter().map(pair).collect::<Vec<_>>()
+        let full = |name: &String| TableName::new(database, name);
+        names.iter().map(full).collect::<Vec<_>>()
     };
     tables.iter().flat_map(each).collect()
 }
 
-fn is_named(table: &Table, (database, name): &(String, String)) -> bool {
-    table.database == *database && table.name == *name
+fn is_named(table: &Table, name: &TableName) -> bool {
+    table.database == name.database && table.name == name.name
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, Catalog, Known};
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 
 use super::definitions::is_shown;
 use super::lists::fold;
 use super::question::{Wanted, names_of, question};
 use crate::age::{RECHECK, now};
-use crate::catalog::{Account, Prepared};
+use crate::catalog::{Account, KeyedPlan};
 use crate::error::Outcome;
 use crate::exchange::{Confirmed, Server};
 
@@ -19,7 +20,7 @@ impl Account {
     /// Sees to it within a transaction that sees the past: the definitions of the tables that the
     /// statement names are as they are known. Each is asked for once a second. Of a name that is no
     /// table's, that is asked where a table's name stands.
-    pub fn confirm(&self, server: &mut Server, keys: &KeySet, prepared: &Prepared) -> Outcome<()> {
+    pub fn confirm(&self, server: &mut Server, keys: &KeySet, keyed: &KeyedPlan) -> Outcome<()> {
         let (began, generation) = (now(), self.generation());
         if server.confirmed.generation != generation {
             server.confirmed = Confirmed {
@@ -27,17 +28,17 @@ impl Account {
                 ..Confirmed::default()
             };
         }
-        let table_words = &prepared.plan.facts.table_words;
+        let table_words = &keyed.plan.facts.table_words;
         let mut asked = Vec::new();
         let mut known = Vec::new();
-        for name in &prepared.plan.names {
+        for name in &keyed.plan.names {
             let at = server.confirmed.names.get(name);
             let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
             if is_new || !self.can_be_confirmed(name) {
                 continue;
             }
-            let Known::Table(table) = Catalog::table(self, &name.0, &name.1) else {
-                if table_words.contains(&name.1.to_lowercase()) {
+            let Known::Table(table) = Catalog::table(self, &name.database, &name.name) else {
+                if table_words.contains(&name.name.to_lowercase()) {
                     asked.push(name.clone());
                     known.push(None);
                 }
@@ -64,9 +65,9 @@ impl Account {
     pub fn tables_of_the_past(
         &self,
         server: &mut Server,
-        names: &[(String, String)],
-    ) -> Outcome<HashSet<(String, String)>> {
-        let databases: BTreeSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+        names: &[TableName],
+    ) -> Outcome<HashSet<TableName>> {
+        let databases: BTreeSet<&str> = names.iter().map(|n| n.database.as_str()).collect();
         let wanted = Wanted::lists(databases.iter().map(|d| (*d).to_owned()).collect());
         let rows = server.rows(question(&wanted, Family::MySql).as_bytes())?;
         let lists = names_of(rows, &wanted.lists)?;
@@ -75,8 +76,10 @@ impl Account {
         let mut found = HashSet::new();
         for (database, tables) in lists {
             let tables: HashSet<String> = tables.iter().map(|name| fold(name)).collect();
-            let here = names.iter().filter(|(d, name)| {
-                *d == database && (tables.contains(&fold(name)) || name.starts_with(COLLATION))
+            let here = names.iter().filter(|table| {
+                let name = &table.name;
+                table.database == database
+                    && (tables.contains(&fold(name)) || name.starts_with(COLLATION))
             });
             found.extend(here.cloned());
         }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use onionskin_schema::TableName;
+
 use crate::age::Age;
 
 /// A list of names: of the databases, or of the tables of one.
@@ -83,13 +85,13 @@ impl Lists {
     }
 
     /// The ages of the lists that tell about these names.
-    pub fn ages(&self, names: &[(String, String)]) -> Vec<Arc<Age>> {
+    pub fn ages(&self, names: &[TableName]) -> Vec<Arc<Age>> {
         let mut ages = Vec::new();
         let Some(databases) = self.0.get(DATABASES) else {
             return ages;
         };
         ages.push(Arc::clone(&databases.age));
-        let asked: HashSet<&str> = names.iter().map(|(d, _)| d.as_str()).collect();
+        let asked: HashSet<&str> = names.iter().map(|n| n.database.as_str()).collect();
         for name in asked {
             let real = self.databases(name).unwrap_or_default();
             let lists = real.iter().filter_map(|name| self.0.get(name));

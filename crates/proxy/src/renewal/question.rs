@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use onionskin_plan::errors;
-use onionskin_schema::COLUMNS_QUERY_FIELDS;
 use onionskin_schema::comment::MARK;
+use onionskin_schema::{COLUMNS_QUERY_FIELDS, TableName};
 use onionskin_value::Family;
 
 use super::lists::DATABASES;
@@ -100,9 +100,9 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The table that a row is about, with its database.
-pub(crate) fn name_of(row: &[Option<Vec<u8>>]) -> (String, String) {
-    (text(row.first()), text(row.get(1)))
+/// The name of the table that a row is about.
+pub(crate) fn name_of(row: &[Option<Vec<u8>>]) -> TableName {
+    TableName::new(text(row.first()), text(row.get(1)))
 }
 
 /// The lists in an answer: that of the databases, and those that were asked for. One without tables
@@ -114,16 +114,16 @@ pub(crate) fn names_of(rows: Rows, asked: &[String]) -> Outcome<Vec<(String, Vec
         .collect();
     lists.insert(DATABASES.into(), Vec::new());
     for row in &rows {
-        let (database, table) = name_of(row);
+        let TableName { database, name } = name_of(row);
         if database.contains(char::REPLACEMENT_CHARACTER)
-            || table.contains(char::REPLACEMENT_CHARACTER)
+            || name.contains(char::REPLACEMENT_CHARACTER)
         {
             let about = "a name in another character set";
             return Err(Failure::refused(&errors::CHARACTER_SET, about));
         }
-        let (of, name) = match table.is_empty() {
+        let (of, name) = match name.is_empty() {
             true => (DATABASES.to_owned(), database),
-            false => (database, table),
+            false => (database, name),
         };
         // servers compare names of databases more freely
         if let Some(list) = lists.get_mut(&of) {
@@ -137,7 +137,7 @@ pub(crate) fn names_of(rows: Rows, asked: &[String]) -> Outcome<Vec<(String, Vec
 }
 
 /// The tables of these rows, and whether one of their rows is a sealed column's.
-pub(crate) fn by_name(rows: &Rows) -> HashMap<(String, String), bool> {
+pub(crate) fn by_name(rows: &Rows) -> HashMap<TableName, bool> {
     let mut found = HashMap::new();
     for row in rows {
         let is_sealed = text(row.get(2)).to_lowercase().ends_with("$enc")

@@ -5,8 +5,8 @@
 //! statements instead of four, and one if the row's cells are still remembered from the last update
 //! ([`CellMemory`]). If the row has changed in between, or there may be several, rows are locked.
 //!
-//! Outside of a transaction of the client's the three steps are then one of ours. Statements that do
-//! not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
+//! Outside of a transaction of the client's the three steps are then one of ours. Statements that
+//! do not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
 //! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
 //! behind: the transaction is rolled back, or what the statement did up to a savepoint.
 
@@ -23,7 +23,7 @@ pub(crate) use self::memory::CellMemory;
 use self::read::Payload;
 pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, PlainParameters, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Done, Question};
 use crate::session::{Session, hide_tokens};
@@ -61,7 +61,7 @@ impl Session {
     /// Runs a tier 2 update and answers the client.
     pub fn row_update(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
@@ -76,28 +76,29 @@ impl Session {
         }
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
-        let indexed = self.grams_of_all(prepared, &update.select, values)?;
+        let indexed = self.grams_of_all(keyed, &update.select, values)?;
         let parameters = {
-            let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             binder.indexed = indexed;
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
             binder.text(&update.select, 1, &mut select)?;
             binder.take_parameters()
         };
         let mut memory_key = None;
-        // a test that only the proxy can make is not repeated by a conditional write, nor is one with parameters
+        // a conditional write does not repeat a test that only the proxy can make, nor one with
+        // parameters
         let repeatable =
             update.filter.is_none() && parameters.is_empty() && !self.has_next_transaction();
         let alone = update.single_row.as_ref().filter(|_| repeatable);
         if let (Some(condition), Some(assign)) = (alone, update.assign.first()) {
-            let table = &prepared.plan.columns[assign.column].table;
+            let table = &keyed.plan.columns[assign.column].table;
             let table = table.table_id.as_ref().map_or(&[][..], |id| id);
             let key = self.shared.cell_memory.key(table, &select);
             memory_key = Some(key);
-            let row = self.remembered_row(prepared, update, values, key);
+            let row = self.remembered_row(keyed, update, values, key);
             if let Some(row) = row
                 && let Some(done) =
-                    self.write_if_unchanged(prepared, update, values, condition, &row, key)?
+                    self.write_if_unchanged(keyed, update, values, condition, &row, key)?
             {
                 return self.write_done(&done);
             }
@@ -105,21 +106,22 @@ impl Session {
             if own
                 && self.server.select_limit.is_none()
                 && let Some(done) =
-                    self.compare_and_set(prepared, update, values, condition, &select, key)?
+                    self.compare_and_set(keyed, update, values, condition, &select, key)?
             {
                 return self.write_done(&done);
             }
         }
         let question = self.lock_rows(select, &parameters, own)?;
-        let done = self.read_and_write(question, prepared, update, values, own, memory_key);
+        let done = self.read_and_write(question, keyed, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
         }
     }
 
-    /// With `sql_safe_updates` the server allows changes of rows that a key or a LIMIT bounds. Here rows are read first, and their
-    /// changes name them by the primary key in any case.
+    /// Refuses `sql_safe_updates`. With it, the server allows changes of rows that a key or a LIMIT
+    /// bounds. Here rows are read first, and their changes name them by the primary key in any
+    /// case.
     pub(crate) fn must_not_be_safe(&self) -> Outcome<()> {
         match self.state.safe_updates {
             false => Ok(()),
@@ -133,7 +135,7 @@ impl Session {
     /// Reads one row without a lock and writes it if it is still the same. `None`: it is not.
     fn compare_and_set(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
@@ -142,13 +144,13 @@ impl Session {
     ) -> Outcome<Option<Done>> {
         let question = self.server.put_query(select)?;
         self.server.flush()?;
-        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
         let of_condition = self.warnings_of_condition()?;
         match rows.as_slice() {
-            [row] => self.write_if_unchanged(prepared, update, values, condition, row, memory_key),
+            [row] => self.write_if_unchanged(keyed, update, values, condition, row, memory_key),
             _ if found > 1 => Ok(None),
             _ => {
-                self.check_plain(prepared, update, values)?;
+                self.check_plain(keyed, update, values)?;
                 Ok(Some(self.update_done(found, 0, of_condition)))
             }
         }
@@ -157,14 +159,14 @@ impl Session {
     /// Writes one row if it still has the cells that it was read with. `None`: it has not.
     fn write_if_unchanged(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
         row: &Row,
         memory_key: u64,
     ) -> Outcome<Option<Done>> {
-        let write = self.guarded_write(prepared, update, values, condition, row)?;
+        let write = self.guarded_write(keyed, update, values, condition, row)?;
         let done = self.server.run(&write.sql)?;
         let matched = matched_rows(&done.info).unwrap_or(done.affected_rows);
         let memory = &self.shared.cell_memory;
@@ -198,13 +200,13 @@ impl Session {
     fn read_and_write(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         own: bool,
         memory_key: Option<u64>,
     ) -> Outcome<Done> {
-        let (rows, found) = self.read_rows_to_update(question, prepared, update, values)?;
+        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
         let mut changed = 0;
         let mut warnings = 0;
         let of_condition = self.warnings_of_condition()?;
@@ -212,7 +214,7 @@ impl Session {
             self.keep_warnings(of_condition)?;
         }
         if rows.is_empty() {
-            self.check_plain(prepared, update, values)?;
+            self.check_plain(keyed, update, values)?;
             if own {
                 self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
             }
@@ -224,7 +226,7 @@ impl Session {
             }
             let last = chunks.len() - 1;
             for chunk in chunks {
-                let write = self.locked_write(prepared, update, values, chunk)?;
+                let write = self.locked_write(keyed, update, values, chunk)?;
                 let question = self.server.put_query(&write.sql)?;
                 // what earlier chunks did must not be committed with a last one that fails; and
                 // what the server has to say about other columns is lost behind a COMMIT
@@ -256,7 +258,7 @@ impl Session {
                             // of which rows is not known
                             self.current.unclear = true;
                         } else if !commit {
-                            self.keep_list_of(&failure, prepared)?;
+                            self.keep_list_of(&failure, keyed)?;
                         }
                         if savepoint && !failure.is_fatal() {
                             // a deadlock has rolled everything back, the savepoint included
@@ -276,7 +278,8 @@ impl Session {
         Ok(self.update_done(found, changed, warnings))
     }
 
-    /// Rows that one statement writes: all of them where several statements would not be one transaction.
+    /// How many rows one statement writes: all of them if several statements would not be one
+    /// transaction.
     pub(crate) fn chunk(&self, usual: usize, rows: usize, own: bool) -> usize {
         match own || self.server.in_transaction() {
             true => usual,
@@ -284,7 +287,9 @@ impl Session {
         }
     }
 
-    /// `sql_select_limit` must not cut the rows of a `SELECT` that is not the client's: one that has no LIMIT gets one.
+    /// Gives a LIMIT to a `SELECT` that is not the client's, if the session has a
+    /// `sql_select_limit`: that must not cut its rows. A statement that may have a LIMIT already is
+    /// refused.
     fn with_limit(&self, select: &mut Vec<u8>) -> Outcome<()> {
         let Some(limit) = &self.server.select_limit else {
             return Ok(());
@@ -303,8 +308,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose answer the rows are. If there is
-    /// no transaction, nobody reads that answer.
+    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose
+    /// answer has the rows. If there is no transaction, nobody reads that answer.
     pub(crate) fn lock_rows(
         &mut self,
         mut select: Vec<u8>,
@@ -342,10 +347,11 @@ impl Session {
         Ok(failure)
     }
 
-    /// No row will be written. MariaDB raises an error of `SET a = DEFAULT` even then, so it gets those assignments.
+    /// Runs the assignments of plain columns though no row will be written: MariaDB raises an error
+    /// of `SET a = DEFAULT` even then.
     fn check_plain(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<()> {
@@ -357,7 +363,7 @@ impl Session {
             return Ok(());
         }
         let mut sql = format!("UPDATE {} SET ", update.target).into_bytes();
-        Binder::new(prepared, &self.state, values, &mut self.buffers).text(
+        Binder::new(keyed, &self.state, values, &mut self.buffers).text(
             &update.plain,
             1,
             &mut sql,
@@ -366,8 +372,9 @@ impl Session {
         self.server.run(&sql).map(|_| ())
     }
 
-    /// How many warnings reading the rows has raised: those that the condition raises in the client's statement, which
-    /// under strict mode are errors there, or not, depending on how the server goes about it.
+    /// How many warnings reading the rows has raised. The condition raises them in the client's
+    /// statement. Under strict mode they are errors there, or not: that depends on how the server
+    /// goes about it.
     pub(crate) fn warnings_of_condition(&self) -> Outcome<u16> {
         let count = self.server.warnings_at_end()?;
         if count > 0 && self.state.sql_mode.is_strict() {
@@ -386,8 +393,9 @@ impl Session {
     }
 }
 
-/// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself, `a = ?`. MySQL gives
-/// such a parameter the type of what it is computed with; in a text it would be a floating-point number.
+/// Whether a parameter that is a text stands in an expression, `a = a + ?`, and not by itself,
+/// `a = ?`. MySQL gives such a parameter the type of what it is computed with. In a text it would
+/// be a floating-point number.
 fn computes_with_text(assignments: &Text, values: Values) -> bool {
     let sql = |piece: Option<&Piece>| match piece {
         Some(Piece::Sql(sql)) => sql.trim_ascii().to_vec(),

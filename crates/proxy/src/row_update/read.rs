@@ -10,7 +10,7 @@ use onionskin_wire::rows::TextRow;
 use super::key::{key_kind, key_literal};
 use super::{BOUND, Row};
 use crate::bind::{Binder, Values, is_early};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open;
@@ -25,7 +25,7 @@ impl Session {
     pub(super) fn read_rows_to_update(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<(Vec<Row>, u64)> {
@@ -57,16 +57,16 @@ impl Session {
             .map(|a| item(Some((a.column, OpenFrom::Sealed))));
         let tested = update.filter.iter().flat_map(|f| f.fetch.iter().cloned());
         let items: Vec<ResultItem> = keys.chain(cells).chain(tested).collect();
-        let mut picker = self.picker(prepared, update.filter.as_ref(), values)?;
+        let mut picker = self.picker(keyed, update.filter.as_ref(), values)?;
         let key_kinds = definitions[..update.key.len()]
             .iter()
             .map(|p| key_kind(p))
             .collect::<Outcome<Vec<_>>>()?;
         // keys may be tokens, which are physical names by intent
         let (_, mut opener) =
-            open::definitions_of(prepared, &items, &definitions, &self.state, false, true)?;
+            open::definitions_of(keyed, &items, &definitions, &self.state, false, true)?;
         // what is wrong with a constant matters only if there is a row
-        let mut constants = self.constants(prepared, update, values);
+        let mut constants = self.constants(keyed, update, values);
         if let Err(Failure::Value(error)) = &constants
             && is_early(error, self.state.family)
         {
@@ -123,7 +123,7 @@ impl Session {
                 row.cells
                     .extend_from_slice(cells.map_err(Failure::Backend)?);
             }
-            row.values = self.new_values(prepared, update, values, constants, &old, found)?;
+            row.values = self.new_values(keyed, update, values, constants, &old, found)?;
             if row.changes(update) {
                 size += row.size();
                 if size > BOUND {
@@ -139,7 +139,7 @@ impl Session {
     /// real row can tell what will happen.
     pub(super) fn remembered_row(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         memory_key: u64,
@@ -150,7 +150,7 @@ impl Session {
             return None;
         }
         let columns = update.assign.iter().map(|a| a.column);
-        let mut opener = open::Opener::of_sealed(prepared, columns);
+        let mut opener = open::Opener::of_sealed(keyed, columns);
         let mut old: Vec<Payload> = Vec::with_capacity(update.assign.len());
         let opened = opener.cells(&row.cells, &shared.config.keys, |_, cell| {
             old.push(cell.map(<[u8]>::to_vec));
@@ -160,11 +160,11 @@ impl Session {
             shared.cell_memory.forget(memory_key);
             return None;
         }
-        let constants = self.constants(prepared, update, values).ok()?;
+        let constants = self.constants(keyed, update, values).ok()?;
         let of_constants = self.diagnostics.take_of_rows();
         self.diagnostics.add_row(&of_constants, 1);
         row.values = self
-            .new_values(prepared, update, values, &constants, &old, 1)
+            .new_values(keyed, update, values, &constants, &old, 1)
             .ok()?;
         row.changes(update).then_some(row)
     }
@@ -172,7 +172,7 @@ impl Session {
     /// What each assignment makes of the old values; nothing where that is what they are.
     fn new_values(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         constants: &[Payload],
@@ -188,7 +188,7 @@ impl Session {
                     false => old[i].clone(),
                 },
                 NewValue::Arithmetic { operator, operand } => self.computed(
-                    prepared,
+                    keyed,
                     assign.column,
                     operator,
                     operand,
@@ -205,12 +205,12 @@ impl Session {
     /// The payloads of constant assignments.
     fn constants(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
     ) -> Outcome<Vec<Payload>> {
         let mut constants = Vec::with_capacity(update.assign.len());
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode.lenient_nulls = true;
         let mut wrong = None;
         for assign in &update.assign {
@@ -238,7 +238,7 @@ impl Session {
     #[allow(clippy::too_many_arguments)] // the pieces of one row's one assignment
     fn computed(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         column: usize,
         operator: u8,
         operand: Source,
@@ -246,7 +246,7 @@ impl Session {
         values: Values,
         row: u64,
     ) -> Outcome<Option<Vec<u8>>> {
-        let used = &prepared.plan.columns[column];
+        let used = &keyed.plan.columns[column];
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };

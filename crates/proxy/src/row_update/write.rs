@@ -5,7 +5,7 @@ use onionskin_wire::rows::{TextRow, put_text_cell};
 
 use super::Row;
 use crate::bind::{Binder, Filled, Values, put_bytes, put_filled};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -23,13 +23,13 @@ impl Session {
     /// there again: what it tests may have changed with the row.
     pub(super) fn guarded_write(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
         row: &Row,
     ) -> Outcome<Write> {
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         let mode = self.state.lex_mode();
         let mut write = assignments(&mut binder, update, std::slice::from_ref(row))?;
         let sql = &mut write.sql;
@@ -37,7 +37,7 @@ impl Session {
         binder.text(condition, 1, sql)?;
         for (cell, assign) in TextRow::new(&row.cells).zip(&update.assign) {
             sql.extend_from_slice(b" AND ");
-            put_name(prepared.plan.columns[assign.column].sealed(), sql);
+            put_name(keyed.plan.columns[assign.column].sealed(), sql);
             sql.extend_from_slice(b" <=> ");
             match cell.map_err(Failure::Backend)? {
                 None => sql.extend_from_slice(b"NULL"),
@@ -47,16 +47,17 @@ impl Session {
         Ok(write)
     }
 
-    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked; where the statement has ORDER BY, one
-    /// after the other as they stand here, since a row may take the value in a unique index that another one has just given up.
+    /// `UPDATE t SET plain, k$enc = CASE … END, … WHERE keys`: writes rows that are locked. If the
+    /// statement has ORDER BY, they are written one after the other as they stand here, because a
+    /// row may take the value in a unique index that another one has just given up.
     pub(super) fn locked_write(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         rows: &[Row],
     ) -> Outcome<Write> {
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         let mut write = assignments(&mut binder, update, rows)?;
         let sql = &mut write.sql;
         sql.extend_from_slice(b" WHERE ");
@@ -89,7 +90,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
     sql.extend_from_slice(update.target.as_bytes());
     sql.extend_from_slice(b" SET ");
     let mut first = true;
-    let prepared = binder.prepared;
+    let keyed = binder.keyed;
     let mode = binder.state.lex_mode();
     let single = match rows {
         [row] => Some(row),
@@ -97,7 +98,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
     };
     let mut old_cells = TextRow::new(single.map_or(&[], |row| &row.cells));
     for (i, assign) in update.assign.iter().enumerate() {
-        let used = &prepared.plan.columns[assign.column];
+        let used = &keyed.plan.columns[assign.column];
         let old_cell = if old_cells.is_empty() {
             None
         } else {

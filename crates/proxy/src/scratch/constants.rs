@@ -1,4 +1,5 @@
-//! Constant expressions meant for protected columns: computed by the scratch engine, put into the statement as literals.
+//! Constant expressions meant for protected columns. The scratch engine computes them, and their
+//! values stand in the statement as literals.
 
 use onionskin_plan::{
     Action, Computed, LexMode, LiteralKind, Outcome as PlanOutcome, Request, Scratch, Template,
@@ -13,7 +14,7 @@ use onionskin_wire::messages::ColumnDefinition;
 use super::engine::{ours, wire};
 use super::settings;
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
 use crate::session::Session;
@@ -22,9 +23,10 @@ use crate::session::Session;
 const AT_ONCE: usize = 500;
 
 impl Session {
-    /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a prepared one.
-    pub fn compute_and_run(&mut self, prepared: &Prepared, values: Values) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+    /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a
+    /// prepared one.
+    pub fn compute_and_run(&mut self, keyed: &KeyedPlan, values: Values) -> Outcome<()> {
+        self.must_mean_the_same(keyed, values)?;
         let sql = self.without_parameters(values)?;
         let sql = self.with_computed(&sql)?;
         let mode = self.space.settings.lex;
@@ -211,7 +213,8 @@ fn literal(
     })
 }
 
-/// Whether a document is the same after it was sealed as text: one with a DECIMAL of trailing zeros is not.
+/// Whether a document is the same after it was sealed as text. One with a DECIMAL that ends in
+/// zeros is not.
 fn is_kept(document: &[u8]) -> bool {
     let context = Context {
         sql_mode: SqlMode::STRICT,

@@ -1,9 +1,11 @@
-//! Tier 3: rows are read from the server, opened, and taken to the scratch engine, where the statement runs as it stands.
+//! Tier 3: rows are read from the server, opened, and taken to the scratch engine. The statement
+//! runs there as it stands.
 //!
-//! The server sees the reads of the plan and nothing of the statement: its text goes to the scratch engine only. The reads run
-//! in the client's own session, with its rights, its transaction and its locks; where several tables are read outside
-//! of a transaction, they are read in one of their own, from one snapshot. The rows never lie in the proxy as a whole:
-//! they become `INSERT` statements of half a megabyte as they come.
+//! The server sees the reads of the plan and nothing of the statement: only the scratch engine gets
+//! its text. The reads run in the client's own session, with its rights, its transaction and its
+//! locks. Several tables outside of a transaction are read in a transaction of their own, from one
+//! snapshot. The rows never lie in the proxy as a whole: they become `INSERT` statements of half a
+//! megabyte as they come.
 //!
 //! | file | holds |
 //! |---|---|
@@ -43,7 +45,7 @@ use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
 use crate::bind::{Binder, PlainParameters, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
 use crate::error::{Failure, NOT_KNOWN, Outcome};
@@ -75,8 +77,8 @@ struct Brought {
 
 impl Session {
     /// The engine gets literals in the place of user variables, and the session's settings of now.
-    fn must_mean_the_same(&self, prepared: &Prepared, values: Values) -> Outcome<()> {
-        if values.has_rounded_variables(prepared) {
+    fn must_mean_the_same(&self, keyed: &KeyedPlan, values: Values) -> Outcome<()> {
+        if values.has_rounded_variables(keyed) {
             let about = "a value behind USING that is compared otherwise than a literal";
             return Err(Failure::refused(&errors::DYNAMIC, about));
         }
@@ -88,17 +90,18 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement on the scratch engine and writes its result; `parameters` where it is a prepared one.
+    /// Runs a statement on the scratch engine and writes its result. `parameters` are those of a
+    /// prepared one.
     pub fn scratch_query(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(keyed, values)?;
         self.with_engine(scratch, |session, engine| {
-            let settings = session.read_tables(engine, prepared, scratch, values, None)?;
+            let settings = session.read_tables(engine, keyed, scratch, values, None)?;
             engine.share(&settings)?;
             let sql = renamed_text(values.sql, scratch, session.state.lex_mode())?;
             let done = session.scratch_result(engine, scratch, &sql, parameters);
@@ -130,8 +133,9 @@ impl Session {
         })
     }
 
-    /// An error of the scratch engine, or a refusal where the server would not have it: a table may be there behind that the proxy does
-    /// not know, which the server is asked about, and MySQL cannot open a temporary table twice.
+    /// What the client is told of an error of the scratch engine. It is a refusal if the server
+    /// would not have the error: there may be a table at the server that the proxy does not know,
+    /// which the server is asked about, and MySQL cannot open a temporary table twice.
     fn as_the_server_fails(&mut self, failure: Failure) -> Failure {
         const CANNOT_REOPEN: u16 = 1137;
         let refused = |about| Failure::refused(&errors::NOT_UNDERSTOOD, about);
@@ -163,9 +167,10 @@ impl Session {
         refused(NOT_KNOWN)
     }
 
-    /// Whether a statement that was refused when its values were bound, or its rows finished, may run on the scratch engine. Of those that
-    /// write, nothing was sent yet where a value was not understood.
-    pub fn scratch_may_do(&self, prepared: &Prepared, refusal: &Refusal) -> bool {
+    /// Whether a statement may run on the scratch engine that was refused when its values were
+    /// bound, or its rows finished. Of a statement that writes, nothing was sent yet if a value was
+    /// not understood.
+    pub fn scratch_may_do(&self, keyed: &KeyedPlan, refusal: &Refusal) -> bool {
         let reasons = [
             &errors::VALUE,
             &errors::NOT_UNDERSTOOD,
@@ -175,7 +180,7 @@ impl Session {
             &errors::MEMORY,
         ];
         let by_value = refusal.entry == &errors::VALUE && !self.current.computing;
-        let may = match prepared.plan.action {
+        let may = match keyed.plan.action {
             Action::Server { ref result, .. } => result.is_some() || by_value,
             Action::Finish(_) => true,
             Action::Compute { .. } => by_value,
@@ -191,7 +196,7 @@ impl Session {
         &mut self,
         sql: &[u8],
         template: &Template,
-    ) -> Outcome<Option<Arc<Prepared>>> {
+    ) -> Outcome<Option<Arc<KeyedPlan>>> {
         let generation = self.account.generation();
         let settings = PlanSettings {
             scratch: UseScratch::Always,
@@ -211,13 +216,14 @@ impl Session {
             return Ok(None);
         }
         let shared = Arc::clone(&self.shared);
-        let prepared = self
+        let keyed = self
             .account
-            .prepare(*plan, &shared.config.keys, generation)?;
-        Ok(Some(prepared))
+            .keyed_plan(*plan, &shared.config.keys, generation)?;
+        Ok(Some(keyed))
     }
 
-    /// Does something with the session at the scratch engine, which is made if there is none, and cleans it.
+    /// Does something with the session at the scratch engine, and cleans it. The session is made if
+    /// there is none.
     fn with_engine<T>(
         &mut self,
         scratch: &Scratch,
@@ -247,8 +253,8 @@ impl Session {
         done
     }
 
-    /// If the engine has raised the error of a statement, what else it says of it is for the client, too. `names` are those that only the
-    /// engine knows, each with the client's.
+    /// Keeps for the client what else the engine says of a statement of which it has raised the
+    /// error. `names` are those that only the engine knows, each with the client's.
     fn keep_list<T>(&mut self, engine: &mut Engine, done: &Outcome<T>, names: &[(String, String)]) {
         let Err(failure) = done else { return };
         if self.current.list.is_some() || self.current.unclear {
@@ -312,7 +318,7 @@ impl Session {
     fn read_tables(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         values: Values,
         mut change: Option<&mut Change>,
@@ -324,7 +330,7 @@ impl Session {
         let limit = self.bounds()?.rows.saturating_add(1);
         let mut texts = Vec::with_capacity(scratch.reads.len());
         for read in &scratch.reads {
-            texts.push(self.read_text(prepared, read, values, limit)?);
+            texts.push(self.read_text(keyed, read, values, limit)?);
             if tables::is_checked(read) {
                 // SHOW has no LIMIT of its own
                 let limit = self.server.select_limit.as_deref();
@@ -386,7 +392,7 @@ impl Session {
             let mut brought = Brought::default();
             for read in &scratch.reads {
                 let before = brought.rows;
-                let keys = self.read_table(next()?, engine, prepared, read, 0, &mut brought);
+                let keys = self.read_table(next()?, engine, keyed, read, 0, &mut brought);
                 let keys = keys.map_err(|failure| as_a_parameter_fails(failure, values))?;
                 let rows = brought.rows - before;
                 if let Some(sql) = tables::uncounted(read, self.state.family, rows, values.sql) {
@@ -421,16 +427,17 @@ impl Session {
         done
     }
 
-    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch engine.
+    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch
+    /// engine.
     fn read_text(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         values: Values,
         limit: u64,
     ) -> Outcome<Vec<u8>> {
         let mut sql = Vec::new();
-        let mut binder = Binder::new(prepared, &self.state, values, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.text(&read.text, 1, &mut sql)?;
         binder.plain_parameters = PlainParameters::Refused;
         let mut narrowed = false;
@@ -450,13 +457,13 @@ impl Session {
         Ok(sql)
     }
 
-    /// Reads one table and loads it. Returns the conditions that name its rows, if it is to be written; they are numbered from
-    /// `first` on.
+    /// Reads one table and loads it. If it is to be written, returns the conditions that name its
+    /// rows. They are numbered from `first` on.
     fn read_table(
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         first: usize,
         brought: &mut Brought,
@@ -479,7 +486,7 @@ impl Session {
                 Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
                 Step::Row => {
                     if opener.is_none() {
-                        opener = Some(self.opener(prepared, read, &definitions)?);
+                        opener = Some(self.opener(keyed, read, &definitions)?);
                         if !read.key.is_empty() {
                             let of_key = definitions.iter().skip(of_values);
                             kinds = of_key.map(|d| key_kind(d)).collect::<Outcome<_>>()?;
@@ -555,17 +562,18 @@ impl Session {
 
     fn opener(
         &self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         definitions: &[Vec<u8>],
     ) -> Outcome<open::Opener> {
-        open::definitions_of(prepared, &read.fetch, definitions, &self.state, false, true)
+        open::definitions_of(keyed, &read.fetch, definitions, &self.state, false, true)
             .map(|(_, opener)| opener)
     }
 }
 
-/// MySQL refuses a literal that is no moment beside a column of moments, before it looks at a row; a parameter, or a user variable, it
-/// may never look at.
+/// Makes a refusal of MySQL's error about a literal that is no moment, if the statement has
+/// parameters. MySQL raises the error beside a column of moments before it looks at a row. At a
+/// parameter, or a user variable, it may never look.
 fn as_a_parameter_fails(failure: Failure, values: Values) -> Failure {
     const WRONG_MOMENT: u16 = 1525;
     match failure {

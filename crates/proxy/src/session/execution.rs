@@ -1,8 +1,8 @@
 //! Carrying a statement out: the one place where a plan's action meets what does it.
 //!
 //! A text and a prepared statement are the same statement in two protocols. They differ in how
-//! values are bound and sent ([`Session::send`]), in how rows are written ([`Execution::is_binary`])
-//! and in what a relay sends. Everything else is one.
+//! values are bound and sent ([`Session::send`]), in how rows are written
+//! ([`Execution::is_binary`]) and in what a relay sends. Everything else is one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use onionskin_wire::messages::CursorType;
 
 use super::Session;
 use crate::bind::{Binder, Buffers, FromVariable, StoreMode, Values};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::deprecated_calls;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
@@ -26,7 +26,7 @@ const MAX_TURNS: u32 = 16;
 /// One statement that is to be carried out: its plan, its values, and how the client sent it.
 #[derive(Clone, Copy)]
 pub(crate) struct Execution<'a> {
-    pub prepared: &'a Arc<Prepared>,
+    pub keyed: &'a Arc<KeyedPlan>,
     pub values: Values<'a>,
     /// How many rows the shape has folded into one; 1 if none.
     pub rows: usize,
@@ -52,7 +52,7 @@ pub(crate) enum Protocol<'a> {
 /// Another way to do a statement that failed.
 pub(crate) enum Way {
     /// By the engine.
-    Other(Arc<Prepared>),
+    Other(Arc<KeyedPlan>),
     /// By a plan that is made of fresh tables.
     Afresh,
 }
@@ -62,13 +62,13 @@ impl<'a> Execution<'a> {
     pub fn of_text(
         sql: &'a [u8],
         template: &'a Template,
-        prepared: &'a Arc<Prepared>,
+        keyed: &'a Arc<KeyedPlan>,
         from_variables: &'a [FromVariable],
         whole: bool,
     ) -> Self {
         let folded = template.rows.map(|rows| rows.count);
         Execution {
-            prepared,
+            keyed,
             values: Values {
                 sql,
                 literals: &template.literals,
@@ -77,14 +77,14 @@ impl<'a> Execution<'a> {
                 from_variables,
             },
             rows: folded.unwrap_or(1),
-            mode: StoreMode::of(&prepared.plan.facts, folded),
+            mode: StoreMode::of(&keyed.plan.facts, folded),
             protocol: Protocol::Text { whole },
         }
     }
 
     /// What binds its values, and takes those that do not fit as it does.
     pub fn binder(&self, state: &'a State, buffers: &'a mut Buffers) -> Binder<'a> {
-        let mut binder = Binder::new(self.prepared, state, self.values, buffers);
+        let mut binder = Binder::new(self.keyed, state, self.values, buffers);
         binder.mode = self.mode;
         binder
     }
@@ -105,14 +105,12 @@ impl<'a> Execution<'a> {
 impl Session {
     /// Does what the plan says, and answers the client. Returns what opens the rows of a cursor.
     pub(crate) fn run(&mut self, execution: &Execution) -> Outcome<Option<Opener>> {
-        let Execution {
-            prepared, values, ..
-        } = *execution;
-        self.must_begin_at_once(&prepared.plan)?;
-        self.tell_time(prepared)?;
-        match &prepared.plan.action {
+        let Execution { keyed, values, .. } = *execution;
+        self.must_begin_at_once(&keyed.plan)?;
+        self.tell_time(keyed)?;
+        match &keyed.plan.action {
             Action::Server { text, result } => {
-                if let Some(upsert) = &prepared.plan.upsert {
+                if let Some(upsert) = &keyed.plan.upsert {
                     self.keep_cells(execution, upsert)?;
                 }
                 let question = match self.send(execution, text, false) {
@@ -124,7 +122,7 @@ impl Session {
                     sent => sent?,
                 };
                 if let Some(items) = result {
-                    return self.open_result(question, prepared, items, execution.is_binary());
+                    return self.open_result(question, keyed, items, execution.is_binary());
                 }
                 self.relay_answer(question, &[])
             }
@@ -137,23 +135,23 @@ impl Session {
                 Protocol::Text { whole } => self.by_name(statement, values.sql, whole),
                 Protocol::Binary { .. } => Err(Failure::Stale),
             },
-            Action::Compute { .. } => self.compute_and_run(prepared, values),
+            Action::Compute { .. } => self.compute_and_run(keyed, values),
             Action::Scratch(scratch) => {
-                self.scratch_query(prepared, scratch, values, execution.parameters())
+                self.scratch_query(keyed, scratch, values, execution.parameters())
             }
             Action::ScratchWrite(write) => {
-                self.scratch_write(prepared, write, values, execution.parameters())
+                self.scratch_write(keyed, write, values, execution.parameters())
             }
-            Action::Update(update) => self.row_update(prepared, update, values),
-            Action::Delete(delete) => self.row_delete(prepared, delete, values),
+            Action::Update(update) => self.row_update(keyed, update, values),
+            Action::Delete(delete) => self.row_delete(keyed, delete, values),
             Action::Define(ddl) => {
-                self.check_temporary(prepared)?;
-                self.define(ddl, prepared)?;
-                self.after_relay(prepared)
+                self.check_temporary(keyed)?;
+                self.define(ddl, keyed)?;
+                self.after_relay(keyed)
             }
             Action::Copy(copied) => {
-                self.copy_table(copied, prepared)?;
-                self.after_relay(prepared)
+                self.copy_table(copied, keyed)?;
+                self.after_relay(keyed)
             }
             Action::Show { what, text, table } => self.show(execution, what, text, table),
         }?;
@@ -175,57 +173,59 @@ impl Session {
         }
     }
 
-    /// What the server warns of in a text, whatever its values are. Of a prepared one it has been told.
+    /// What the server warns of in a text, whatever its values are. Of a prepared statement it has
+    /// warned before.
     fn said_of_text(&self, execution: &Execution) -> Vec<onionskin_value::Warning> {
         match execution.protocol {
             Protocol::Text { .. } => {
-                deprecated_calls(&execution.prepared.plan.facts, self.state.family)
+                deprecated_calls(&execution.keyed.plan.facts, self.state.family)
             }
             Protocol::Binary { .. } => Vec::new(),
         }
     }
 
     fn relay_execution(&mut self, execution: &Execution) -> Outcome<()> {
-        let prepared = execution.prepared;
+        let keyed = execution.keyed;
         let done = match execution.protocol {
-            Protocol::Text { whole: true } => return self.relay_query(prepared),
+            Protocol::Text { whole: true } => return self.relay_query(keyed),
             Protocol::Text { whole: false } => {
-                self.check_temporary(prepared)?;
-                if !prepared.plan.facts.question.asks() {
+                self.check_temporary(keyed)?;
+                if !keyed.plan.facts.question.asks() {
                     self.say_next_transaction()?;
                 }
                 let found = self.server.found;
                 let question = self.server.put_query(execution.values.sql)?;
                 self.server.found = found;
                 self.server.flush()?;
-                self.relay_planned(question, prepared, &[])
+                self.relay_planned(question, keyed, &[])
             }
             Protocol::Binary {
                 statement, payload, ..
             } => {
-                self.check_temporary(prepared)?;
+                self.check_temporary(keyed)?;
                 self.execute_renumbered(statement, payload)
             }
         };
-        self.end_relay(prepared, done)
+        self.end_relay(keyed, done)
     }
 
-    /// Whether there is another way to do a statement that failed, and which. `attempts` counts those that were taken.
+    /// Another way to do a statement that failed, if there is one. `attempts` counts the ways that
+    /// were taken.
     pub(crate) fn another_way(
         &mut self,
         sql: &[u8],
         template: &Template,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         done: &Outcome<()>,
         attempts: &mut u32,
     ) -> Outcome<Option<Way>> {
         let Err(failure) = done else {
             return Ok(None);
         };
-        let may_run_again = self.may_run_again(failure, prepared);
+        let may_run_again = self.may_run_again(failure, keyed);
         if let Failure::Refused(refusal) = failure
             && *attempts < 2
-            && self.scratch_may_do(prepared, refusal)
+            && self.scratch_may_do(keyed, refusal)
         {
             *attempts = 2;
             self.server.settle()?;
@@ -235,7 +235,7 @@ impl Session {
         }
         let is_stale = matches!(failure, Failure::Stale);
         // of definitions that change one table, the others may have been faster more than once
-        let is_definition = matches!(prepared.plan.action, Action::Define(_));
+        let is_definition = matches!(keyed.plan.action, Action::Define(_));
         let most = if is_stale && is_definition {
             MAX_TURNS
         } else {
@@ -246,7 +246,7 @@ impl Session {
         }
         *attempts += 1;
         self.server.settle()?;
-        let afresh = self.looks_different(prepared, done)? || is_stale;
+        let afresh = self.looks_different(keyed, done)? || is_stale;
         Ok(afresh.then_some(Way::Afresh))
     }
 }

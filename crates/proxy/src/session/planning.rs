@@ -5,23 +5,24 @@ use std::sync::Arc;
 use onionskin_plan::{
     Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
 };
-
+use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use super::Session;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 
-/// How often a statement is planned before it is given up. Each definition of another session of the account may make a plan one of
-/// yesterday while it is made.
+/// How often a statement is planned before it is given up. While a plan is made, a definition of
+/// another session of the account may make it old.
 pub(crate) const MAX_PLANS: u32 = 32;
 
 impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
-    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+    pub fn plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         let planned = self.recalled_plan(sql)?;
-        // A table that another proxy has made meanwhile shows itself by an error when rows are asked for. Some statements
-        // would show, or change, its physical columns without one; and IGNORE makes a warning of a CHECK that does not hold.
+        // If another proxy has made a table meanwhile, an error shows it when rows are asked for.
+        // Some statements would show, or change, its physical columns without an error. IGNORE
+        // makes a warning of a CHECK that does not hold.
         let unnoticed = match planned.plan.action {
             Action::Relay => {
                 planned.plan.facts.about_definitions || self.ignores_in_nothing_known(&planned)
@@ -38,15 +39,17 @@ impl Session {
         Ok(planned)
     }
 
-    /// Whether the statement says IGNORE, and its table was there for nobody when it was looked for last.
-    fn ignores_in_nothing_known(&self, planned: &Prepared) -> bool {
-        let known = |(database, name): &(String, String)| {
-            matches!(self.account.table(database, name), Known::Table(_))
+    /// Whether the statement says IGNORE, and none of its names was a table's when it was looked up
+    /// last.
+    fn ignores_in_nothing_known(&self, planned: &KeyedPlan) -> bool {
+        let known = |name: &TableName| {
+            let known = self.account.table(&name.database, &name.name);
+            matches!(known, Known::Table(_))
         };
         planned.plan.facts.ignore && !planned.plan.names.iter().any(known)
     }
 
-    fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+    fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         if let Some(found) = self.space.get(&self.template.key)
             && found.generation == self.account.generation()
             && self.pinned_hold(&found, sql)
@@ -70,8 +73,8 @@ impl Session {
         self.make_plan(sql, false)
     }
 
-    pub(super) fn pinned_hold(&self, prepared: &Prepared, sql: &[u8]) -> bool {
-        prepared.plan.pinned.iter().all(|(index, text)| {
+    pub(super) fn pinned_hold(&self, keyed: &KeyedPlan, sql: &[u8]) -> bool {
+        keyed.plan.pinned.iter().all(|(index, text)| {
             self.template
                 .literals
                 .get(*index)
@@ -79,20 +82,20 @@ impl Session {
         })
     }
 
-    /// Sees to it that nothing the plan rests on is more than a second old. `false`: the schema is another one by now, and the
-    /// statement has to be planned again.
-    pub(crate) fn is_of_now(&mut self, prepared: &Prepared) -> Outcome<bool> {
-        if self.account.is_due(prepared) {
+    /// Sees to it that nothing that the plan rests on is more than a second old. `false`: the
+    /// schema is another one by now, and the statement has to be planned again.
+    pub(crate) fn is_of_now(&mut self, keyed: &KeyedPlan) -> Outcome<bool> {
+        if self.account.is_due(keyed) {
             let family = self.state.family;
             self.aside(|s| {
                 let keys = &s.shared.config.keys;
-                s.account.renew_for(&mut s.server, keys, family, prepared)
+                s.account.renew_for(&mut s.server, keys, family, keyed)
             })?;
         }
-        Ok(prepared.generation == self.account.generation())
+        Ok(keyed.generation == self.account.generation())
     }
 
-    pub fn look_up(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.aside(|s| {
             let keys = &s.shared.config.keys;
             s.account.look_up(&mut s.server, keys, names)
@@ -100,16 +103,17 @@ impl Session {
     }
 
     /// Looks up what is not known of these names.
-    pub fn learn(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    pub fn learn(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.aside(|s| {
             let keys = &s.shared.config.keys;
             s.account.learn(&mut s.server, keys, names)
         })
     }
 
-    /// Asks what the client has not asked. That ends the server's list of warnings, so it is read before if the client's statement would
-    /// keep it. Without autocommit the question begins a transaction, in which
-    /// the client could do less than it may: that one is ended again.
+    /// Asks what the client has not asked. The question ends the server's list of warnings. So the
+    /// list is read before, if the client's statement would keep it. Without autocommit the
+    /// question begins a transaction, in which the client could do less than it may. That
+    /// transaction is ended again.
     pub fn aside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.save_list()?;
         let had_one = self.server.status.contains(StatusFlags::IN_TRANS);
@@ -123,7 +127,7 @@ impl Session {
     }
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
-    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<Prepared>> {
+    pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
         let mut looked_up = fresh;
         for _ in 0..MAX_PLANS {
             let generation = self.account.generation();
@@ -161,18 +165,20 @@ impl Session {
                         ));
                     }
                     let keys = Arc::clone(&self.shared);
-                    let prepared = self.account.prepare(*plan, &keys.config.keys, generation)?;
-                    if !self.is_of_now(&prepared)? {
+                    let keyed = self
+                        .account
+                        .keyed_plan(*plan, &keys.config.keys, generation)?;
+                    if !self.is_of_now(&keyed)? {
                         continue;
                     }
-                    let once = matches!(prepared.plan.action, Action::Compute { .. });
+                    let once = matches!(keyed.plan.action, Action::Compute { .. });
                     // what is kept is relayed without another look
-                    let shows = matches!(prepared.plan.action, Action::Relay)
-                        && prepared.plan.facts.about_definitions;
-                    if !refused && !once && !shows && !prepared.plan.defines.any() {
-                        self.space.put(&self.template.key, &prepared);
+                    let shows = matches!(keyed.plan.action, Action::Relay)
+                        && keyed.plan.facts.about_definitions;
+                    if !refused && !once && !shows && !keyed.plan.defines.any() {
+                        self.space.put(&self.template.key, &keyed);
                     }
-                    return Ok(prepared);
+                    return Ok(keyed);
                 }
             }
         }
@@ -180,7 +186,8 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    /// Statements near protected tables need a session whose settings are known, and do not give them another meaning.
+    /// Statements near protected tables need a session whose settings are known, and do not give
+    /// them another meaning.
     pub(crate) fn check_variables(&self, plan: &onionskin_plan::Plan, sql: &[u8]) -> Outcome<()> {
         if self.state.is_usual() || matches!(plan.action, Action::Relay | Action::Refuse(_)) {
             return Ok(());
@@ -194,7 +201,8 @@ impl Session {
         if !self.state.mode_is_read {
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
         }
-        // The text that it prepares or executes has a plan of its own. Under other constants even a variable's text is read otherwise.
+        // The text that it prepares or executes has a plan of its own. Under other constants even a
+        // variable's text is read otherwise.
         if matches!(plan.action, Action::ByName(_)) && self.state.odd_values.is_none() {
             return Ok(());
         }
@@ -229,12 +237,13 @@ impl Session {
                 "character_set_results",
             ));
         }
-        // what is put into the statement is UTF-8, of which such a set may take a quote for the half of a character
+        // what is put into the statement is UTF-8; such a set may take a quote for the half of a
+        // character
         let named = |name: &str| !name.is_ascii();
         let foreign = plan
             .names
             .iter()
-            .any(|(db, table)| named(db) || named(table))
+            .any(|table| named(&table.database) || named(&table.name))
             || plan.columns.iter().any(|used| {
                 named(&used.table.database)
                     || named(&used.table.name)
@@ -250,7 +259,8 @@ impl Session {
     }
 }
 
-/// Whether a definition is made or shown by what `SHOW CREATE TABLE` says, here or at the scratch engine.
+/// Whether a plan makes or shows a definition of what `SHOW CREATE TABLE` says, here or at the
+/// scratch engine.
 fn reads_definition(plan: &onionskin_plan::Plan) -> bool {
     match &plan.action {
         Action::Copy(_) => true,

@@ -1,4 +1,5 @@
-//! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was stale.
+//! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was
+//! stale.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::execution::{Execution, Way};
 use super::texts::{in_logical_terms, logical_list};
 use super::words::Words;
 use super::{Session, StatementRun};
-use crate::catalog::{Prepared, is_locked};
+use crate::catalog::{KeyedPlan, is_locked};
 use crate::diagnostics::{Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
@@ -37,7 +38,7 @@ impl Session {
         if self.diagnostics.any() || self.server.found != Found::Servers {
             let read;
             let facts = match &known {
-                Some(prepared) => &prepared.plan.facts,
+                Some(keyed) => &keyed.plan.facts,
                 None => {
                     read = Facts::read(sql, mode);
                     &read
@@ -51,7 +52,8 @@ impl Session {
                 };
             }
         }
-        // nothing is kept, but how to count what the server says may still be that of the last statement
+        // no warnings are kept, but how warnings are counted may still be as the last statement has
+        // left it
         self.diagnostics.clear();
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = known
@@ -75,9 +77,9 @@ impl Session {
         self.statement(&sql, true)
     }
 
-    /// After a relayed statement: if it failed because a table has become a protected one (a migration puts another in its
-    /// place), it is planned and run once more.
-    pub(super) fn relayed_again(&mut self, relayed: &Prepared, done: Outcome<()>) -> Outcome<()> {
+    /// After a relayed statement. If it failed because a table has become a protected one (a
+    /// migration puts another in its place), it is planned and run once more.
+    pub(super) fn relayed_again(&mut self, relayed: &KeyedPlan, done: Outcome<()>) -> Outcome<()> {
         if done.is_ok() {
             return done;
         }
@@ -89,8 +91,13 @@ impl Session {
         self.statement(&sql, true)
     }
 
-    /// Whether a relayed statement failed because its tables are no longer what they were when it was planned. They are looked up.
-    pub(crate) fn failed_stale(&mut self, relayed: &Prepared, done: &Outcome<()>) -> Outcome<bool> {
+    /// Whether a relayed statement failed because its tables are no longer what they were when it
+    /// was planned. The tables are looked up.
+    pub(crate) fn failed_stale(
+        &mut self,
+        relayed: &KeyedPlan,
+        done: &Outcome<()>,
+    ) -> Outcome<bool> {
         let Err(failure) = done else {
             return Ok(false);
         };
@@ -101,9 +108,10 @@ impl Session {
         self.looks_different(relayed, done)
     }
 
-    /// Whether a statement that failed like this may be planned and run once more, if its tables turn out to be others than was thought.
-    pub(crate) fn may_run_again(&self, failure: &Failure, prepared: &Prepared) -> bool {
-        let facts = &prepared.plan.facts;
+    /// Whether a statement that failed like this may be planned and run once more, if its tables
+    /// turn out to be others than was thought.
+    pub(crate) fn may_run_again(&self, failure: &Failure, keyed: &KeyedPlan) -> bool {
+        let facts = &keyed.plan.facts;
         failure.may_be_stale()
             && match failure {
                 Failure::Server { .. } => !facts.calls,
@@ -113,11 +121,12 @@ impl Session {
             }
     }
 
-    /// Looks up the tables of a statement that failed: whether they are no longer what they were when it was planned. That ends the server's list of
-    /// warnings, so it is read before.
+    /// Looks up the tables of a statement that failed. Returns whether they are no longer what they
+    /// were when it was planned. The look-up ends the server's list of warnings, so the list is
+    /// read before.
     pub(crate) fn looks_different<T>(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         done: &Outcome<T>,
     ) -> Outcome<bool> {
         self.current.keeps_list = false;
@@ -134,21 +143,21 @@ impl Session {
         };
         // another session may have been faster to see the change
         let changed =
-            self.look_up(&prepared.plan.names)? || self.account.generation() != prepared.generation;
+            self.look_up(&keyed.plan.names)? || self.account.generation() != keyed.generation;
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
             if let Some(list) = list {
-                self.current.list = Some(logical_list(list, prepared));
+                self.current.list = Some(logical_list(list, keyed));
             }
         }
         Ok(changed)
     }
 
     /// Keeps what the server shows of an error, before it runs another statement.
-    pub(crate) fn keep_list_of(&mut self, failure: &Failure, prepared: &Prepared) -> Outcome<()> {
+    pub(crate) fn keep_list_of(&mut self, failure: &Failure, keyed: &KeyedPlan) -> Outcome<()> {
         if let Failure::Server { .. } = failure {
             let list = self.server.rows(b"SHOW WARNINGS")?;
-            self.current.list = Some(logical_list(list, prepared));
+            self.current.list = Some(logical_list(list, keyed));
         }
         Ok(())
     }
@@ -163,8 +172,9 @@ impl Session {
         }
     }
 
-    /// Whether the names in the statement of `self.template` are read here as the server reads them. Beyond ASCII that takes
-    /// UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a text of several statements the names are not looked at yet.
+    /// Whether the names in the statement of `self.template` are read here as the server reads
+    /// them. Beyond ASCII that takes UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a
+    /// text of several statements the names are not looked at yet.
     pub(crate) fn reads_names(&self) -> bool {
         let key = &self.template.key;
         self.state.tracked
@@ -220,7 +230,7 @@ impl Session {
             protected.push(name.ok_or_else(|| Failure::refused(entry, "the names of tables"))?);
         }
         let temporary = self.account.temporary_names();
-        protected.extend(temporary.into_iter().map(|(_, name)| name));
+        protected.extend(temporary.into_iter().map(|table| table.name));
         protected.extend(self.names_to_guard(entry)?);
         let database = self.state.database.as_deref();
         if protected.iter().any(|name| words.may_name(name)) {
@@ -354,17 +364,17 @@ impl Session {
         // of this statement and of no other
         let from_variables = std::mem::take(&mut self.current.from_variables);
         self.will_keep_list(sql);
-        let mut prepared = self.plan_or_free(sql)?;
-        self.current.note(&prepared.plan.facts);
-        if let Action::ByName(statement) = &prepared.plan.action {
+        let mut keyed = self.plan_or_free(sql)?;
+        self.current.note(&keyed.plan.facts);
+        if let Action::ByName(statement) = &keyed.plan.action {
             let done = self.by_name(statement, sql, whole);
-            self.learn_next_transaction(&prepared.plan.facts, sql, false, &done);
+            self.learn_next_transaction(&keyed.plan.facts, sql, false, &done);
             done?;
             self.has_found();
             return Ok(());
         }
         self.current.keeps_list = false;
-        if let Action::Refuse(refusal) = &prepared.plan.action
+        if let Action::Refuse(refusal) = &keyed.plan.action
             && (refusal.entry == &errors::EXECUTABLE_COMMENT || refusal.entry == &errors::TRACKING)
             && from_variables.is_empty()
             && let Some(inner) = unwrapped(sql)
@@ -377,30 +387,30 @@ impl Session {
         let mut attempts = 0;
         self.current.begin();
         let done = loop {
-            let execution = Execution::of_text(sql, &template, &prepared, &from_variables, whole);
+            let execution = Execution::of_text(sql, &template, &keyed, &from_variables, whole);
             let done = self.run(&execution).map(|_| ());
-            match self.another_way(sql, &template, &prepared, &done, &mut attempts)? {
+            match self.another_way(sql, &template, &keyed, &done, &mut attempts)? {
                 None => break done,
-                Some(Way::Other(other)) => prepared = other,
+                Some(Way::Other(other)) => keyed = other,
                 Some(Way::Afresh) => {
                     self.template = template;
-                    prepared = self.make_plan(sql, true)?;
+                    keyed = self.make_plan(sql, true)?;
                     template = std::mem::take(&mut self.template);
                 }
             }
         };
-        let names = !prepared.plan.names.is_empty();
-        self.learn_next_transaction(&prepared.plan.facts, sql, names, &done);
+        let names = !keyed.plan.names.is_empty();
+        self.learn_next_transaction(&keyed.plan.facts, sql, names, &done);
         self.template = template;
-        self.diagnostics.shows_tokens |= prepared.warns_of_tokens();
+        self.diagnostics.shows_tokens |= keyed.warns_of_tokens();
         if done.is_ok() {
-            self.has_found_by(&prepared.plan.action);
+            self.has_found_by(&keyed.plan.action);
         }
-        self.concluded(done, &prepared)
+        self.concluded(done, &keyed)
     }
 
     /// Plans a statement. If it is a PREPARE and is refused, its name has no statement from now on.
-    fn plan_or_free(&mut self, sql: &[u8]) -> Outcome<Arc<Prepared>> {
+    fn plan_or_free(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         let planned = self.plan(sql);
         if planned.is_err() {
             self.not_prepared(sql);
@@ -409,26 +419,27 @@ impl Session {
     }
 
     /// The end of a statement of this plan, as the client hears of it.
-    pub(crate) fn concluded(&mut self, done: Outcome<()>, prepared: &Prepared) -> Outcome<()> {
+    pub(crate) fn concluded(&mut self, done: Outcome<()>, keyed: &KeyedPlan) -> Outcome<()> {
         match done {
             Ok(()) => Ok(()),
             Err(failure) => {
-                let failure = self.or_read_only(failure, prepared)?;
+                let failure = self.or_read_only(failure, keyed)?;
                 // the server says more of computed assignments, before and behind
                 let is_beside = match failure {
                     Failure::Value(_) => true,
                     Failure::Server { .. } => !self.diagnostics.warnings.is_empty(),
                     _ => false,
                 };
-                self.current.unclear |= is_beside && prepared.plan.facts.computes_among_others;
-                Err(in_logical_terms(failure, prepared))
+                self.current.unclear |= is_beside && keyed.plan.facts.computes_among_others;
+                Err(in_logical_terms(failure, keyed))
             }
         }
     }
 }
 
-/// The statement of a text that is one executable comment, as dumps have them: `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was
-/// meant for versions before 5.7.
+/// The statement of a text that is one executable comment, as dumps have them:
+/// `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was meant for versions
+/// before 5.7.
 fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
     let trimmed = sql.trim_ascii();
     let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed).trim_ascii();

@@ -1,11 +1,12 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
 use onionskin_plan::{Catalog, Defines, Finds, Known, errors};
+use onionskin_schema::TableName;
 use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Step, WireError};
 
 use super::Session;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Held, Question};
 use crate::open;
@@ -21,45 +22,45 @@ impl Session {
         Ok(question)
     }
 
-    pub(super) fn relay_query(&mut self, prepared: &Prepared) -> Outcome<()> {
-        if prepared.plan.defines.any() && self.account.is_private() {
-            self.check_temporary(prepared)?;
+    pub(super) fn relay_query(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
+        if keyed.plan.defines.any() && self.account.is_private() {
+            self.check_temporary(keyed)?;
         }
-        if !prepared.plan.facts.question.asks() {
+        if !keyed.plan.facts.question.asks() {
             self.say_next_transaction()?;
         }
         let question = self.put_client_command()?;
         // without names nothing makes it run again
-        let names: &[(String, String)] = match prepared.plan.facts.runs_once() {
+        let names: &[TableName] = match keyed.plan.facts.runs_once() {
             true => &[],
-            false => &prepared.plan.names,
+            false => &keyed.plan.names,
         };
-        let relayed = self.relay_planned(question, prepared, names);
-        self.end_relay(prepared, relayed)
+        let relayed = self.relay_planned(question, keyed, names);
+        self.end_relay(keyed, relayed)
     }
 
     /// A statement was relayed, in whatever form, and has come to this.
-    pub(crate) fn end_relay(&mut self, prepared: &Prepared, done: Outcome<()>) -> Outcome<()> {
-        if done.is_err() && prepared.plan.defines == Defines::Names {
+    pub(crate) fn end_relay(&mut self, keyed: &KeyedPlan, done: Outcome<()>) -> Outcome<()> {
+        if done.is_err() && keyed.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
-            self.shared.accounts.forget(&prepared.plan.names);
+            self.shared.accounts.forget(&keyed.plan.names);
         }
         done?;
-        self.after_relay(prepared)
+        self.after_relay(keyed)
     }
 
-    pub(crate) fn after_relay(&mut self, prepared: &Prepared) -> Outcome<()> {
-        let locks = prepared.plan.facts.locks_tables;
+    pub(crate) fn after_relay(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
+        let locks = keyed.plan.facts.locks_tables;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
-        if prepared.plan.facts.changes_meaning {
+        if keyed.plan.facts.changes_meaning {
             self.may_stay_read_only();
         }
-        if prepared.plan.defines == Defines::Names {
-            self.shared.accounts.forget(&prepared.plan.names);
+        if keyed.plan.defines == Defines::Names {
+            self.shared.accounts.forget(&keyed.plan.names);
         }
         // the server does not tell of roles
-        self.server.untold |= prepared.plan.defines == Defines::Role;
-        if prepared.plan.defines.any() {
+        self.server.untold |= keyed.plan.defines == Defines::Role;
+        if keyed.plan.defines.any() {
             self.unique_keys = UniqueKeys::default();
             if self.account.is_private() {
                 self.refresh_temporary()?;
@@ -75,25 +76,27 @@ impl Session {
         self.relay_answer(question, &[])
     }
 
-    /// Relays the answer to a planned statement. Rows that a table leaves out with a warning because it has become a protected one are seen.
+    /// Relays the answer to a planned statement. It notices if rows are left out with a warning
+    /// because their table has become a protected one.
     pub fn relay_planned(
         &mut self,
         question: Question,
-        prepared: &Prepared,
-        names: &[(String, String)],
+        keyed: &KeyedPlan,
+        names: &[TableName],
     ) -> Outcome<()> {
-        if prepared.plan.facts.may_ignore() {
-            self.current.watched.clone_from(&prepared.plan.names);
+        if keyed.plan.facts.may_ignore() {
+            self.current.watched.clone_from(&keyed.plan.names);
         }
-        self.current.relayed_of = Some(prepared.generation);
+        self.current.relayed_of = Some(keyed.generation);
         let done = self.relay_answer(question, names);
         self.current.relayed_of = None;
         self.current.watched.clear();
         done
     }
 
-    /// Looks at the warnings of a statement that makes warnings of errors. [`Failure::Stale`]: one is of a CHECK of ours, so the table has become a
-    /// protected one, and nothing was written. The answer is kept for [`Self::write_end`].
+    /// Looks at the warnings of a statement that makes warnings of errors. [`Failure::Stale`]: one
+    /// is about a CHECK of ours, so the table has become a protected one, and nothing was written.
+    /// The answer is kept for [`Self::write_end`].
     fn look_at_warnings(&mut self, sent_file: bool) -> Outcome<()> {
         let payload = self.server.payload().to_vec();
         let ok = OkPacket::decode(&payload, self.server.capabilities).map_err(Failure::Backend)?;
@@ -122,10 +125,10 @@ impl Session {
     }
 
     /// Whether one of these tables is protected by now.
-    fn is_one_protected(&mut self, names: &[(String, String)]) -> Outcome<bool> {
+    fn is_one_protected(&mut self, names: &[TableName]) -> Outcome<bool> {
         self.look_up(names)?;
-        Ok(names.iter().any(|(database, name)| {
-            let known = self.account.table(database, name);
+        Ok(names.iter().any(|name| {
+            let known = self.account.table(&name.database, &name.name);
             matches!(known, Known::Table(table) if table.is_protected())
         }))
     }
@@ -133,7 +136,7 @@ impl Session {
     /// Relays an answer. Results that would show physical columns are not relayed: the snapshot
     /// is stale ([`Failure::Stale`], before anything was written), or a view or a program reads
     /// a protected table.
-    pub fn relay_answer(&mut self, question: Question, names: &[(String, String)]) -> Outcome<()> {
+    pub fn relay_answer(&mut self, question: Question, names: &[TableName]) -> Outcome<()> {
         self.server.begin(question)?;
         let mut held: Vec<Vec<u8>> = Vec::new();
         let (mut wrote, mut sent_file) = (false, false);
@@ -231,7 +234,7 @@ impl Session {
     pub(super) fn release_definitions(
         &mut self,
         held: &mut Vec<Vec<u8>>,
-        names: &[(String, String)],
+        names: &[TableName],
     ) -> Outcome<()> {
         let count = {
             let mut reader = onionskin_wire::Reader::new(&held[0]);
@@ -266,7 +269,7 @@ impl Session {
 
     /// A result shows physical names: if the snapshot was stale, plan again; else a view or a
     /// program shows them, and that is refused.
-    pub(crate) fn stale_or_physical(&mut self, names: &[(String, String)]) -> Failure {
+    pub(crate) fn stale_or_physical(&mut self, names: &[TableName]) -> Failure {
         match self.look_up(names) {
             Ok(true) => Failure::Stale,
             // somebody else may have noticed first
@@ -308,10 +311,10 @@ impl Session {
             onionskin_wire::messages::ComFieldList::decode(&payload).map_err(Failure::Client)?;
         let table = String::from_utf8_lossy(list.table).into_owned();
         let database = self.state.database.clone().unwrap_or_default();
-        let name = (database.clone(), table.clone());
+        let name = TableName::new(database, table);
         self.look_up(std::slice::from_ref(&name))?;
         if let onionskin_plan::Known::Table(found) =
-            onionskin_plan::Catalog::table(self.account.as_ref(), &database, &table)
+            onionskin_plan::Catalog::table(self.account.as_ref(), &name.database, &name.name)
             && found.is_protected()
         {
             return self.show_field_list(&payload, &found);

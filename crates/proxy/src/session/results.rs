@@ -6,7 +6,7 @@ use onionskin_wire::messages::{EofPacket, OkPacket};
 use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
 use super::Session;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::open::{self, Opener};
@@ -18,7 +18,7 @@ impl Session {
     pub fn open_result(
         &mut self,
         question: Question,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         items: &[onionskin_plan::ResultItem],
         binary: bool,
     ) -> Outcome<Option<Opener>> {
@@ -37,8 +37,7 @@ impl Session {
                 _ => return Err(Failure::Stale),
             }
         }
-        let (shown, mut opener) =
-            open::shown(prepared, items, &mut definitions, &self.state, binary)?;
+        let (shown, mut opener) = open::shown(keyed, items, &mut definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         let mut head = Vec::new();
         onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));

@@ -2,6 +2,7 @@
 //! client may ask about it afterwards.
 
 use onionskin_plan::{Facts, Finds};
+use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use crate::bind::FromVariable;
@@ -12,8 +13,9 @@ use crate::exchange::Rows;
 pub(crate) struct StatementRun {
     /// Literals of the text that is to be run next that stand for user variables.
     pub from_variables: Vec<FromVariable>,
-    /// The tables of a relayed statement, if it makes warnings of errors: some may be of rows that must not be left out.
-    pub watched: Vec<(String, String)>,
+    /// The tables of a relayed statement, if it makes warnings of errors. Some warnings may be
+    /// about rows that must not be left out.
+    pub watched: Vec<TableName>,
     /// The generation of the schema in which a relayed statement was planned.
     pub relayed_of: Option<u64>,
     /// The end of an answer that is still to be written, while the server was asked about it.
@@ -65,7 +67,8 @@ impl StatementRun {
         self.sets_collation |= facts.sets_collation;
     }
 
-    /// It is tried, or tried again: the server has said nothing of it yet, nor has the client heard anything.
+    /// The statement is tried, or tried again. The server has said nothing of it yet, and the
+    /// client has heard nothing.
     pub fn begin(&mut self) {
         self.wrote = false;
         self.interfered = false;

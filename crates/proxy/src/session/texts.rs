@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use onionskin_plan::Action;
 
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::Failure;
 use crate::exchange::Rows;
 
 /// The same failure, an error of the server's with logical names.
-pub(crate) fn in_logical_terms(failure: Failure, prepared: &Prepared) -> Failure {
-    let is_relayed = matches!(prepared.plan.action, Action::Relay);
+pub(crate) fn in_logical_terms(failure: Failure, keyed: &KeyedPlan) -> Failure {
+    let is_relayed = matches!(keyed.plan.action, Action::Relay);
     let is_syntax = matches!(failure, Failure::Server { code: SYNTAX, .. });
     failure.reworded(|message| match is_syntax && !is_relayed {
         true => without_sent_text(message),
-        false => logical_text(message, prepared),
+        false => logical_text(message, keyed),
     })
 }
 
 /// "You have an error in your SQL syntax"
 const SYNTAX: u16 = 1064;
 
-/// An error of syntax quotes the text from where it went wrong. What the server was sent is not what the client has written, so the
-/// quotation ends where the two may differ: before a physical name and a sealed constant.
+/// An error of syntax quotes the text from where it went wrong. The server was sent another text
+/// than the client has written. So the quotation ends where the two may differ: before a physical
+/// name and a sealed constant.
 fn without_sent_text(message: &[u8]) -> Vec<u8> {
     let quote = |b: &u8| *b == b'\'';
     let (Some(from), Some(to)) = (
@@ -52,26 +53,26 @@ fn without_sent_text(message: &[u8]) -> Vec<u8> {
 }
 
 /// What `SHOW WARNINGS` has shown, with logical names.
-pub(super) fn logical_list(mut list: Rows, prepared: &Prepared) -> Rows {
+pub(super) fn logical_list(mut list: Rows, keyed: &KeyedPlan) -> Rows {
     let messages = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
-    messages.for_each(|message| *message = logical_text(message, prepared));
+    messages.for_each(|message| *message = logical_text(message, keyed));
     list
 }
 
 /// An error text of the server's with logical names.
-pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
+pub(crate) fn logical_text(message: &[u8], keyed: &KeyedPlan) -> Vec<u8> {
     if !message.contains(&b'$') && !message.starts_with(b"Duplicate entry '") {
         // in the character set of results, whatever that is
         return message.to_vec();
     }
     let mut text = String::from_utf8_lossy(message).into_owned();
-    let mut tables: Vec<_> = prepared
+    let mut tables: Vec<_> = keyed
         .plan
         .columns
         .iter()
         .map(|c| Arc::clone(&c.table))
         .collect();
-    if let Action::Define(ddl) = &prepared.plan.action {
+    if let Action::Define(ddl) = &keyed.plan.action {
         tables.extend(ddl.table.clone());
     }
     tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -85,7 +86,7 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
             }
         }
     }
-    if !matches!(prepared.plan.action, Action::Relay) {
+    if !matches!(keyed.plan.action, Action::Relay) {
         text = without_suffixes(&text);
     }
     if touched && let Some(hidden) = without_token(&text) {
@@ -94,20 +95,23 @@ pub(crate) fn logical_text(message: &[u8], prepared: &Prepared) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What `SHOW WARNINGS` has shown of a statement that has changed a protected table, without physical names and tokens.
+/// What `SHOW WARNINGS` has shown of a statement that has changed a protected table, without
+/// physical names and tokens.
 pub(crate) fn hide_tokens(list: &mut Rows) {
     let messages = list.iter_mut().filter_map(|row| row.get_mut(2)?.as_mut());
     messages.for_each(|message| *message = without_physical(message));
 }
 
-/// A text of a statement that has changed a protected table, without physical names and tokens; which table it was, is not known any more.
+/// A text about a statement that has changed a protected table, without physical names and tokens.
+/// Which table it was is not known any more.
 pub(crate) fn without_physical(message: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(message);
     let text = without_suffixes(&text);
     without_token(&text).unwrap_or(text).into_bytes()
 }
 
-/// The text about a duplicate whose value is printed as bytes of a token, without them; `None`: it is another text.
+/// The text about a duplicate whose value is printed as bytes of a token, without these bytes.
+/// `None`: it is another text.
 fn without_token(text: &str) -> Option<String> {
     let behind = text.strip_prefix("Duplicate entry '")?;
     let (value, key) = behind.rsplit_once("' for key ")?;
@@ -116,7 +120,8 @@ fn without_token(text: &str) -> Option<String> {
     is_binary.then(|| format!("Duplicate entry '(protected)' for key {key}"))
 }
 
-/// Names of physical columns, known by their form, become logical ones: an error about a foreign key names columns of two tables.
+/// Makes logical names of the names of physical columns, which are known by their form. An error
+/// about a foreign key names columns of two tables.
 fn without_suffixes(text: &str) -> String {
     let is_word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || b >= 0x80;
     let bytes = text.as_bytes();

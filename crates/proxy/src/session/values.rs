@@ -11,7 +11,7 @@ use onionskin_wire::messages::Command;
 use super::Session;
 use super::execution::Execution;
 use crate::bind::{PlainParameters, is_early};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DUPLICATE, LOCKED_FOR_READING, READ_ONLY};
@@ -32,7 +32,7 @@ impl Session {
         indexed: bool,
     ) -> Outcome<Question> {
         let Execution {
-            prepared,
+            keyed,
             values,
             rows,
             ..
@@ -56,9 +56,9 @@ impl Session {
         }
         let parameters = binder.take_parameters();
         self.diagnostics.bind_values(binder.warnings);
-        self.diagnostics.each_row = prepared.plan.probe.is_some();
+        self.diagnostics.each_row = keyed.plan.probe.is_some();
         if self.state.family == Family::MySql {
-            self.diagnostics.surplus = prepared.plan.surplus_values;
+            self.diagnostics.surplus = keyed.plan.surplus_values;
         }
         if let Err(failure) = self.warnings_of_rows(execution) {
             self.server.connection.cancel_payload();
@@ -76,7 +76,8 @@ impl Session {
         Ok(question)
     }
 
-    /// Puts a text in which `?` stands for each of these expressions. The server prepares it and executes it at once.
+    /// Puts a text in which `?` stands for each of these expressions. The server prepares it and
+    /// executes it at once.
     pub fn put_with_parameters(
         &mut self,
         text: &[u8],
@@ -146,8 +147,8 @@ impl Session {
         of_text: Vec<Warning>,
         error: onionskin_value::ValueError,
     ) -> Outcome<()> {
-        let Execution { prepared, rows, .. } = *execution;
-        let plan = &prepared.plan;
+        let Execution { keyed, rows, .. } = *execution;
+        let plan = &keyed.plan;
         if self.locked_tables && plan.probe.is_none() {
             self.check_lock(plan)?;
         }
@@ -200,16 +201,18 @@ impl Session {
         }
     }
 
-    /// What is said to a statement of which a value is wrong: in a transaction that only reads, the servers say that first.
-    pub fn or_read_only(&mut self, failure: Failure, prepared: &Prepared) -> Outcome<Failure> {
-        if !matches!(failure, Failure::Value(_)) || !prepared.plan.facts.writes() {
+    /// What is said to a statement of which a value is wrong. In a transaction that only reads, the
+    /// servers say that first.
+    pub fn or_read_only(&mut self, failure: Failure, keyed: &KeyedPlan) -> Outcome<Failure> {
+        if !matches!(failure, Failure::Value(_)) || !keyed.plan.facts.writes() {
             return Ok(failure);
         }
-        Ok(self.read_only_error(&prepared.plan)?.unwrap_or(failure))
+        Ok(self.read_only_error(&keyed.plan)?.unwrap_or(failure))
     }
 
-    /// The server's error for writing to the plan's tables in a transaction that only reads, if there would be one. The server
-    /// says so where a statement is prepared, which neither begins a transaction nor is one.
+    /// The server's error for writing to the plan's tables in a transaction that only reads, if
+    /// there would be one. The server says so when a statement is prepared. Preparing one does not
+    /// begin a transaction, nor is it part of one.
     pub fn read_only_error(&mut self, plan: &onionskin_plan::Plan) -> Outcome<Option<Failure>> {
         match plan.columns.first() {
             Some(used) => self.read_only_error_of(&used.table),
@@ -217,7 +220,8 @@ impl Session {
         }
     }
 
-    /// The error with which the server refuses to change a table, if it does so because the transaction only reads.
+    /// The error with which the server refuses to change a table, if it does so because the
+    /// transaction only reads.
     pub(crate) fn read_only_error_of(&mut self, table: &Table) -> Outcome<Option<Failure>> {
         let (database, name) = (identifier(&table.database), identifier(&table.name));
         let mut command = vec![Command::StmtPrepare.to_byte()];
@@ -242,8 +246,9 @@ impl Session {
         Ok(error.filter(is_it))
     }
 
-    /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is looked at. The server is asked by a
-    /// statement that changes nothing; what else it says to that is no answer to the client's statement.
+    /// Under LOCK TABLES, a table that is locked for reading only is an error before any value is
+    /// looked at. A statement that changes nothing asks the server. What else the server says to
+    /// that is no answer to the client's statement.
     fn check_lock(&mut self, plan: &onionskin_plan::Plan) -> Outcome<()> {
         let mut tables = plan.columns.iter().map(|used| &used.table);
         let Some(table) = tables.next() else {
@@ -267,15 +272,13 @@ impl Session {
         }
     }
 
-    /// Tells the warnings of new values, of which a row that is met takes notice, from those of the rows of an `INSERT`.
+    /// Tells two kinds of warnings apart: those of the rows of an `INSERT`, and those of new values
+    /// for a row that is met, which count only if one is.
     pub fn warnings_of_rows(&mut self, execution: &Execution) -> Outcome<()> {
         let Execution {
-            prepared,
-            rows,
-            mode,
-            ..
+            keyed, rows, mode, ..
         } = *execution;
-        let Some(text) = &prepared.plan.insert_only else {
+        let Some(text) = &keyed.plan.insert_only else {
             return Ok(());
         };
         let all = self.diagnostics.warnings.len();

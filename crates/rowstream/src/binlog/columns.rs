@@ -1,37 +1,13 @@
 //! Columns as the server's catalogue describes them.
 //!
-//! A row event says of a column its type, but not always its sign, never whether its bytes are binary, and, where MariaDB
-//! writes no metadata, not its name. So the catalogue is asked once for each table that is followed.
+//! A row event says of a column its type, but not always its sign, and never whether its bytes are
+//! binary. If MariaDB writes no metadata, it does not say the name either. So the catalogue is
+//! asked once for each table that is followed.
 
-use std::fmt;
+use onionskin_schema::TableName;
 
 use super::error::{BinlogError, BinlogResult};
 use crate::client::Client;
-
-/// A table, by the names that the binlog uses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableName {
-    /// Database.
-    pub database: String,
-    /// Table.
-    pub name: String,
-}
-
-impl TableName {
-    /// Names are compared as they are; where the server ignores case (`lower_case_table_names` 1) give them in lower case.
-    pub fn new(database: &str, name: &str) -> Self {
-        Self {
-            database: database.into(),
-            name: name.into(),
-        }
-    }
-}
-
-impl fmt::Display for TableName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.database, self.name)
-    }
-}
 
 /// What the catalogue says of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,15 +2,16 @@
 
 use std::io::ErrorKind;
 
+use onionskin_schema::TableName;
 use onionskin_wire::WireError;
 
-use super::columns::TableName;
 use crate::client::ClientError;
 
 /// Why the binlog cannot be followed, or not any further.
 #[derive(Debug, thiserror::Error)]
 pub enum BinlogError {
-    /// The connection failed or the server refused. [`BinlogError::is_disconnect`] tells whether connecting again may help.
+    /// The connection failed or the server refused. [`BinlogError::is_disconnect`] tells whether
+    /// connecting again may help.
     #[error("{0}")]
     Client(#[from] ClientError),
     /// The server was silent for longer than three heartbeats.
@@ -62,7 +63,8 @@ pub enum BinlogError {
 }
 
 impl BinlogError {
-    /// Whether only the connection broke, so that following again from the last position may succeed.
+    /// Whether only the connection broke, so that following again from the last position may
+    /// succeed.
     pub fn is_disconnect(&self) -> bool {
         match self {
             Self::Silent(_) => true,

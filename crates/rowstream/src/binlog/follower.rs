@@ -1,18 +1,21 @@
 //! Transactions of the tables that are wanted, one after the other.
 //!
-//! A transaction is a group of events: its GTID; BEGIN (MySQL); for each statement the tables (TABLE_MAP) and their rows; and
-//! XID or COMMIT. A group of MariaDB may be a single statement (`standalone`), as are definitions on MySQL. The server writes
-//! a group to the binlog when it commits, so whatever is read here has been committed, with two exceptions, which are
-//! refused where they touch wanted tables: transactions of two phases (XA), whose rows are logged when they are prepared, and
-//! groups that end with ROLLBACK because they changed tables that cannot be rolled back.
+//! A transaction is a group of events: its GTID; BEGIN (MySQL); for each statement the tables
+//! (TABLE_MAP) and their rows; and XID or COMMIT. A group of MariaDB may be a single statement
+//! (`standalone`), as are definitions on MySQL. The server writes a group to the binlog when it
+//! commits, so whatever is read here has been committed. There are two exceptions, which are
+//! refused if they touch wanted tables: transactions of two phases (XA), whose rows are logged when
+//! they are prepared, and groups that end with ROLLBACK because they changed tables that cannot be
+//! rolled back.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use onionskin_schema::TableName;
 use onionskin_wire::{Socket, WireError};
 
-use super::columns::{TableColumns, TableName};
+use super::columns::TableColumns;
 use super::compression::{Payload, decompress_mariadb};
 use super::error::{BinlogError, BinlogResult};
 use super::event::{EventHead, GtidEvent, HEAD, MAGIC, Query, kind};
@@ -34,8 +37,8 @@ pub struct FollowOptions {
     pub stream: StreamOptions,
     /// The tables whose rows are wanted. Rows of all others are skipped.
     pub tables: Tables,
-    /// Bytes of row events after which a long transaction is handed out in pieces. What a piece takes in memory is some
-    /// times as much.
+    /// Bytes of row events after which a long transaction is handed out in pieces. In memory, a
+    /// piece takes several times as much.
     pub piece: usize,
 }
 
@@ -55,8 +58,8 @@ impl FollowOptions {
 pub enum Item {
     /// A transaction, or a piece of a long one, that has changes.
     Transaction(Transaction),
-    /// Nothing that is wanted has happened up to this position. Comes before the follower waits, and at times between
-    /// transactions of other tables; after a heartbeat it repeats itself.
+    /// Nothing that is wanted has happened up to this position. It comes before the follower waits,
+    /// and at times between transactions of other tables. After a heartbeat it repeats itself.
     Progress(Position),
 }
 
@@ -65,11 +68,11 @@ pub enum Item {
 pub struct Transaction {
     /// Its identity, if the server numbers transactions.
     pub gtid: Option<Gtid>,
-    /// Where to go on. Of a piece that is not the last: the beginning of the transaction, so that whoever goes on from there
-    /// gets all pieces again.
+    /// Where to go on. For a piece that is not the last it is the beginning of the transaction, so
+    /// that a follower that goes on from there gets all pieces again.
     pub end: Position,
-    /// When it was committed, in microseconds since 1970 by the server's clock; only whole seconds on MariaDB, where it is
-    /// the time at which the statement began.
+    /// When it was committed, in microseconds since 1970 by the server's clock. MariaDB tells only
+    /// whole seconds, of the time at which the statement began.
     pub commit_timestamp: u64,
     /// What was changed, in order.
     pub changes: Vec<Change>,
@@ -89,7 +92,8 @@ pub enum Change {
         /// Before and after.
         rows: Vec<RowImage>,
     },
-    /// A definition, or a change that was logged as a statement. Of any table: whose it is only its text says.
+    /// A definition, or a change that was logged as a statement. It may be about any table: only
+    /// its text says which.
     Statement {
         /// The session's database.
         database: String,
@@ -377,7 +381,8 @@ impl Follower {
         }
         if word("XA ") {
             let group = self.group();
-            // XA START begins a group, XA END is inside; XA COMMIT and XA ROLLBACK are groups of their own.
+            // XA START begins a group, XA END is inside; XA COMMIT and XA ROLLBACK are groups of
+            // their own.
             group.xa = true;
             return match word("XA COMMIT") || word("XA ROLLBACK") {
                 true => self.commit(head),
@@ -544,7 +549,8 @@ fn is_rows(kind: u8) -> bool {
     )
 }
 
-/// What an event does, whether its head has the extended form, and whether its images are compressed.
+/// What an event does, whether its head has the extended form, and whether its images are
+/// compressed.
 fn rows_format(event: u8) -> (RowKind, bool, bool) {
     use RowKind::*;
     match event {

@@ -7,7 +7,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`stream`] | registers as a replica, asks for the log from a position, checks every event's checksum |
+//! | [`stream`] | registers as a replica, asks for the log from a position, checks checksums |
 //! | [`event`] | the head of an event and the bodies that are needed to follow |
 //! | [`position`] | files, offsets and GTIDs of both families |
 //! | [`table_map`] | what an event says of a table's columns |
@@ -21,11 +21,14 @@
 //!
 //! # What is promised
 //!
-//! - An event that is not understood and that the server does not mark as ignorable is an error, never skipped.
+//! - An event that is not understood and that the server does not mark as ignorable is an error,
+//!   never skipped.
 //! - Events of tables that nobody asked for are skipped without being decoded.
-//! - Memory is bounded by the largest event, not by the largest transaction: a long transaction comes in pieces
-//!   ([`Transaction::last`]). A transaction is in the binlog only after it has been committed, so a piece is never taken back.
-//! - [`Position`] of a [`Transaction`] is where to go on after it: nothing is lost, and what was delivered whole is not repeated.
+//! - Memory is bounded by the largest event, not by the largest transaction: a long transaction
+//!   comes in pieces ([`Transaction::last`]). A transaction is in the binlog only after it has been
+//!   committed, so a piece is never taken back.
+//! - [`Position`] of a [`Transaction`] is where to go on after it: nothing is lost, and what was
+//!   delivered whole is not repeated.
 
 pub mod columns;
 pub mod compression;
@@ -40,9 +43,10 @@ pub mod stream;
 pub mod table_map;
 pub mod value;
 
-pub use columns::{Column, TableColumns, TableName};
+pub use columns::{Column, TableColumns};
 pub use error::BinlogError;
 pub use follower::{Change, FollowOptions, Follower, Item, RowKind, Tables, Transaction};
+pub use onionskin_schema::TableName;
 pub use position::{Gtid, GtidPosition, Position};
 pub use rows::{Row, RowImage};
 pub use stream::{EventStream, StreamOptions};

@@ -1,8 +1,9 @@
-//! TABLE_MAP events: which table the row events behind them belong to, and the types of its columns.
+//! TABLE_MAP events: which table the row events behind them belong to, and the types of its
+//! columns.
 
+use onionskin_schema::TableName;
 use onionskin_wire::Reader;
 
-use super::columns::TableName;
 use super::error::{BinlogError, BinlogResult};
 
 /// Numbers of column types as the binlog has them.
@@ -86,8 +87,8 @@ impl TableMap {
         while !r.is_empty() {
             let field = r.u8()?;
             let value = r.lenenc_bytes()?;
-            // Signs of the numeric columns, the first in the highest bit. Other fields are names, sets, keys: the catalogue
-            // has them.
+            // Signs of the numeric columns, the first in the highest bit. Other fields are names,
+            // sets, keys: the catalogue has them.
             if field == 1 {
                 let numeric = columns.iter_mut().filter(|column| is_numeric(column.ty));
                 for (i, column) in numeric.enumerate() {

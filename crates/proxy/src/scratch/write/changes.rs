@@ -1,4 +1,5 @@
-//! Rows that a statement has changed on the scratch engine, or taken away, written to the server by their keys.
+//! Rows that a statement has changed on the scratch engine, or taken away. They are written to the
+//! server by their keys.
 
 use onionskin_plan::{
     ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written,
@@ -14,29 +15,33 @@ use super::super::tables::{CHANGED, ROW, full_name, quoted};
 use super::values::{payload, put_plain};
 use super::{Change, DUPLICATE, put_name_of};
 use crate::bind::{Binder, Filled, Values, put_filled};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::row_update::{matched_rows, physical_columns};
 use crate::session::Session;
 
-/// Statements sent before their answers are read. No more than one: behind a deadlock the server has rolled back, and those that
-/// were sent already would stand alone.
+/// Statements sent before their answers are read. There is no more than one: after a deadlock the
+/// server has rolled back, and statements that were sent already would stand alone.
 const AT_ONCE: usize = 1;
 /// Rows deleted by one statement.
 const DELETED: usize = 256;
-/// Rows of a table without a primary key that one statement writes: for each, the server looks through the table.
+/// Rows of a table without a primary key that one statement writes. The server looks through the
+/// table for each of them.
 const SCANS: u64 = 1000;
-/// Behind the name of a row of such a table: of rows that are alike in everything, the one is as good as the other.
+/// Stands behind the name of a row of such a table: of rows that are alike in everything, one is as
+/// good as the other.
 const ONE_OF_THEM: &[u8] = b" LIMIT 1";
 /// Bytes of statements that wait for their turn.
 const BOUND: usize = 64 << 20;
 
-/// Of each row, its place in the order in which the statement looks at them; nothing where the order does not matter.
+/// The place of each row in the order in which the statement looks at them; `None` if the order
+/// does not matter.
 pub(super) type Ranks = Option<Vec<usize>>;
 
 impl Session {
-    /// The order of rows whose keys change: while one is written, another may still have the key that it gets.
+    /// The order of rows whose keys change. While one is written, another may still have the key
+    /// that it gets.
     pub(super) fn ranks(
         &self,
         engine: &mut Engine,
@@ -80,8 +85,9 @@ impl Session {
         Ok(all)
     }
 
-    /// Lets the engine find all rows before it changes one, as a server does that reads along a key which the statement changes. MariaDB is
-    /// not strict then about what the condition truncates.
+    /// Lets the engine find all rows before it changes one. A server does so if it reads along a
+    /// key that the statement changes. MariaDB is not strict then about what the condition
+    /// truncates.
     pub(super) fn look_for_rows_first(
         &self,
         scratch: &Scratch,
@@ -100,7 +106,8 @@ impl Session {
             match token.kind {
                 lex::TokenKind::Punct(b'(') => depth += 1,
                 lex::TokenKind::Punct(b')') => depth = depth.saturating_sub(1),
-                // several tables are changed in another way, and an order finds the rows first anyway
+                // several tables are changed in another way, and an order finds the rows first
+                // anyway
                 lex::TokenKind::Punct(b',') if !assigns && depth == 0 => return Ok(()),
                 _ if is("order") || (!assigns && is("join")) => return Ok(()),
                 _ if is("set") => assigns = true,
@@ -120,7 +127,7 @@ impl Session {
     pub(super) fn write_changed(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         scratch: &Scratch,
         target: &Written,
         change: &Change,
@@ -139,7 +146,7 @@ impl Session {
         let question = engine.server.put_query(query.as_bytes()).map_err(ours)?;
         engine.settle()?;
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
-        let written = self.write_rows(question, engine, prepared, read, target, keys, ranks);
+        let written = self.write_rows(question, engine, keyed, read, target, keys, ranks);
         if written.is_err() {
             engine.give_up()?;
         }
@@ -160,7 +167,7 @@ impl Session {
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         keys: &[Vec<u8>],
@@ -168,7 +175,7 @@ impl Session {
     ) -> Outcome<u64> {
         let mut sent = Vec::new();
         let keys = (keys, ranks);
-        let done = self.send_rows(question, engine, prepared, read, target, keys, &mut sent);
+        let done = self.send_rows(question, engine, keyed, read, target, keys, &mut sent);
         // what was sent is answered, whatever came of the others
         match (self.rows_written(&mut sent), done) {
             (Err(failure), done) if failure.is_fatal() || done.is_ok() => Err(failure),
@@ -182,7 +189,7 @@ impl Session {
         &mut self,
         question: Question,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         (keys, ranks): (&[Vec<u8>], &Ranks),
@@ -198,7 +205,7 @@ impl Session {
                 _ => continue,
             }
             let row = engine.server.payload();
-            let (number, sql) = self.row_text(row, prepared, read, target, keys)?;
+            let (number, sql) = self.row_text(row, keyed, read, target, keys)?;
             written += 1;
             check_scans(read, written)?;
             match ranks {
@@ -245,7 +252,7 @@ impl Session {
     fn row_text(
         &mut self,
         row: &[u8],
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         read: &ScratchRead,
         target: &Written,
         keys: &[Vec<u8>],
@@ -257,7 +264,7 @@ impl Session {
         let key = keys.get(number).ok_or_else(broken)?;
         let family = self.state.family;
         let none = Values::none();
-        let mut binder = Binder::new(prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(keyed, &self.state, none, &mut self.buffers);
         let mut sql = b"UPDATE ".to_vec();
         put_name_of(&read.table, &mut sql);
         for (n, column) in target.columns.iter().enumerate() {
@@ -397,7 +404,8 @@ impl Session {
     }
 }
 
-/// Whether an `UPDATE` changes a column of its table's primary key, along which InnoDB reads where no other key is of use.
+/// Whether an `UPDATE` changes a column of its table's primary key. InnoDB reads along that key if
+/// no other is of use.
 fn moves_along_the_scan(scratch: &Scratch, targets: &[Written]) -> bool {
     let [target] = targets else { return false };
     let columns = &scratch.reads[target.read].table.columns;

@@ -1,14 +1,16 @@
-//! `CREATE TABLE … SELECT`: the scratch engine runs the statement for a temporary table, whose definition and rows become those of the new one.
+//! `CREATE TABLE … SELECT`: the scratch engine runs the statement for a temporary table. The
+//! definition and the rows of that become those of the new table.
 //!
-//! All that can be wrong with the statement shows itself before anything is created. A server makes such a table and fills it in one step; here it is a
-//! definition and a transaction. If the second fails, the table that the first has made is dropped: it is known by the ids in its columns, and looked at
-//! under a lock, so that one that somebody else has put in its place stays.
+//! All that can be wrong with the statement shows itself before anything is created. A server makes
+//! such a table and fills it in one step. Here it is a definition and a transaction. If the second
+//! fails, the table that the first has made is dropped. It is known by the ids in its columns, and
+//! looked at under a lock, so that a table stays that somebody else has put in its place.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_plan::{NewTable, ScratchWrite, errors, lex};
-use onionskin_schema::{Table, selected_definition};
+use onionskin_schema::{Table, TableName, selected_definition};
 use onionskin_value::{Charset, Family, Level, Warning};
 
 use super::super::engine::{Engine, ours};
@@ -17,7 +19,7 @@ use super::super::{Parameters, renamed_part};
 use super::rows::{Inserted, NEW};
 use super::{Change, Finished, Frame, names_of, run_there};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::copy::Defined;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
@@ -28,7 +30,8 @@ use crate::session::Session;
 const EXISTS: u16 = 1050;
 /// A key was cut to what the temporary table's engine can have.
 const KEY_TOO_LONG: u16 = 1071;
-/// What a server says of the engine that a definition names: it takes another, it knows none of that name.
+/// What a server says of the engine that a definition names: it takes another, or knows none of
+/// that name.
 const OF_ENGINES: [&[u8]; 2] = [b"1266", b"1286"];
 
 /// What the scratch engine has made of the statement.
@@ -45,7 +48,8 @@ struct Run {
 
 /// A table that was created and not filled yet.
 struct Made {
-    /// The table's id, which is random, and the names of its columns. A table without protected columns has no id.
+    /// The table's id, which is random, and the names of its columns. A table without protected
+    /// columns has no id.
     is: (Option<[u8; 8]>, Vec<String>),
 }
 
@@ -53,7 +57,7 @@ impl Session {
     /// Runs the statement and answers the client.
     pub(super) fn create_select(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -82,7 +86,7 @@ impl Session {
         let done = self.with_engine(&write.scratch, |session, engine| {
             let done = session.make_and_fill(
                 engine,
-                prepared,
+                keyed,
                 write,
                 new,
                 values,
@@ -106,7 +110,7 @@ impl Session {
             (Err(failure), None) => return Err(failure),
             (Err(failure), Some(made)) => {
                 if !failure.is_fatal() {
-                    self.drop_made(new, made, prepared)?;
+                    self.drop_made(new, made, keyed)?;
                 }
                 return Err(failure);
             }
@@ -114,14 +118,14 @@ impl Session {
         self.diagnostics = finished.diagnostics;
         self.diagnostics.hides_servers = true;
         self.write_done(&finished.done)?;
-        self.after_relay(prepared)
+        self.after_relay(keyed)
     }
 
     #[allow(clippy::too_many_arguments)] // a statement and what it is run with
     fn make_and_fill(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -135,8 +139,8 @@ impl Session {
             columns,
             counter,
             defined,
-        } = self.run_for_definition(engine, prepared, write, new, values, parameters, change)?;
-        let names = &prepared.plan.names;
+        } = self.run_for_definition(engine, keyed, write, new, values, parameters, change)?;
+        let names = &keyed.plan.names;
         let table = self.make_table(new, &defined, names, &mut diagnostics, made)?;
         if !new.temporary {
             // the definition has ended the transaction in which the rows were read
@@ -189,12 +193,13 @@ impl Session {
         Ok(Finished { done, diagnostics })
     }
 
-    /// Runs the statement on the scratch engine and makes a definition of what comes of it. Nothing has changed at the server yet.
+    /// Runs the statement on the scratch engine and makes a definition of its result. Nothing has
+    /// changed at the server yet.
     #[allow(clippy::too_many_arguments)] // a statement and what it is run with
     fn run_for_definition(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewTable,
         values: Values,
@@ -202,7 +207,7 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Run> {
         let family = self.state.family;
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let text = self.text_there(write, new, values.sql)?;
         engine.need_database(&new.database)?;
         engine.put(drop_there(new).as_bytes())?;
@@ -309,11 +314,11 @@ impl Session {
         &mut self,
         new: &NewTable,
         defined: &Defined,
-        names: &[(String, String)],
+        names: &[TableName],
         diagnostics: &mut Diagnostics,
         made: &mut Option<Made>,
     ) -> Outcome<Table> {
-        // before the server has it: what is asked about it from now on must not be answered from a shared snapshot
+        // before the server has it: what is asked about it must not come from a shared snapshot
         let expected = defined.temporary.as_ref();
         let before = expected.map(|name| (name, self.expect_temporary(name)));
         let done = self.server.run(&defined.text);
@@ -352,7 +357,7 @@ impl Session {
     }
 
     /// Drops the table that was made. What has become another's meanwhile stays.
-    fn drop_made(&mut self, new: &NewTable, made: &Made, prepared: &Prepared) -> Outcome<()> {
+    fn drop_made(&mut self, new: &NewTable, made: &Made, keyed: &KeyedPlan) -> Outcome<()> {
         let name = full_name(new);
         if new.temporary {
             self.tried(format!("DROP TEMPORARY TABLE {name}").as_bytes())?;
@@ -387,12 +392,13 @@ impl Session {
             }
         }
         self.diagnostics.row_count = Some(0);
-        self.after_relay(prepared)?;
+        self.after_relay(keyed)?;
         self.diagnostics.clear();
         Ok(())
     }
 
-    /// Whether what stands in a table that could not be filled may be dropped: nothing, or what an engine without transactions has kept of ours.
+    /// Whether a table that could not be filled may be dropped. It may if it has no rows, or if its
+    /// engine has no transactions: then its rows are ours.
     fn has_no_rows_of_others(&mut self, new: &NewTable) -> Outcome<bool> {
         let first = format!("SELECT 1 FROM {} LIMIT 1", full_name(new));
         let text = |name: &str| {
@@ -497,8 +503,8 @@ fn bytes(tokens: &[lex::Token], (from, to): (usize, usize)) -> Range<usize> {
     }
 }
 
-fn name_of(new: &NewTable) -> (String, String) {
-    (new.database.clone(), new.name.clone())
+fn name_of(new: &NewTable) -> TableName {
+    TableName::new(&new.database, &new.name)
 }
 
 fn full_name(new: &NewTable) -> String {

@@ -1,7 +1,9 @@
-//! `LOAD DATA LOCAL INFILE`: the engine asks for the file, the proxy asks the client for it, and hands it on.
+//! `LOAD DATA LOCAL INFILE`: the engine asks for the file. The proxy asks the client for it, and
+//! hands it on.
 //!
-//! The engine reads it into the temporary table of new rows, under the statement's own clauses; it counts the records and raises
-//! the warnings. Rows that meet others are skipped (IGNORE, which is what LOCAL means by itself) or replaced when they are inserted.
+//! The engine reads it into the temporary table of new rows, under the statement's own clauses. It
+//! counts the records and raises the warnings. Rows that meet others are skipped (IGNORE, which
+//! LOCAL means by itself) or replaced when they are inserted.
 
 use onionskin_plan::{Load, NewRows, ScratchWrite, errors, lex, literal};
 use onionskin_value::{Charset, Family, Input};
@@ -13,7 +15,7 @@ use super::super::tables::quoted;
 use super::rows::{begin_new, drop_new, given_names, table_of_new};
 use super::{Change, Finished, names_of, told};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::session::Session;
@@ -26,7 +28,7 @@ impl Session {
     pub(super) fn load_file(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewRows,
         load: &Load,
@@ -34,7 +36,7 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Finished> {
         let charset = self.may_load()?;
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let (file, text) = self.load_text(new, load, values.sql, &charset)?;
         begin_new(engine, new, self.state.family)?;
         engine.share(&settings)?;
@@ -56,8 +58,8 @@ impl Session {
         finished
     }
 
-    /// Refuses as the server would where it, or the client, does not want files. Returns the character set of files that do not
-    /// say theirs.
+    /// Refuses as the server would if it, or the client, does not want files. Returns the character
+    /// set of files that do not say theirs.
     fn may_load(&mut self) -> Outcome<String> {
         let rows = self
             .server
@@ -148,8 +150,9 @@ impl Session {
         Ok((name, text))
     }
 
-    /// Runs the statement there, and brings the client's file to it. The client's packets are read to the end of the file, whatever
-    /// becomes of the engine: the next would be taken for a command.
+    /// Runs the statement there, and brings the client's file to it. The client's packets are read
+    /// to the end of the file, whatever becomes of the engine. Otherwise the next one would be
+    /// taken for a command.
     fn hand_on(&mut self, engine: &mut Engine, text: &[u8], file: &[u8]) -> Outcome<Done> {
         let (rows, memory) = {
             let config = self.bounds()?;

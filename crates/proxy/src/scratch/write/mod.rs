@@ -1,8 +1,10 @@
-//! Statements that change tables by way of the scratch engine (`onionskin_plan::ScratchWrite`): rows are read under locks, the engine
-//! runs the statement on its temporary tables, and what it made of the rows is sealed and written.
+//! Statements that change tables by way of the scratch engine (`onionskin_plan::ScratchWrite`).
+//! Rows are read under locks, the engine runs the statement on its temporary tables, and the rows
+//! that come of it are sealed and written.
 //!
-//! All of it is one unit: a transaction of its own if the client has none, else what lies behind a savepoint. What the client is told,
-//! affected rows, info and warnings, are what the engine says, which has run the very statement.
+//! All of it is one unit: a transaction of its own if the client has none, otherwise what lies
+//! behind a savepoint. The client is told what the engine says of affected rows, info and warnings,
+//! because the engine has run the very statement.
 //!
 //! | file | holds |
 //! |---|---|
@@ -29,7 +31,7 @@ use super::{Parameters, renamed_text};
 use onionskin_wire::StatusFlags;
 
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
@@ -41,7 +43,8 @@ const DUPLICATE: u16 = 1062;
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
 const NO_SAVEPOINT: u16 = 1305;
-/// MariaDB's `innodb_snapshot_isolation` (on by default since 11.6): a row has changed since the transaction's snapshot.
+/// MariaDB's error under `innodb_snapshot_isolation` (on by default since 11.6): a row has changed
+/// since the transaction's snapshot.
 const CHANGED_SINCE: u16 = 1020;
 /// How often a statement that is a transaction of its own is run again after one.
 const RETRIES: usize = 10;
@@ -95,14 +98,14 @@ impl Session {
     /// Runs a statement that changes tables and answers the client.
     pub fn scratch_write(
         &mut self,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         values: Values,
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
-        self.must_mean_the_same(prepared, values)?;
+        self.must_mean_the_same(keyed, values)?;
         if let Effect::Create(new) = &write.effect {
-            return self.create_select(prepared, write, new, values, parameters);
+            return self.create_select(keyed, write, new, values, parameters);
         }
         if self.server.status.contains(StatusFlags::IN_TRANS_READONLY)
             && let Effect::Insert(new) = &write.effect
@@ -112,7 +115,7 @@ impl Session {
             return Err(failure);
         }
         // a transaction of ours would end the locks, and without one a failure leaves a part of the
-        // rows changed; and servers want a second lock for a table that is read while it is written to
+        // rows changed; and servers want a second lock for a table that is read and written at once
         if self.locked_tables && (!self.server.in_transaction() || write.inserts_its_own_rows()) {
             let about = "a change by the scratch engine under LOCK TABLES";
             return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
@@ -123,15 +126,15 @@ impl Session {
             self.current.begin();
             let mut change = Change::new(self);
             let done = self.with_engine(&write.scratch, |session, engine| {
-                let done =
-                    session.by_engine(engine, prepared, write, values, parameters, &mut change);
+                let done = session.by_engine(engine, keyed, write, values, parameters, &mut change);
                 match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
                     Ok(finished) => Ok(finished),
                     Err(failure) => Err(session.take_back(failure, &change)?),
                 }
             });
             match done {
-                // rows that are looked for and then written meet in ways in which one statement of the server's does not
+                // other sessions can come between looking for rows and writing them, which is one
+                // statement at a server
                 Err(Failure::Server { code, .. })
                     if change.frame == Frame::Transaction
                         && tries < RETRIES
@@ -155,7 +158,7 @@ impl Session {
     fn by_engine(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         values: Values,
         parameters: Option<Parameters>,
@@ -164,15 +167,15 @@ impl Session {
         let targets = match &write.effect {
             Effect::Insert(new) => {
                 if let Some(load) = &new.load {
-                    return self.load_file(engine, prepared, write, new, load, values, change);
+                    return self.load_file(engine, keyed, write, new, load, values, change);
                 }
-                return self.insert_query(engine, prepared, write, new, values, parameters, change);
+                return self.insert_query(engine, keyed, write, new, values, parameters, change);
             }
             Effect::Update(targets) | Effect::Delete(targets) => targets,
             Effect::Create(_) => return Err(Failure::refused(&errors::INTERNAL, "a definition")),
         };
         let scratch = &write.scratch;
-        let settings = self.read_tables(engine, prepared, scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, scratch, values, Some(change))?;
         engine.share(&settings)?;
         let ranks = self.ranks(engine, write, targets, values)?;
         let mut sql = renamed_text(values.sql, scratch, self.state.lex_mode())?;
@@ -186,7 +189,7 @@ impl Session {
         let mut written = 0;
         for (target, ranks) in targets.iter().zip(&ranks) {
             written += match updates {
-                true => self.write_changed(engine, prepared, scratch, target, change, ranks)?,
+                true => self.write_changed(engine, keyed, scratch, target, change, ranks)?,
                 false => self.delete_missing(engine, scratch, target, change)?,
             };
         }
@@ -200,7 +203,8 @@ impl Session {
         }
         diagnostics.hides_servers = true;
         if updates && done.info.is_empty() {
-            // it says nothing of a table without rows; a server does not know beforehand that there are none
+            // the engine says nothing of a table without rows; a server does not know beforehand
+            // that there are none
             done.info = b"Rows matched: 0  Changed: 0  Warnings: 0".to_vec();
         }
         // warnings are counted where all are known
@@ -222,7 +226,8 @@ impl Session {
         self.server.run(end).map(|_| ())
     }
 
-    /// Takes back what a statement has written before it failed. Returns the failure, for the client.
+    /// Takes back what a statement has written before it failed. Returns the failure, for the
+    /// client.
     fn take_back(&mut self, failure: Failure, change: &Change) -> Outcome<Failure> {
         self.current.interfered = true;
         if failure.is_fatal() || !change.begun {
@@ -241,7 +246,8 @@ impl Session {
             match self.server.run(sql) {
                 Err(other) if other.is_fatal() => return Ok(other),
                 Err(other) if change.frame == Frame::Transaction => return Ok(other),
-                // without the savepoint there is no transaction either: error 1020 may have ended it, as a deadlock does
+                // without the savepoint there is no transaction either: error 1020 may have ended
+                // it, as a deadlock does
                 Err(Failure::Server {
                     code: NO_SAVEPOINT, ..
                 }) => {

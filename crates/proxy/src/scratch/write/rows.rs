@@ -1,8 +1,11 @@
-//! `INSERT … SELECT`: the query's rows become literals, and these an `INSERT … VALUES`, planned and run like a client's.
+//! `INSERT … SELECT`: the query's rows become literals. These become an `INSERT … VALUES`, planned
+//! and run like a client's.
 //!
-//! Before that they go into a temporary table with the columns of the target, which makes of them what the target would: conversions,
-//! their warnings and errors are the engine's. Keys and AUTO_INCREMENT are the server's, so the temporary table has none; a NULL
-//! that asks for a number is kept. The rows of an `INSERT … VALUES` that holds values in forms which the proxy does not convert go the same way.
+//! Before that they go into a temporary table with the columns of the target. It makes of them what
+//! the target would: the engine gives conversions with their warnings and errors. Keys and
+//! AUTO_INCREMENT are the server's, so the temporary table has none. A NULL that asks for a number
+//! is kept. An `INSERT … VALUES` goes the same way if its values have forms that the proxy does not
+//! convert.
 
 use std::sync::Arc;
 
@@ -20,7 +23,7 @@ use super::super::{Parameters, renamed_part};
 use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values, no_default, no_default_warning};
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::{Diagnostics, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Cells, Done, Question};
@@ -52,7 +55,7 @@ impl Session {
     pub(super) fn insert_query(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewRows,
         values: Values,
@@ -60,18 +63,10 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Finished> {
         if let Some(met) = &new.met {
-            return self.upsert(
-                engine,
-                prepared,
-                write,
-                (new, met),
-                values,
-                parameters,
-                change,
-            );
+            return self.upsert(engine, keyed, write, (new, met), values, parameters, change);
         }
         let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let sql = values.sql;
         let tokens = lex::tokens(sql, self.state.lex_mode()).map_err(|_| bad())?;
         let bytes = |(from, to): (usize, usize)| {
@@ -230,8 +225,8 @@ impl Session {
         })
     }
 
-    /// MariaDB looks for defaults before it looks for rows: what a row would miss is said where there is none, too. An ENUM has its
-    /// first member.
+    /// MariaDB looks for defaults before it looks for rows. So it says what a row would miss even
+    /// if there is no row. An ENUM has its first member.
     fn miss_defaults(&mut self, new: &NewRows, diagnostics: &mut Diagnostics) -> Outcome<()> {
         let is_strict = self.state.sql_mode.is_strict() && !new.ignore;
         let mut missed = Vec::new();
@@ -353,14 +348,15 @@ impl Session {
         inserted: &mut Inserted,
         diagnostics: &mut Diagnostics,
     ) -> Outcome<()> {
-        let (done, prepared) = self.run_quietly(sql, b"", new)?;
+        let (done, keyed) = self.run_quietly(sql, b"", new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.retain(|w| !OF_STORING.contains(&w.code));
         if done.warnings > 0 {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
             let before = shown.len();
             shown.retain(|row| !is_of_storing(row, new));
-            // the server's parser warns of VALUES() in each of these statements, the client has written one
+            // the server's parser warns of VALUES() in each of these statements; the client has
+            // written one
             let told = shown.iter().filter(|row| is_about_values(row)).count() as u64;
             let mut calls = match inserted.records {
                 0 if !inserted.prepared => {
@@ -376,7 +372,7 @@ impl Session {
             });
             for row in &mut shown {
                 if let Some(Some(message)) = row.get_mut(2) {
-                    *message = logical_text(message, &prepared);
+                    *message = logical_text(message, &keyed);
                 }
             }
             let left_out = u16::try_from(before - shown.len()).unwrap_or(u16::MAX);
@@ -402,40 +398,42 @@ impl Session {
         Ok(())
     }
 
-    /// Plans and runs a statement without rows that is a part of the client's and inserts new rows. The server gets `behind` after it, as it is.
+    /// Plans and runs a statement that inserts new rows as a part of the client's and returns no
+    /// rows. The server gets `behind` after it, as it is.
     pub(super) fn run_quietly(
         &mut self,
         sql: &[u8],
         behind: &[u8],
         new: &NewRows,
-    ) -> Outcome<(Done, Arc<Prepared>)> {
+    ) -> Outcome<(Done, Arc<KeyedPlan>)> {
         let table = &new.table;
         self.diagnostics.clear();
         let mode = self.space.settings.lex;
         let outer = std::mem::take(&mut self.template);
         let read = self.template.read(sql, mode);
-        let prepared = match read {
+        let keyed = match read {
             Ok(()) => self.plan(sql),
             Err(_) => Err(Failure::refused(&errors::INTERNAL, "a row's literals")),
         };
         let template = std::mem::replace(&mut self.template, outer);
-        let prepared = prepared?;
-        let execution = Execution::of_text(sql, &template, &prepared, &[], false);
-        // Another table may have taken the name since: opened values that were meant for a protected one must not reach a plain one.
-        let columns = &prepared.plan.columns;
+        let keyed = keyed?;
+        let execution = Execution::of_text(sql, &template, &keyed, &[], false);
+        // Another table may have taken the name since. Opened values that were meant for a
+        // protected table must not reach a plain one.
+        let columns = &keyed.plan.columns;
         let is_same = |used: &ColumnUse| used.table.table_id == table.table_id;
-        let refused = matches!(prepared.plan.action, Action::Refuse(_));
+        let refused = matches!(keyed.plan.action, Action::Refuse(_));
         let seals = |c: &WrittenColumn| table.columns[c.index].protection.is_some();
         let is_plain = columns.is_empty() && new.columns.iter().any(seals);
         if table.table_id.is_some() && !refused && (is_plain || !columns.iter().all(is_same)) {
             return Err(Failure::Stale);
         }
-        let question = match &prepared.plan.action {
+        let question = match &keyed.plan.action {
             Action::Relay if behind.is_empty() => self.server.put_query(sql)?,
             Action::Server { text, result: None } if !behind.is_empty() => {
                 let mut bound = Vec::new();
                 let values = execution.values;
-                let mut binder = Binder::new(&prepared, &self.state, values, &mut self.buffers);
+                let mut binder = Binder::new(&keyed, &self.state, values, &mut self.buffers);
                 binder.mode.lenient_nulls = execution.mode.lenient_nulls;
                 binder.text(text, 1, &mut bound)?;
                 self.diagnostics.warnings = binder.warnings;
@@ -443,7 +441,7 @@ impl Session {
                 self.server.put_query(&bound)?
             }
             Action::Server { text, result: None } => {
-                if let Some(upsert) = &prepared.plan.upsert {
+                if let Some(upsert) = &keyed.plan.upsert {
                     self.keep_cells(&execution, upsert)?;
                 }
                 self.send_text(&execution, text, false)?
@@ -456,11 +454,12 @@ impl Session {
         };
         self.server.flush()?;
         let done = self.server.read_ok(question)?;
-        Ok((done, prepared))
+        Ok((done, keyed))
     }
 }
 
-/// The rows that stand in a statement, as they follow the list of columns, and whether it is one without a word on more of them.
+/// The rows that stand in a statement, as they follow the list of columns, and whether there is
+/// only one.
 fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<u8>, bool)> {
     let bad = || Failure::refused(&errors::INTERNAL, "the statement's words");
     let text = |from: usize, to: usize| match tokens.get(from..to) {
@@ -493,8 +492,9 @@ fn given(sql: &[u8], tokens: &[lex::Token], values: &NewValues) -> Outcome<(Vec<
     }
 }
 
-/// A table that is read while rows are inserted into it: servers gather the query's rows first, and say of a zero date what there is to say
-/// when they put it there. The temporary tables are two.
+/// Makes a query gather its rows first. Servers do so if the table that they insert into is read,
+/// and say what there is to say of a zero date when they put it there. Here these are two temporary
+/// tables, so the engine would not.
 fn buffer(query: &mut Vec<u8>) {
     const SELECT: &[u8] = b"select";
     let begins = query.get(..SELECT.len());
@@ -504,8 +504,9 @@ fn buffer(query: &mut Vec<u8>) {
     }
 }
 
-/// What is said of a value that a column changes. The engine has said it when it stored the value, so that what comes of storing it once
-/// more (a member of an ENUM that is none, a date that sql_mode has forbidden since) is no news.
+/// What is said of a value that a column changes. The engine has said it when it stored the value.
+/// So it is no news if the value is stored once more (a member of an ENUM that is none, a date that
+/// sql_mode has forbidden since).
 pub(super) const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
 
 /// An error as `SHOW WARNINGS` shows it.
@@ -597,7 +598,8 @@ fn definition(new: &NewRows, family: Family) -> String {
             true => "NULL",
             false => "NOT NULL",
         };
-        // lines of a file may have too few fields, and behind a value that does not fit MySQL misses those of the others
+        // lines of a file may have too few fields; behind a value that does not fit, MySQL misses
+        // the defaults of the others
         let default = default(column, family, true);
         let missed = || (n >= new.given && column.default.is_none()).then(|| implicit(column));
         let default = default.or_else(|| missed().flatten());

@@ -1,5 +1,5 @@
-//! The client's clause for one row: run on the engine, and written down as constants for the server, on the condition that it meets the
-//! very row that was read.
+//! The client's clause for one row. It runs on the engine, and is written down as constants for the
+//! server, on the condition that the server meets the very row that was read.
 
 use super::super::changes::{put_value, row_number};
 use super::super::rows::names;
@@ -29,7 +29,8 @@ pub(super) enum There {
 }
 
 impl Session {
-    /// Runs the client's clause for one row and the `met` ones. Returns what became of it, and the warnings.
+    /// Runs the client's clause for one row and the `met` ones. Returns what became of it, and the
+    /// warnings.
     pub(super) fn on_engine(
         &mut self,
         engine: &mut Engine,
@@ -88,8 +89,9 @@ impl Session {
         Ok((changed, warnings))
     }
 
-    /// What stands behind a row for the server that changes none of those that `keys` name. Should it meet another, or have other values
-    /// than the clause has read, that changes, and is taken back.
+    /// The clause for the server behind a row that changes none of the rows that `keys` name. If
+    /// the row meets another one, or one with other values than the clause has read, that one
+    /// changes, and the change is taken back.
     pub(super) fn nothing_assigned(
         &mut self,
         upsert: &Upsert,
@@ -131,7 +133,7 @@ impl Session {
         }
         let guard = self.guard(upsert, row, key)?;
         let none = Values::none();
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
         // those that the condition reads come last
         let (mut others, mut of_key) = (Vec::new(), Vec::new());
         for (column, cell) in upsert.met.columns.iter().zip(cells) {
@@ -186,7 +188,8 @@ impl Session {
         Ok(sql)
     }
 
-    /// The condition that the server has met the very row, and that the clause has read the new row's values as they are.
+    /// The condition that the server has met the very row, and that the clause has read the new
+    /// row's values as they are.
     pub(super) fn guard(&self, upsert: &Upsert, row: &Row, key: &[u8]) -> Outcome<String> {
         let mut guard = String::from_utf8(key.to_vec()).map_err(|_| broken())?;
         for &index in &upsert.met.given {

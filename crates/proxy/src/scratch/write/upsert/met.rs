@@ -1,4 +1,5 @@
-//! Which rows a new row meets: the conditions that its unique keys make, and the rows that these find.
+//! Which rows a new row meets: the conditions that its unique keys make, and the rows that these
+//! find.
 
 use super::super::changes::put_value;
 use super::super::values::{payload, put_plain};
@@ -74,7 +75,7 @@ impl Session {
         let family = self.state.family;
         let table = &upsert.new.table;
         let none = Values::none();
-        let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+        let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
         let mut conditions = Vec::new();
         'keys: for key in &upsert.keys {
             let mut sql = Vec::new();
@@ -141,7 +142,8 @@ impl Session {
         Ok(conditions)
     }
 
-    /// Reads the rows under these conditions, locked, into the engine's table, which is emptied before. Returns what names them.
+    /// Reads the rows under these conditions, locked, into the engine's table. The table is emptied
+    /// before. Returns what names the rows.
     pub(super) fn met_rows(
         &mut self,
         engine: &mut Engine,
@@ -155,7 +157,7 @@ impl Session {
         for condition in conditions {
             let mut sql = Vec::new();
             let none = Values::none();
-            let mut binder = Binder::new(upsert.prepared, &self.state, none, &mut self.buffers);
+            let mut binder = Binder::new(upsert.keyed, &self.state, none, &mut self.buffers);
             binder.text(&read.text, 1, &mut sql)?;
             sql.extend_from_slice(b" WHERE ");
             sql.extend_from_slice(condition);
@@ -169,16 +171,16 @@ impl Session {
             let question = self.server.put_query(&sql)?;
             self.server.flush()?;
             let found =
-                self.read_table(question, engine, upsert.prepared, read, keys.len(), brought)?;
+                self.read_table(question, engine, upsert.keyed, read, keys.len(), brought)?;
             keys.extend(found);
         }
         engine.settle()?;
         Ok(keys)
     }
 
-    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. A server whose row meets another gives the number
-    /// to the statement's next row; here the next row is a statement of its own, and a row that is known to meet another brings the
-    /// other's number.
+    /// The numbers, by AUTO_INCREMENT, of the `met` rows, if the new one is to get one. If a row
+    /// meets another, a server gives its number to the statement's next row. Here the next row is a
+    /// statement of its own. So a row that is known to meet another brings the other's number.
     pub(super) fn numbers_of(
         &mut self,
         engine: &mut Engine,

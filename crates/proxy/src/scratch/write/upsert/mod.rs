@@ -1,12 +1,15 @@
 //! `INSERT … ON DUPLICATE KEY UPDATE` with expressions over protected columns, row by row.
 //!
-//! A row's unique keys name the rows of the table that it may meet. They are looked for without a lock first: a lock on a key that is
-//! not there yet would be one on its neighbourhood, and two sessions with new keys would wait for each other. What is found is read
-//! again under a lock and brought to the engine, which runs the client's clause for this row and those. The server then gets the row
-//! with constants behind ON DUPLICATE KEY UPDATE, each of them on the condition that the row is the one that was read; if another was
-//! met, or a trigger has changed what the clause reads, nothing changes, and the statement is taken back.
+//! A row's unique keys name the rows of the table that it may meet. These are looked for without a
+//! lock first: a lock on a key that is not there yet would be one on its neighbourhood, and two
+//! sessions with new keys would wait for each other. What is found is read again under a lock and
+//! brought to the engine. The engine runs the client's clause for this row and those. The server
+//! then gets the row with constants behind ON DUPLICATE KEY UPDATE, each on the condition that the
+//! row is the one that was read. If another row was met, or a trigger has changed what the clause
+//! reads, nothing changes, and the statement is taken back.
 //!
-//! A key that another session inserts between search and row shows itself by the server's error, and the search begins again.
+//! If another session inserts a key between search and row, the server's error shows it, and the
+//! search begins again.
 //!
 //! | file | holds |
 //! |---|---|
@@ -25,7 +28,7 @@ use super::rows::{
 use super::values::put_literal;
 use super::{Change, DUPLICATE, Finished, names_of, put_name_of, run_there};
 use crate::bind::Values;
-use crate::catalog::Prepared;
+use crate::catalog::KeyedPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Rows};
@@ -44,7 +47,7 @@ use std::sync::Arc;
 
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
-    prepared: &'s Prepared,
+    keyed: &'s KeyedPlan,
     new: &'s NewRows,
     met: &'s MetRows,
     settings: Settings,
@@ -59,7 +62,8 @@ struct Upsert<'s> {
 /// What the engine says of a column of a row.
 type Cell = Option<Vec<u8>>;
 
-/// A unique key: columns of the table, each with its place, its name on the server and what that holds.
+/// A unique key: columns of the table, each with its place, its name on the server and what the
+/// column of that name holds.
 struct Key {
     name: String,
     parts: Vec<(usize, String, Option<Purpose>)>,
@@ -79,14 +83,14 @@ impl Session {
     pub(super) fn upsert(
         &mut self,
         engine: &mut Engine,
-        prepared: &Prepared,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         (new, met): (&NewRows, &MetRows),
         values: Values,
         parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
-        let settings = self.read_tables(engine, prepared, &write.scratch, values, Some(change))?;
+        let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let (source, clause, many, count) = self.sources(write, new, met, values)?;
         let mut text =
             format!("INSERT INTO {} ({}) ", table_of_new(new), given_names(new)).into_bytes();
@@ -104,7 +108,7 @@ impl Session {
         self.keep_list(engine, &ran, &names);
         let finished = ran.and_then(|(_, diagnostics)| {
             let upsert = Upsert {
-                prepared,
+                keyed,
                 new,
                 met,
                 settings,
@@ -129,8 +133,8 @@ impl Session {
         finished
     }
 
-    /// The text that the new rows come from, the clause, whether there may be several rows, and how many parameters stand before the
-    /// clause.
+    /// The text that the new rows come from, the clause, whether there may be several rows, and how
+    /// many parameters stand before the clause.
     #[allow(clippy::type_complexity)] // four parts of one text
     fn sources(
         &self,
@@ -318,8 +322,8 @@ impl Session {
         })
     }
 
-    /// Inserts a row, or changes the one that it meets. Returns what the server says, and whether a row that was met changes; `None`
-    /// if there was none.
+    /// Inserts a row, or changes the one that it meets. Returns what the server says, and whether a
+    /// row that was met changes; `None` if there was none.
     fn upsert_row(
         &mut self,
         engine: &mut Engine,
@@ -335,7 +339,8 @@ impl Session {
             sql.extend_from_slice(condition);
             sql.extend_from_slice(b" LIMIT 1");
             if !self.server.rows(&sql)?.is_empty() {
-                // A transaction's snapshot may not show a row that stands under an earlier key, which the server meets first.
+                // A transaction's snapshot may not show a row that stands under an earlier key,
+                // which the server meets first.
                 sought = conditions[..=n].iter().map(Vec::as_slice).collect();
                 break;
             }
@@ -428,9 +433,10 @@ impl Session {
         sql.extend_from_slice(format!(" ({columns}) VALUES (").as_bytes());
         sql.extend_from_slice(&literals.join(&b','));
         sql.push(b')');
-        let (done, prepared) = self.run_quietly(&sql, behind, upsert.new)?;
+        let (done, keyed) = self.run_quietly(&sql, behind, upsert.new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
-        // MySQL misses a default once in a statement; and the engine has said what there is to say of storing the row's values
+        // MySQL misses a default once in a statement; the engine has said what there is to say of
+        // storing the row's values
         ours.retain(|w| match w.code {
             NO_DEFAULT => row.number == 1 || self.state.family == Family::MariaDb,
             code => !OF_STORING.contains(&code),
@@ -445,8 +451,7 @@ impl Session {
             shown.retain(|line| !is_of_storing(line, upsert.new));
             for line in &mut shown {
                 if let Some(Some(message)) = line.get_mut(2) {
-                    let text =
-                        String::from_utf8_lossy(&logical_text(message, &prepared)).into_owned();
+                    let text = String::from_utf8_lossy(&logical_text(message, &keyed)).into_owned();
                     *message = of_row(&text, row.number).into_bytes();
                 }
             }

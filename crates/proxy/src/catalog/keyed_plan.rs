@@ -1,4 +1,4 @@
-//! A plan is made ready for execution.
+//! A plan gets its ciphers, and is told what it rests on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,23 +6,29 @@ use std::sync::atomic::Ordering;
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_keys::KeySet;
 use onionskin_plan::{Action, COLLATION, ColumnUse, Plan, errors};
+use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use super::names::is_virtual;
-use super::{Account, Prepared};
+use super::{Account, KeyedPlan};
 use crate::age::Age;
 use crate::error::{Failure, Outcome};
 
 impl Account {
-    /// Makes a plan ready for execution.
-    pub fn prepare(&self, plan: Plan, keys: &KeySet, generation: u64) -> Outcome<Arc<Prepared>> {
+    /// Gives a plan the ciphers of its columns, so that it can be executed.
+    pub fn keyed_plan(
+        &self,
+        plan: Plan,
+        keys: &KeySet,
+        generation: u64,
+    ) -> Outcome<Arc<KeyedPlan>> {
         let ciphers = plan
             .columns
             .iter()
             .map(|column| cipher(keys, column))
             .collect::<Outcome<Vec<_>>>()?;
         let basis = self.basis(&plan);
-        Ok(Arc::new(Prepared {
+        Ok(Arc::new(KeyedPlan {
             plan,
             ciphers,
             generation,
@@ -36,7 +42,7 @@ impl Account {
         let lists = self.lists.read();
         let tables = self.tables.read();
         // what the server keeps for itself never changes
-        let may_change = |(database, _): &&(String, String)| !is_virtual(database);
+        let may_change = |table: &&TableName| !is_virtual(&table.database);
         let names: Vec<_> = plan.names.iter().filter(may_change).cloned().collect();
         let mut basis = match names.is_empty() {
             true => Vec::new(),
@@ -44,9 +50,9 @@ impl Account {
         };
         // the scratch engine gets plain tables as they are known here
         let all = matches!(plan.action, Action::Scratch(_) | Action::ScratchWrite(_));
-        for key in &names {
-            let (database, name) = key;
-            let Some(entry) = tables.get(key).filter(|_| !name.starts_with(COLLATION)) else {
+        for table in &names {
+            let TableName { database, name } = table;
+            let Some(entry) = tables.get(table).filter(|_| !name.starts_with(COLLATION)) else {
                 continue;
             };
             // some that are there show nothing
