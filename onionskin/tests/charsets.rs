@@ -23,10 +23,6 @@ mod quotes;
 #[path = "charsets/weights.rs"]
 mod weights;
 
-#[allow(dead_code)] // of what the tests of the scratch engine need besides
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
 use columns::{one_set, unique_keys};
@@ -37,7 +33,6 @@ use onionskin_value::{
 };
 use quotes::texts_that_hide_quotes;
 use support::*;
-use twins::{Twins, twins};
 use weights::tables_are_the_servers;
 
 on_both_servers!(columns_and_connections, tables_are_the_servers);
@@ -131,7 +126,7 @@ impl Findings {
 
 /// Runs a statement that writes, through the proxy first; one that it refuses is spared the plain
 /// server. Both answer alike.
-fn write(twins: &mut Twins, findings: &mut Findings, sql: &str, parameters: &[Value]) {
+fn write(pair: &mut Pair, findings: &mut Findings, sql: &str, parameters: &[Value]) {
     let run = |session: &mut Session| {
         let answer = match parameters {
             [] => session.run(sql),
@@ -139,7 +134,7 @@ fn write(twins: &mut Twins, findings: &mut Findings, sql: &str, parameters: &[Va
         };
         answer.map(|o| (o.affected, o.warnings))
     };
-    let protected = run(&mut twins.protected);
+    let protected = run(&mut pair.protected);
     if let Err(failure) = &protected
         && failure.message.starts_with("OS")
     {
@@ -147,7 +142,7 @@ fn write(twins: &mut Twins, findings: &mut Findings, sql: &str, parameters: &[Va
         findings.refused.push(text);
         return;
     }
-    let plain = run(&mut twins.plain);
+    let plain = run(&mut pair.plain);
     // what the value is called matters; other texts name collations and keys
     let said = |f: Failure| {
         let shown = matches!(f.code, 1366 | 1406).then_some(f.message);
@@ -158,43 +153,43 @@ fn write(twins: &mut Twins, findings: &mut Findings, sql: &str, parameters: &[Va
 }
 
 fn columns_and_connections(kind: Kind) {
-    let Some(mut twins) = twins(kind, "") else {
+    let Some(mut pair) = Pair::with_engine(kind, "") else {
         return;
     };
     let mut findings = Findings::default();
     let sets = known_sets(kind, WITH_TABLES);
     for charset in &sets {
-        one_set(&mut twins, &mut findings, *charset, family(kind));
+        one_set(&mut pair, &mut findings, *charset, family(kind));
     }
     assert_eq!(findings.refused("columns"), [""; 0]);
-    unique_keys(&mut twins, &mut findings, &sets, family(kind));
+    unique_keys(&mut pair, &mut findings, &sets, family(kind));
     assert_eq!(findings.refused("unique keys"), [""; 0]);
     for charset in known_sets(kind, SETS) {
-        members(&mut twins, &mut findings, charset, family(kind));
+        members(&mut pair, &mut findings, charset, family(kind));
     }
     assert_eq!(findings.refused("members"), [""; 0]);
-    members_that_are_refused(&mut twins);
-    a_name_of_mysqls(&mut twins, kind);
-    a_name_of_mysqls_beside_protected_columns(&mut twins);
-    connections(&mut twins, &mut findings, kind);
+    members_that_are_refused(&mut pair);
+    a_name_of_mysqls(&mut pair, kind);
+    a_name_of_mysqls_beside_protected_columns(&mut pair);
+    connections(&mut pair, &mut findings, kind);
     // texts that the column's set lacks, in conditions
     let refused = findings.refused("connections");
     let fits = |r: &String| r.contains("WHERE a = ");
     assert!(refused.iter().all(fits), "{refused:#?}");
-    connections_that_convert(&mut twins, &mut findings);
-    texts_that_hide_quotes(&mut twins, &mut findings, kind);
+    connections_that_convert(&mut pair, &mut findings);
+    texts_that_hide_quotes(&mut pair, &mut findings, kind);
     assert_eq!(findings.refused("hidden quotes"), [""; 0]);
-    what_was_prepared_before(&mut twins, kind);
-    several_statements(&mut twins);
-    names_beyond_ascii(&mut twins);
+    what_was_prepared_before(&mut pair, kind);
+    several_statements(&mut pair);
+    names_beyond_ascii(&mut pair);
     findings.conclude();
-    twins.conclude(0);
-    nothing_leaked(&mut twins, &sets);
+    pair.conclude(0);
+    nothing_leaked(&mut pair, &sets);
 }
 
 /// Later versions of MariaDB take the name for weights of their own, which are not those known by
 /// it.
-fn a_name_of_mysqls(twins: &mut Twins, kind: Kind) {
+fn a_name_of_mysqls(pair: &mut Pair, kind: Kind) {
     for (column, table) in [
         ("COLLATE utf8mb4_0900_ai_ci", ""),
         ("", "COLLATE utf8mb4_0900_ai_ci"),
@@ -202,11 +197,11 @@ fn a_name_of_mysqls(twins: &mut Twins, kind: Kind) {
         let sql = format!(
             "CREATE TABLE mysqls (id INT, c VARCHAR(9) {column} ENCRYPTED FOR (eq)) {table}"
         );
-        let answer = twins.protected.run(&sql);
+        let answer = pair.protected.run(&sql);
         match kind {
             Kind::MySql => drop((
                 answer.expect(&sql),
-                twins.protected.must("DROP TABLE mysqls"),
+                pair.protected.must("DROP TABLE mysqls"),
             )),
             Kind::MariaDb => {
                 let failure = answer.expect_err(&sql);
@@ -219,10 +214,10 @@ fn a_name_of_mysqls(twins: &mut Twins, kind: Kind) {
 
 /// A plain column of that name is compared as the server means it: the letters are equal to
 /// MariaDB; the tables behind MySQL's collation do not have them.
-fn a_name_of_mysqls_beside_protected_columns(twins: &mut Twins) {
+fn a_name_of_mysqls_beside_protected_columns(pair: &mut Pair) {
     for (session, protection) in [
-        (&mut twins.plain, ""),
-        (&mut twins.protected, "ENCRYPTED FOR ()"),
+        (&mut pair.plain, ""),
+        (&mut pair.protected, "ENCRYPTED FOR ()"),
     ] {
         let created = session.run(&format!(
             "CREATE TABLE named (id INT PRIMARY KEY, s VARCHAR(9) {protection}, p VARCHAR(9) COLLATE utf8mb4_0900_ai_ci)"
@@ -249,16 +244,16 @@ fn a_name_of_mysqls_beside_protected_columns(twins: &mut Twins) {
         "SELECT s, COUNT(*) FROM named GROUP BY p, s ORDER BY s, p LIMIT 1, 1",
         "SELECT MAX(id) FROM named WHERE s LIKE 'x' AND p LIKE 'ꞻ'",
     ] {
-        let said = [&mut twins.plain, &mut twins.protected].map(|session| {
+        let said = [&mut pair.plain, &mut pair.protected].map(|session| {
             let answer = session.run(sql);
             answer.map(|o| o.text()).map_err(|failure| failure.code)
         });
         assert_eq!(said[0], said[1], "{sql}");
     }
-    twins.both("DROP TABLE named");
+    pair.both("DROP TABLE named");
 }
 
-fn create(twins: &mut Twins, definition: &str) {
+fn create(pair: &mut Pair, definition: &str) {
     let (mut protected, mut bare) = (String::new(), String::new());
     for part in definition.split_inclusive('}') {
         let (text, words) = part.split_once('{').unwrap_or((part, ""));
@@ -268,15 +263,15 @@ fn create(twins: &mut Twins, definition: &str) {
             protected += &format!("ENCRYPTED FOR ({words})");
         }
     }
-    twins.plain.must(&bare);
-    twins.protected.must(&protected);
+    pair.plain.must(&bare);
+    pair.protected.must(&protected);
 }
 
 /// A text in a prepared statement means what it meant when that was prepared; a parameter, what it
 /// means when it is bound.
-fn what_was_prepared_before(twins: &mut Twins, kind: Kind) {
+fn what_was_prepared_before(pair: &mut Pair, kind: Kind) {
     create(
-        twins,
+        pair,
         "CREATE TABLE t_prep (id INT PRIMARY KEY, a VARCHAR(40) {eq}) CHARACTER SET utf8mb4",
     );
     let mut id = 0;
@@ -293,7 +288,7 @@ fn what_was_prepared_before(twins: &mut Twins, kind: Kind) {
             Kind::MariaDb if text == "plain" => "é",
             _ => "abc",
         };
-        for session in [&mut twins.plain, &mut twins.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             session.must("SET NAMES utf8mb4");
             let sql = format!("INSERT INTO t_prep VALUES ({id}, '{text}'), ({id} + 1, ?)");
             let statement = session.conn().prep(&sql).expect("a statement");
@@ -312,41 +307,41 @@ fn what_was_prepared_before(twins: &mut Twins, kind: Kind) {
             session.conn().close(statement).expect("an end");
         }
     }
-    twins.compare("SELECT * FROM t_prep ORDER BY id", &[]);
+    pair.compare("SELECT * FROM t_prep ORDER BY id", &[]);
 }
 
 /// Where a statement ends depends on the character set that the one before it has set. `中\` in
 /// UTF-8 is 涓璡 in gbk, whose last byte is the backslash.
-fn several_statements(twins: &mut Twins) {
+fn several_statements(pair: &mut Pair) {
     create(
-        twins,
+        pair,
         "CREATE TABLE t_two (id INT PRIMARY KEY, a VARCHAR(40) {eq}) CHARACTER SET gbk",
     );
     let hidden =
         format!("SELECT '中\\'; INSERT INTO t_two VALUES (1, \"{MARKER}\") -- ' FROM DUAL");
-    let refused = twins.protected.run(&format!("SET NAMES gbk; {hidden}"));
+    let refused = pair.protected.run(&format!("SET NAMES gbk; {hidden}"));
     let refused = refused.expect_err("a refusal");
     assert!(refused.message.starts_with("OS"), "{refused}");
-    twins.both_text("SET NAMES gbk");
-    twins.both_text(&hidden);
-    twins.both_text("SET NAMES utf8mb4");
-    twins.compare("SELECT * FROM t_two", &[]);
-    let count = twins.protected.text("SELECT COUNT(*) FROM t_two");
+    pair.run("SET NAMES gbk");
+    pair.run(&hidden);
+    pair.run("SET NAMES utf8mb4");
+    pair.compare("SELECT * FROM t_two", &[]);
+    let count = pair.protected.text("SELECT COUNT(*) FROM t_two");
     assert_eq!(count.expect("a number"), "1");
 }
 
 /// Names reach the client in the character set of results, and are looked up whatever that is.
-fn names_beyond_ascii(twins: &mut Twins) {
+fn names_beyond_ascii(pair: &mut Pair) {
     create(
-        twins,
+        pair,
         "CREATE TABLE `名前` (id INT PRIMARY KEY, `値` VARCHAR(40) {eq, range}, p VARCHAR(40)) CHARACTER SET utf8mb4",
     );
     for (id, results) in (1..).zip(["utf8mb4", "latin1", "gbk", "cp1251", "NULL", "binary"]) {
-        twins.both_text("SET NAMES utf8mb4");
+        pair.run("SET NAMES utf8mb4");
         // so that it is looked up again
-        twins.both_text(&format!("ALTER TABLE `名前` COMMENT = '{results}'"));
-        twins.both_text(&format!("SET character_set_results = {results}"));
-        twins.both(&format!(
+        pair.run(&format!("ALTER TABLE `名前` COMMENT = '{results}'"));
+        pair.run(&format!("SET character_set_results = {results}"));
+        pair.both(&format!(
             "INSERT INTO `名前` VALUES ({id}, '{MARKER}', 'p')"
         ));
         for sql in [
@@ -355,24 +350,24 @@ fn names_beyond_ascii(twins: &mut Twins) {
             "SELECT MIN(`値`) FROM `名前`",
             "SELECT id, `値`, 'é' FROM `名前` ORDER BY id",
         ] {
-            twins.compare(sql, &[]);
+            pair.compare(sql, &[]);
         }
     }
-    twins.both_text("SET NAMES gbk");
-    let failed = twins.protected.run("SELECT * FROM `名前`");
+    pair.run("SET NAMES gbk");
+    let failed = pair.protected.run("SELECT * FROM `名前`");
     let failed = failed.expect_err("a refusal");
     assert!(failed.message.starts_with("OS"), "{failed}");
-    twins.both_text("SET NAMES utf8mb4");
+    pair.run("SET NAMES utf8mb4");
 }
 
-fn nothing_leaked(twins: &mut Twins, sets: &[Charset]) {
+fn nothing_leaked(pair: &mut Pair, sets: &[Charset]) {
     let mut patterns = Pattern::of_text(MARKER);
     for charset in sets.iter().filter(|c| !c.has_ascii()) {
         let bytes = encoded(*charset, MARKER).expect("a text");
         patterns.push(Pattern::of_bytes(charset.name(), bytes));
     }
-    twins.behind.shutdown();
-    for file in twins.behind.data_files() {
+    pair.behind.shutdown();
+    for file in pair.behind.data_files() {
         let bytes = std::fs::read(&file).unwrap_or_default();
         let found = find_all(&patterns, &bytes);
         assert!(found.is_empty(), "{}: {found:?}", file.display());

@@ -45,11 +45,11 @@ const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name V
 const ROWS: &str = "INSERT INTO user (name, age, note, city) VALUES ('Alice', 31, 'first', 'Bern'), ('bob', 17, NULL, 'Rome'), ('carol', 45, 'Hb4YqMz7', NULL)";
 const OPEN: &str = "CREATE TABLE open (id INT PRIMARY KEY, word VARCHAR(40), owner INT) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, &[USER, OPEN])?;
-    stage.both(ROWS);
-    stage.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2)");
-    Some(stage)
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, &[USER, OPEN])?;
+    pair.both(ROWS);
+    pair.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2)");
+    Some(pair)
 }
 
 /// What the refusal of a statement says.
@@ -64,16 +64,15 @@ fn refusal(session: &mut Session, sql: &str) -> String {
 }
 
 fn foreign_keys(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     // plain columns of protected tables, both ways
-    stage
-        .both("ALTER TABLE open ADD CONSTRAINT has_owner FOREIGN KEY (owner) REFERENCES user (id)");
+    pair.both("ALTER TABLE open ADD CONSTRAINT has_owner FOREIGN KEY (owner) REFERENCES user (id)");
     assert_eq!(
-        stage.both_fail("INSERT INTO open VALUES (3, 'z', 99)"),
+        pair.same_error("INSERT INTO open VALUES (3, 'z', 99)"),
         1452
     );
-    assert_eq!(stage.both_fail("DELETE FROM user WHERE id = 1"), 1451);
-    stage.both("ALTER TABLE open DROP FOREIGN KEY has_owner");
+    assert_eq!(pair.same_error("DELETE FROM user WHERE id = 1"), 1451);
+    pair.both("ALTER TABLE open DROP FOREIGN KEY has_owner");
     // protected ones: the child's column joins the group by itself
     for (table, rest) in [
         (
@@ -89,35 +88,35 @@ fn foreign_keys(kind: Kind) {
             "CREATE TABLE {table} (id INT PRIMARY KEY, owner VARCHAR(40) {{eq}}, code INT {{}}, {rest}) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
         );
         let (definition, bare) = with_and_without_protection(&create);
-        stage.protected.must(&definition);
-        stage.plain.must(&bare);
+        pair.protected.must(&definition);
+        pair.plain.must(&bare);
     }
-    stage.both("INSERT INTO card VALUES (1, 'ALICE', 5), (2, 'bob', 6), (3, NULL, 7)");
-    stage.both("INSERT INTO badge VALUES (1, 'carol', 5)");
+    pair.both("INSERT INTO card VALUES (1, 'ALICE', 5), (2, 'bob', 6), (3, NULL, 7)");
+    pair.both("INSERT INTO badge VALUES (1, 'carol', 5)");
     assert_eq!(
-        stage.both_fail(&format!("INSERT INTO card VALUES (4, '{SECRET}', 8)")),
+        pair.same_error(&format!("INSERT INTO card VALUES (4, '{SECRET}', 8)")),
         1452
     );
     assert_eq!(
-        stage.both_fail("DELETE FROM user WHERE name = 'carol'"),
+        pair.same_error("DELETE FROM user WHERE name = 'carol'"),
         1451
     );
     assert_eq!(
-        stage.both_fail("UPDATE user SET name = 'dora' WHERE name = 'carol'"),
+        pair.same_error("UPDATE user SET name = 'dora' WHERE name = 'carol'"),
         1451
     );
     assert_eq!(
-        stage.both_fail("UPDATE card SET owner = 'nobody at all' WHERE id = 1"),
+        pair.same_error("UPDATE card SET owner = 'nobody at all' WHERE id = 1"),
         1452
     );
-    stage.both("UPDATE card SET owner = 'carol' WHERE id = 1");
-    stage.both("DELETE FROM user WHERE name = 'bob'");
-    stage.same("SELECT c.id, c.owner, c.code, u.name FROM card c LEFT JOIN user u ON u.name = c.owner ORDER BY c.id");
+    pair.both("UPDATE card SET owner = 'carol' WHERE id = 1");
+    pair.both("DELETE FROM user WHERE name = 'bob'");
+    pair.same_result("SELECT c.id, c.owner, c.code, u.name FROM card c LEFT JOIN user u ON u.name = c.owner ORDER BY c.id");
     // what it says of itself
     let sql = "SELECT TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
          WHERE TABLE_SCHEMA = 'app' AND REFERENCED_TABLE_NAME = 'user' ORDER BY TABLE_NAME";
-    assert_eq!(stage.plain.text(sql), stage.protected.text(sql));
-    let shown = stage.protected.text("SHOW CREATE TABLE card").unwrap();
+    assert_eq!(pair.plain.text(sql), pair.protected.text(sql));
+    let shown = pair.protected.text("SHOW CREATE TABLE card").unwrap();
     assert!(
         shown.contains("FOREIGN KEY (`owner`) REFERENCES `user` (`name`) ON DELETE CASCADE"),
         "{shown}"
@@ -126,7 +125,7 @@ fn foreign_keys(kind: Kind) {
         "INSERT INTO card VALUES (4, 'x', 8)",
         "DELETE FROM user WHERE id = 3",
     ] {
-        let failure = stage.protected.run(failing).unwrap_err();
+        let failure = pair.protected.run(failing).unwrap_err();
         assert!(!failure.message.contains('$'), "{failure}");
     }
     // the server would write tokens without their cells, or compare what cannot be compared
@@ -142,13 +141,13 @@ fn foreign_keys(kind: Kind) {
         "ALTER TABLE open ADD FOREIGN KEY (word) REFERENCES user (name)".into(),
         "ALTER TABLE card ADD FOREIGN KEY (code) REFERENCES user (id)".into(),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn triggers_and_routines(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     // those that cannot touch protected tables
     for sql in [
         "CREATE TABLE log (n INT PRIMARY KEY AUTO_INCREMENT, t VARCHAR(40))",
@@ -158,14 +157,14 @@ fn triggers_and_routines(kind: Kind) {
         "CREATE FUNCTION half(n INT) RETURNS INT DETERMINISTIC RETURN n / 2",
         "CREATE EVENT tick ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DO DELETE FROM log",
     ] {
-        stage.plain.must(sql);
-        stage.protected.must(sql);
+        pair.plain.must(sql);
+        pair.protected.must(sql);
     }
-    stage.both("INSERT INTO open VALUES (7, 'seven', NULL)");
-    stage.both("UPDATE open SET word = 'eight' WHERE id = 7");
-    stage.same_text("CALL fill(1)");
-    stage.same("SELECT half(10), word FROM open WHERE id = 7");
-    stage.same("SELECT t FROM log ORDER BY n");
+    pair.both("INSERT INTO open VALUES (7, 'seven', NULL)");
+    pair.both("UPDATE open SET word = 'eight' WHERE id = 7");
+    pair.same_result_of_text("CALL fill(1)");
+    pair.same_result("SELECT half(10), word FROM open WHERE id = 7");
+    pair.same_result("SELECT t FROM log ORDER BY n");
     // those that may
     let s = SECRET;
     for sql in [
@@ -181,35 +180,33 @@ fn triggers_and_routines(kind: Kind) {
         "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(*) FROM user)".into(),
         format!("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO UPDATE user SET name = '{s}'"),
     ] {
-        refusal(&mut stage.protected, &sql);
-        assert!(stage.protected.execute(sql.as_str(), ()).is_err());
+        refusal(&mut pair.protected, &sql);
+        assert!(pair.protected.execute(sql.as_str(), ()).is_err());
     }
     // made at the server, they see ciphertext only, and nothing logical
-    let mut direct = stage.behind.connect();
+    let mut direct = pair.behind.connect();
     direct.must("USE app");
     direct.must("CREATE PROCEDURE peek() SELECT id, name FROM user");
     direct.must("CREATE PROCEDURE stars() SELECT * FROM user");
     direct.must("CREATE PROCEDURE counts() SELECT COUNT(*) AS n FROM user");
-    assert_eq!(stage.protected.must_fail("CALL peek()"), 1054);
-    assert!(refusal(&mut stage.protected, "CALL stars()").contains("OS1106"));
-    assert_eq!(stage.protected.text("CALL counts()").unwrap(), "3");
+    assert_eq!(pair.protected.must_fail("CALL peek()"), 1054);
+    assert!(refusal(&mut pair.protected, "CALL stars()").contains("OS1106"));
+    assert_eq!(pair.protected.text("CALL counts()").unwrap(), "3");
     direct.must("CREATE TRIGGER late BEFORE INSERT ON user FOR EACH ROW SET NEW.city = 'Oslo'");
-    stage
-        .protected
+    pair.protected
         .must(&format!("INSERT INTO user (name) VALUES ('{s}')"));
     assert_eq!(
-        stage
-            .protected
+        pair.protected
             .text(&format!("SELECT city FROM user WHERE name = '{s}'"))
             .unwrap(),
         "Oslo"
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn what_clients_ask_about_tables(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("ANALYZE TABLE user");
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("ANALYZE TABLE user");
     let sets = [
         // Django
         "SHOW FULL TABLES",
@@ -276,7 +273,7 @@ fn what_clients_ask_about_tables(kind: Kind) {
                 });
             (names.collect::<Vec<String>>(), rows)
         };
-        let (a, b) = (rows(&mut stage.plain), rows(&mut stage.protected));
+        let (a, b) = (rows(&mut pair.plain), rows(&mut pair.protected));
         assert_eq!(a, b, "{sql}");
     }
     // nothing physical in any view
@@ -289,7 +286,7 @@ fn what_clients_ask_about_tables(kind: Kind) {
         "COLUMNS",
         "VIEWS",
     ] {
-        let outcome = stage
+        let outcome = pair
             .protected
             .must(&format!("SELECT * FROM information_schema.{view}"));
         assert!(
@@ -305,12 +302,12 @@ fn what_clients_ask_about_tables(kind: Kind) {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            columns(&mut stage.plain),
-            columns(&mut stage.protected),
+            columns(&mut pair.plain),
+            columns(&mut pair.protected),
             "{view}"
         );
     }
-    let status = stage
+    let status = pair
         .protected
         .text("SHOW TABLE STATUS LIKE 'user'")
         .unwrap();
@@ -318,21 +315,21 @@ fn what_clients_ask_about_tables(kind: Kind) {
     // a statement of both kinds would be sent as it is
     let both =
         format!("SELECT u.id FROM user u, information_schema.columns c WHERE u.name = '{SECRET}'");
-    refusal(&mut stage.protected, &both);
+    refusal(&mut pair.protected, &both);
 }
 
 fn privileges_on_columns(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    for port in [stage.proxy.port(), stage.beside.port()] {
+    let Some(mut pair) = pair(kind) else { return };
+    for port in [pair.proxy.port(), pair.beside().port()] {
         let mut root = Session::open(port, "root", "", Some("app"));
         root.must("CREATE USER 'clerk'@'%' IDENTIFIED BY 'clerk secret'");
         root.must("GRANT SELECT (id, name, city), UPDATE (city) ON user TO 'clerk'@'%'");
         root.must("GRANT SELECT ON open TO 'clerk'@'%'");
     }
-    stage.protected = Session::open(stage.proxy.port(), "clerk", "clerk secret", Some("app"));
-    stage.plain = Session::open(stage.beside.port(), "clerk", "clerk secret", Some("app"));
-    stage.same("SELECT id, name FROM user WHERE name = 'alice'");
-    stage.same("SELECT name, city FROM user ORDER BY id");
+    pair.protected = Session::open(pair.proxy.port(), "clerk", "clerk secret", Some("app"));
+    pair.plain = Session::open(pair.beside().port(), "clerk", "clerk secret", Some("app"));
+    pair.same_result("SELECT id, name FROM user WHERE name = 'alice'");
+    pair.same_result("SELECT name, city FROM user ORDER BY id");
     for sql in [
         "SELECT age FROM user",
         "SELECT name FROM user WHERE age = 31",
@@ -342,26 +339,26 @@ fn privileges_on_columns(kind: Kind) {
         "DELETE FROM user WHERE name = 'bob'",
         "UPDATE user SET name = 'x' WHERE id = 1",
     ] {
-        for session in [&mut stage.plain, &mut stage.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             let failure = session.run(sql).expect_err(sql);
             assert!(!failure.message.contains('$'), "{sql}: {failure}");
         }
     }
     let sql = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = 'user' ORDER BY 1";
-    assert_eq!(stage.plain.text(sql), stage.protected.text(sql));
-    for port in [stage.proxy.port(), stage.beside.port()] {
+    assert_eq!(pair.plain.text(sql), pair.protected.text(sql));
+    for port in [pair.proxy.port(), pair.beside().port()] {
         let mut root = Session::open(port, "root", "", Some("app"));
         root.must("REVOKE SELECT (name) ON user FROM 'clerk'@'%'");
     }
-    for session in [&mut stage.plain, &mut stage.protected] {
+    for session in [&mut pair.plain, &mut pair.protected] {
         std::thread::sleep(std::time::Duration::from_millis(1100));
         assert!(session.run("SELECT name FROM user").is_err());
     }
-    stage.same("SELECT id, city FROM user ORDER BY id");
+    pair.same_result("SELECT id, city FROM user ORDER BY id");
 }
 
 fn error_texts_are_logical(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "INSERT INTO user (name) VALUES ('alice')",
         "UPDATE user SET name = 'bob' WHERE id = 1",
@@ -382,14 +379,14 @@ fn error_texts_are_logical(kind: Kind) {
         "CREATE INDEX years ON user (age)",
         "SELECT name FROM user WHERE",
     ] {
-        let a = stage.plain.run(sql).expect_err(sql);
-        let b = stage.protected.run(sql).expect_err(sql);
+        let a = pair.plain.run(sql).expect_err(sql);
+        let b = pair.protected.run(sql).expect_err(sql);
         assert!(!b.message.contains('$'), "{sql}: {b}");
         if !b.message.starts_with("OS") {
             assert_eq!((a.code, &a.state), (b.code, &b.state), "{sql}: {a} but {b}");
         }
     }
-    let failure = stage
+    let failure = pair
         .protected
         .run("INSERT INTO user (name) VALUES ('alice')")
         .unwrap_err();
@@ -401,7 +398,7 @@ fn error_texts_are_logical(kind: Kind) {
 }
 
 fn grammar_that_parsers_lack(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "SELECT name FROM user USE INDEX (name) WHERE name = 'bob'",
         "SELECT name FROM user IGNORE INDEX FOR ORDER BY (years, name) WHERE age > 5 ORDER BY age",
@@ -423,10 +420,10 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "SELECT ALL name FROM user WHERE id IN (1, 2) ORDER BY 1 LIMIT 0, 5",
         "SELECT name FROM user WHERE age BETWEEN 17 AND 31 ORDER BY age DESC LIMIT 1 OFFSET 1",
     ] {
-        stage.same(sql);
+        pair.same_result(sql);
     }
     if kind == Kind::MySql {
-        stage.same("SELECT /*+ NO_INDEX_MERGE(user) MAX_EXECUTION_TIME(5000) */ name FROM user WHERE name = 'bob'");
+        pair.same_result("SELECT /*+ NO_INDEX_MERGE(user) MAX_EXECUTION_TIME(5000) */ name FROM user WHERE name = 'bob'");
     }
     for sql in [
         "LOCK TABLES user WRITE, user AS u READ, open READ",
@@ -444,18 +441,18 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "ALTER TABLE person RENAME user",
     ] {
         let tolerated = sql.contains("city_2");
-        let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
+        let (a, b) = (pair.plain.run(sql), pair.protected.run(sql));
         assert!(tolerated || (a.is_ok() && b.is_ok()), "{sql}: {a:?} {b:?}");
         assert_eq!(a.is_ok(), b.is_ok(), "{sql}: {a:?} {b:?}");
     }
-    stage.same_text("SHOW CREATE TABLE user");
+    pair.same_result_of_text("SHOW CREATE TABLE user");
     for sql in [
         "XA START 'user'",
         "XA END 'user'",
         "XA PREPARE 'user'",
         "XA ROLLBACK 'user'",
     ] {
-        stage.both(sql);
+        pair.both(sql);
     }
     for sql in [
         format!("HANDLER user READ name = ('{SECRET}')"),
@@ -466,20 +463,20 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "ALTER TABLE user ADD PRIMARY KEY (age)".into(),
         format!("SELECT name FROM user /*!50000 WHERE name = '{SECRET}' */"),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.both("USE information_schema");
+    pair.both("USE information_schema");
     refusal(
-        &mut stage.protected,
+        &mut pair.protected,
         "WITH columns AS (SELECT 1 AS t) SELECT * FROM columns",
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 /// Statements of which no word is the name of a protected table go through as they are, whether or
 /// not a parser of ours would understand them. One in which such a name could hide does not.
 fn what_names_nothing_protected_passes(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "HANDLER open OPEN",
         "HANDLER open READ FIRST",
@@ -497,12 +494,12 @@ fn what_names_nothing_protected_passes(kind: Kind) {
         "KILL QUERY 0",
         "THIS IS NOT SQL",
     ] {
-        let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
+        let (a, b) = (pair.plain.run(sql), pair.protected.run(sql));
         let code = |r: &Result<Outcome, Failure>| r.as_ref().err().map(|f| f.code);
         assert_eq!(code(&a), code(&b), "{sql}: {a:?} {b:?}");
     }
-    stage.same("SELECT * FROM open ORDER BY id");
-    stage.same("SELECT * FROM odd ORDER BY a");
+    pair.same_result("SELECT * FROM open ORDER BY id");
+    pair.same_result("SELECT * FROM odd ORDER BY a");
     // wherever the name stands
     for sql in [
         format!("THIS IS NOT SQL ABOUT user '{SECRET}'"),
@@ -513,7 +510,7 @@ fn what_names_nothing_protected_passes(kind: Kind) {
         format!("SELECT * FROM open INTO OUTFILE '/tmp/x' FIELDS TERMINATED BY '{SECRET}' user"),
         format!("BEGIN NOT ATOMIC INSERT INTO user (name) VALUES ('{SECRET}'); END"),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }

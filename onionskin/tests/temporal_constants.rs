@@ -19,16 +19,11 @@ mod variables;
 #[path = "temporal_constants/plain_columns.rs"]
 mod plain_columns;
 
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
-
 use client::{Client, P, Seen};
 use constants::{COLUMNS, Constant};
 use plain_columns::parameters_beside_plain_columns_stay_parameters;
 use storing::odd_values_are_stored_as_the_server_stores_them;
 use support::*;
-use twins::{Twins, twins};
 use variables::user_variables_mean_what_they_mean_to_the_server;
 
 on_both_servers!(
@@ -42,7 +37,7 @@ on_both_servers!(
 );
 
 struct Scene {
-    twins: Twins,
+    pair: Pair,
     plain: Client,
     engine: Client,
     bare: Client,
@@ -62,19 +57,19 @@ impl Scene {
             tables += &format!(", {name} {ty} {{eq, range}}");
         }
         tables += ")";
-        let twins = twins(kind, &tables)?;
+        let pair = Pair::with_engine(kind, &tables)?;
         let proxy = Proxy::start_with(
-            &twins.behind,
+            &pair.behind,
             ProxyOptions {
-                keys: Some(twins.proxy.keys()),
+                keys: Some(pair.proxy.keys()),
                 ..ProxyOptions::default()
             },
         );
         let mut scene = Scene {
-            plain: Client::open(twins.plain_server.port()),
-            engine: Client::open(twins.proxy.port()),
+            plain: Client::open(pair.beside().port()),
+            engine: Client::open(pair.proxy.port()),
             bare: Client::open(proxy.port()),
-            twins,
+            pair,
             _proxy: proxy,
             cases: 0,
             one_in: 1,
@@ -195,7 +190,7 @@ impl Scene {
     }
 
     fn conclude(&mut self) {
-        self.twins.proxy.assert_healthy();
+        self.pair.proxy.assert_healthy();
         let refused: usize = self.refused.values().sum();
         announce(&format!(
             "{} answers compared, {refused} refused, {} different",

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, family: Family) {
+pub fn one_set(pair: &mut Pair, findings: &mut Findings, charset: Charset, family: Family) {
     let name = charset.name();
     let table = format!("t_{name}");
     let default = Collation::default_of(charset, family).expect("a collation");
@@ -11,7 +11,7 @@ pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
         false => ("", ""),
     };
     create(
-        twins,
+        pair,
         &format!(
             "CREATE TABLE {table} (id INT PRIMARY KEY, s VARCHAR(12) {{}}, e VARCHAR(12) {{{eq}}}, r CHAR(6) {{{range}}}, \
              b VARCHAR(12) COLLATE {name}_bin DEFAULT 'x' {{eq, range}}, l TEXT {{}}) CHARACTER SET {name}"
@@ -25,12 +25,12 @@ pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
              FROM information_schema.columns WHERE table_schema = 'app' AND table_name = '{table}' ORDER BY ORDINAL_POSITION"
         ),
     ] {
-        let (a, b) = (twins.plain.must(&sql), twins.protected.must(&sql));
+        let (a, b) = (pair.plain.must(&sql), pair.protected.must(&sql));
         findings.compare(&sql, &a.text(), &b.text());
     }
     let mut id = 0;
     for mode in ["STRICT_TRANS_TABLES", ""] {
-        twins.both_text(&format!("SET sql_mode = '{mode}'"));
+        pair.run(&format!("SET sql_mode = '{mode}'"));
         for text in TEXTS {
             for (column, value) in [
                 ("s", text.to_owned()),
@@ -42,7 +42,7 @@ pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
                     format!("INSERT INTO {table} (id, {column}, b, l) VALUES ({id}, ?, ?, ?)");
                 let value = Value::from(value);
                 write(
-                    twins,
+                    pair,
                     findings,
                     &insert,
                     &[value.clone(), Value::from(text), value],
@@ -53,13 +53,13 @@ pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
         for text in ["äbcdefghijklmn", "abcdef      ", "abcdefghijkl  "] {
             id += 1;
             let insert = format!("INSERT INTO {table} (id, r, b) VALUES ({id}, 'r', '{text}')");
-            write(twins, findings, &insert, &[]);
+            write(pair, findings, &insert, &[]);
             id += 1;
             let insert = format!("INSERT INTO {table} (id, r) VALUES ({id}, '{text}')");
-            write(twins, findings, &insert, &[]);
+            write(pair, findings, &insert, &[]);
         }
     }
-    twins.both_text("SET sql_mode = DEFAULT");
+    pair.run("SET sql_mode = DEFAULT");
     // of introducers of deprecated sets MySQL warns, the proxy does not
     let with_literals = family == Family::MariaDb || name != "ucs2";
     for text in TEXTS.iter().filter(|_| with_literals) {
@@ -67,109 +67,109 @@ pub fn one_set(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
             id += 1;
             let literal = format!("_{name} x'{}'", hex(&bytes));
             write(
-                twins,
+                pair,
                 findings,
                 &format!("INSERT INTO {table} (id, s, b) VALUES ({id}, {literal}, {literal})"),
                 &[],
             );
-            twins.compare(
+            pair.compare(
                 &format!("SELECT id FROM {table} WHERE b = {literal} ORDER BY id"),
                 &[],
             );
         }
     }
-    queries(twins, &table, default.is_searchable());
+    queries(pair, &table, default.is_searchable());
     if charset.has_ascii() {
-        twins.both_text(&format!("SET NAMES {name}"));
+        pair.run(&format!("SET NAMES {name}"));
         for text in TEXTS {
             if let Some(bytes) = encoded(charset, text) {
                 id += 1;
                 let value = Value::Bytes(bytes);
                 let insert = format!("INSERT INTO {table} (id, s, e, b) VALUES ({id}, ?, ?, ?)");
                 write(
-                    twins,
+                    pair,
                     findings,
                     &insert,
                     &[value.clone(), value.clone(), value.clone()],
                 );
-                twins.compare(
+                pair.compare(
                     &format!("SELECT id, s, b FROM {table} WHERE b = ? ORDER BY id"),
                     &[value],
                 );
             }
         }
-        queries(twins, &table, default.is_searchable());
+        queries(pair, &table, default.is_searchable());
     }
     for results in ["latin1", "gbk", "cp1251", "NULL", "binary"] {
-        twins.both_text("SET NAMES utf8mb4");
-        twins.both_text(&format!("SET character_set_results = {results}"));
-        twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
-        twins.compare(&format!("SELECT MIN(b), MAX(b) FROM {table}"), &[]);
+        pair.run("SET NAMES utf8mb4");
+        pair.run(&format!("SET character_set_results = {results}"));
+        pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+        pair.compare(&format!("SELECT MIN(b), MAX(b) FROM {table}"), &[]);
     }
-    twins.both_text("SET NAMES utf8mb4");
+    pair.run("SET NAMES utf8mb4");
     let word = ["äb", "жb", "中b"]
         .into_iter()
         .find(|word| encoded(charset, word).is_some())
         .expect("a word");
-    twins.both(&format!(
+    pair.both(&format!(
         "UPDATE {table} SET s = 'ABC', e = 'abc', b = '{word}' WHERE b = 'abc'"
     ));
-    twins.both(&format!(
+    pair.both(&format!(
         "UPDATE {table} SET b = '{word}' WHERE b = '{word}'"
     ));
-    twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+    pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
 }
 
-fn queries(twins: &mut Twins, table: &str, searchable: bool) {
-    twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
-    twins.compare(&format!("SELECT id, b FROM {table} ORDER BY b, id"), &[]);
-    twins.compare(
+fn queries(pair: &mut Pair, table: &str, searchable: bool) {
+    pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+    pair.compare(&format!("SELECT id, b FROM {table} ORDER BY b, id"), &[]);
+    pair.compare(
         &format!(
             "SELECT id, CONCAT(s, '!'), LENGTH(e), CHAR_LENGTH(l), HEX(r) FROM {table} ORDER BY id"
         ),
         &[],
     );
-    twins.compare(
+    pair.compare(
         &format!("SELECT id FROM {table} WHERE b LIKE 'a%' OR b LIKE '%\\\\%' ORDER BY id"),
         &[],
     );
-    twins.compare(
+    pair.compare(
         &format!("SELECT COUNT(*) FROM {table} GROUP BY b ORDER BY b"),
         &[],
     );
     for constant in ["'abc'", "'ABC  '", "'ab'", "''", "'a''b\\\\c'"] {
-        twins.compare(
+        pair.compare(
             &format!("SELECT id FROM {table} WHERE b = {constant} ORDER BY id"),
             &[],
         );
-        twins.compare(
+        pair.compare(
             &format!("SELECT id FROM {table} WHERE b > {constant} ORDER BY id"),
             &[],
         );
-        twins.compare(
+        pair.compare(
             &format!("SELECT id FROM {table} WHERE e = {constant} ORDER BY id"),
             &[],
         );
         if searchable {
-            twins.compare(
+            pair.compare(
                 &format!("SELECT id FROM {table} WHERE r >= {constant} ORDER BY id"),
                 &[],
             );
-            twins.compare(
+            pair.compare(
                 &format!("SELECT id FROM {table} WHERE e LIKE {constant} ORDER BY id"),
                 &[],
             );
         }
     }
     if searchable {
-        twins.compare(&format!("SELECT id, r FROM {table} ORDER BY r, id"), &[]);
-        twins.compare(&format!("SELECT id, e FROM {table} ORDER BY e, id"), &[]);
-        twins.compare(
+        pair.compare(&format!("SELECT id, r FROM {table} ORDER BY r, id"), &[]);
+        pair.compare(&format!("SELECT id, e FROM {table} ORDER BY e, id"), &[]);
+        pair.compare(
             &format!("SELECT COUNT(DISTINCT e), COUNT(DISTINCT r) FROM {table}"),
             &[],
         );
-        twins.compare(&format!("SELECT MIN(r), MAX(r) FROM {table}"), &[]);
-        twins.compare(
+        pair.compare(&format!("SELECT MIN(r), MAX(r) FROM {table}"), &[]);
+        pair.compare(
             &format!("SELECT id FROM {table} WHERE e LIKE '%b_%' ORDER BY id"),
             &[],
         );
@@ -177,7 +177,7 @@ fn queries(twins: &mut Twins, table: &str, searchable: bool) {
 }
 
 /// Values that are one to the collation meet in a unique key.
-pub fn unique_keys(twins: &mut Twins, findings: &mut Findings, sets: &[Charset], family: Family) {
+pub fn unique_keys(pair: &mut Pair, findings: &mut Findings, sets: &[Charset], family: Family) {
     for charset in sets {
         let name = charset.name();
         let collations = [
@@ -192,7 +192,7 @@ pub fn unique_keys(twins: &mut Twins, findings: &mut Findings, sets: &[Charset],
             let collation = collation.name();
             let table = format!("u_{collation}");
             create(
-                twins,
+                pair,
                 &format!(
                     "CREATE TABLE {table} (id INT PRIMARY KEY, n VARCHAR(9) CHARACTER SET {name} COLLATE {collation} {{eq}}, UNIQUE KEY n (n))"
                 ),
@@ -202,9 +202,9 @@ pub fn unique_keys(twins: &mut Twins, findings: &mut Findings, sets: &[Charset],
             ]) {
                 // what the set lacks would be a question mark: an error in strict mode
                 let insert = format!("INSERT INTO {table} VALUES ({id}, '{text}')");
-                write(twins, findings, &insert, &[]);
+                write(pair, findings, &insert, &[]);
             }
-            twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+            pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
         }
     }
 }

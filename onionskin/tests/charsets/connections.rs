@@ -48,14 +48,14 @@ pub fn is_refusal(answer: &[Reply]) -> bool {
 
 /// Every character set that a client may use, in the text protocol: what it says reaches columns of
 /// other sets, and comes back.
-pub fn connections(twins: &mut Twins, findings: &mut Findings, kind: Kind) {
-    let mut plain = RawClient::login(twins.plain_server.port());
-    let mut protected = RawClient::login(twins.proxy.port());
+pub fn connections(pair: &mut Pair, findings: &mut Findings, kind: Kind) {
+    let mut plain = RawClient::login(pair.beside().port());
+    let mut protected = RawClient::login(pair.proxy.port());
     let mut id = 5000;
     let tables = [("t_all", "utf8mb4"), ("t_far", "gbk"), ("t_near", "latin2")];
     for (table, charset) in tables {
         create(
-            twins,
+            pair,
             &format!(
                 "CREATE TABLE {table} (id INT PRIMARY KEY, a VARCHAR(40) {{eq}}, p VARCHAR(40)) CHARACTER SET {charset} COLLATE {charset}_bin"
             ),
@@ -101,31 +101,31 @@ pub fn connections(twins: &mut Twins, findings: &mut Findings, kind: Kind) {
 
 /// The server makes every literal the connection's before it is anything else, and loses what that
 /// lacks. The same, or an error.
-pub fn connections_that_convert(twins: &mut Twins, findings: &mut Findings) {
+pub fn connections_that_convert(pair: &mut Pair, findings: &mut Findings) {
     create(
-        twins,
+        pair,
         "CREATE TABLE t_conn (id INT PRIMARY KEY, a VARCHAR(40) {eq}, g VARCHAR(40) CHARACTER SET gbk {}) CHARACTER SET utf8mb4",
     );
     let mut id = 0;
     for connection in ["gbk", "latin1", "cp1251", "binary", "utf8mb4"] {
-        twins.both_text("SET NAMES utf8mb4");
-        twins.both_text(&format!("SET character_set_connection = {connection}"));
+        pair.run("SET NAMES utf8mb4");
+        pair.run(&format!("SET character_set_connection = {connection}"));
         for mode in ["STRICT_TRANS_TABLES", ""] {
-            twins.both_text(&format!("SET sql_mode = '{mode}'"));
+            pair.run(&format!("SET sql_mode = '{mode}'"));
             for text in ["abc", "Äbc", "Жук", "中文", "😀"] {
                 id += 1;
                 let sql = format!("INSERT INTO t_conn VALUES ({id}, '{text}', '{text}')");
-                write(twins, findings, &sql, &[]);
+                write(pair, findings, &sql, &[]);
                 id += 1;
                 let sql = format!("INSERT INTO t_conn VALUES ({id}, ?, ?)");
-                write(twins, findings, &sql, &[text.into(), text.into()]);
-                twins.compare(&format!("SELECT id FROM t_conn WHERE a = '{text}'"), &[]);
+                write(pair, findings, &sql, &[text.into(), text.into()]);
+                pair.compare(&format!("SELECT id FROM t_conn WHERE a = '{text}'"), &[]);
             }
         }
     }
-    twins.both_text("SET NAMES utf8mb4");
-    twins.both_text("SET sql_mode = DEFAULT");
-    twins.compare("SELECT * FROM t_conn ORDER BY id", &[]);
+    pair.run("SET NAMES utf8mb4");
+    pair.run("SET sql_mode = DEFAULT");
+    pair.compare("SELECT * FROM t_conn ORDER BY id", &[]);
     let refused = findings.refused("conversions");
     // what the connection's set lacks
     let loses = |r: &String| r.contains("Жук") || r.contains("中文") || r.contains("😀");

@@ -9,7 +9,7 @@ const MEMBERS: [&str; 10] = [
 
 /// ENUM and SET: what names a member by the column's collation, in the session's character set, and
 /// how members are shown.
-pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, family: Family) {
+pub fn members(pair: &mut Pair, findings: &mut Findings, charset: Charset, family: Family) {
     if !charset.has_ascii() {
         return;
     }
@@ -24,7 +24,7 @@ pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
     let last = words[words.len() - 1];
     let both = quoted_text(&format!("abc,{last}"));
     create(
-        twins,
+        pair,
         &format!(
             "CREATE TABLE {table} (id INT PRIMARY KEY, e ENUM({list}) {{eq, range}}, s SET({list}) DEFAULT {both} {{eq}}, \
              n ENUM({list}) NOT NULL {{}}) CHARACTER SET {name} COLLATE {collation}"
@@ -38,7 +38,7 @@ pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
              FROM information_schema.columns WHERE table_schema = 'app' AND table_name = '{table}' ORDER BY ORDINAL_POSITION"
         ),
     ] {
-        let (a, b) = (twins.plain.must(&sql), twins.protected.must(&sql));
+        let (a, b) = (pair.plain.must(&sql), pair.protected.must(&sql));
         findings.compare(&sql, &a.text(), &b.text());
     }
     let mut given: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -48,10 +48,10 @@ pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
     let mut id = 0;
     let sessions = ["utf8mb4", name];
     for session in sessions {
-        twins.both_text(&format!("SET NAMES {session}"));
+        pair.run(&format!("SET NAMES {session}"));
         let of_session = Charset::from_name(session).expect(session);
         for mode in ["STRICT_TRANS_TABLES", ""] {
-            twins.both_text(&format!("SET sql_mode = '{mode}'"));
+            pair.run(&format!("SET sql_mode = '{mode}'"));
             for text in &given {
                 let Some(bytes) = encoded(of_session, text) else {
                     continue;
@@ -59,25 +59,25 @@ pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
                 id += 1;
                 let value = Value::Bytes(bytes);
                 let insert = format!("INSERT INTO {table} (id, e) VALUES ({id}, ?)");
-                write(twins, findings, &insert, std::slice::from_ref(&value));
+                write(pair, findings, &insert, std::slice::from_ref(&value));
                 id += 1;
                 let insert = format!("INSERT INTO {table} (id, s) VALUES ({id}, ?)");
-                write(twins, findings, &insert, &[value]);
+                write(pair, findings, &insert, &[value]);
             }
         }
-        twins.both_text("SET sql_mode = DEFAULT");
-        twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
-        twins.compare(&format!("SELECT id, e FROM {table} ORDER BY e, id"), &[]);
-        twins.compare(
+        pair.run("SET sql_mode = DEFAULT");
+        pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+        pair.compare(&format!("SELECT id, e FROM {table} ORDER BY e, id"), &[]);
+        pair.compare(
             &format!("SELECT e, COUNT(*) FROM {table} GROUP BY e ORDER BY e"),
             &[],
         );
-        twins.compare(
+        pair.compare(
             &format!("SELECT id, CONCAT(n, s, '!'), HEX(s), n + 0 FROM {table} ORDER BY id"),
             &[],
         );
     }
-    twins.both_text("SET NAMES utf8mb4");
+    pair.run("SET NAMES utf8mb4");
     // what the column's set lacks, or reads as a number, is refused in conditions
     for text in given.iter().filter(|text| encoded(charset, text).is_some()) {
         if text.parse::<u8>().is_ok() {
@@ -85,25 +85,25 @@ pub fn members(twins: &mut Twins, findings: &mut Findings, charset: Charset, fam
         }
         let text = quoted_text(text);
         for column in ["e", "s"] {
-            twins.compare(
+            pair.compare(
                 &format!("SELECT id FROM {table} WHERE {column} = {text} ORDER BY id"),
                 &[],
             );
         }
     }
     for results in ["latin1", "cp1251", "binary"] {
-        twins.both_text(&format!("SET character_set_results = {results}"));
-        twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+        pair.run(&format!("SET character_set_results = {results}"));
+        pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
     }
-    twins.both_text("SET NAMES utf8mb4");
+    pair.run("SET NAMES utf8mb4");
     let last = quoted_text(last);
-    twins.both(&format!(
+    pair.both(&format!(
         "UPDATE {table} SET e = {last}, s = 'abc' WHERE e = 'abc'"
     ));
-    twins.both(&format!("UPDATE {table} SET n = {last} WHERE e = {last}"));
-    twins.both(&format!("DELETE FROM {table} WHERE s = {last}"));
-    twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
-    twins.compare(
+    pair.both(&format!("UPDATE {table} SET n = {last} WHERE e = {last}"));
+    pair.both(&format!("DELETE FROM {table} WHERE s = {last}"));
+    pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+    pair.compare(
         &format!("SELECT id, LOWER(n) FROM {table} ORDER BY id"),
         &[],
     );
@@ -114,7 +114,7 @@ fn quoted_text(text: &str) -> String {
 }
 
 /// Of these, what the servers do is not known, or not done.
-pub fn members_that_are_refused(twins: &mut Twins) {
+pub fn members_that_are_refused(pair: &mut Pair) {
     for definition in [
         "ENUM('a') CHARACTER SET utf16",
         "SET('a') CHARACTER SET ucs2",
@@ -127,7 +127,7 @@ pub fn members_that_are_refused(twins: &mut Twins) {
         "ENUM('Ж') CHARACTER SET latin2",
     ] {
         let sql = format!("CREATE TABLE refused (id INT, e {definition} ENCRYPTED FOR ())");
-        let failure = twins.protected.run(&sql).expect_err(&sql);
+        let failure = pair.protected.run(&sql).expect_err(&sql);
         assert!(failure.message.starts_with("OS1013"), "{sql}: {failure}");
     }
 }

@@ -4,16 +4,16 @@ use super::*;
 
 /// In gbk `0xBF 0x5C` is a character, though its second byte is a backslash; in cp932 `0x83 0x5C`
 /// is. Who reads bytes ends the string somewhere else than the server does.
-pub fn texts_that_hide_quotes(twins: &mut Twins, findings: &mut Findings, kind: Kind) {
+pub fn texts_that_hide_quotes(pair: &mut Pair, findings: &mut Findings, kind: Kind) {
     let mut clients = Clients {
-        plain: RawClient::login(twins.plain_server.port()),
-        protected: RawClient::login(twins.proxy.port()),
+        plain: RawClient::login(pair.beside().port()),
+        protected: RawClient::login(pair.proxy.port()),
     };
     for charset in known_sets(kind, &["gbk", "gb18030", "big5", "cp932"]) {
         let set = Hiding::of(charset);
         let (name, table) = (set.name, &set.table);
         create(
-            twins,
+            pair,
             &format!(
                 "CREATE TABLE {table} (id INT PRIMARY KEY, a VARCHAR(40) CHARACTER SET {name} COLLATE {name}_bin {{eq}}, p VARCHAR(40) CHARACTER SET {name})"
             ),
@@ -26,9 +26,9 @@ pub fn texts_that_hide_quotes(twins: &mut Twins, findings: &mut Findings, kind: 
         definitions_mean_the_same(&mut clients, findings, &set);
         half_characters_are_refused(&mut clients, &set);
         other_sets_and_open_statements_pass(&mut clients, findings, &set);
-        twins.both_text("SET NAMES utf8mb4");
-        twins.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
-        twins.compare(&format!("SHOW CREATE TABLE d{table}"), &[]);
+        pair.run("SET NAMES utf8mb4");
+        pair.compare(&format!("SELECT * FROM {table} ORDER BY id"), &[]);
+        pair.compare(&format!("SHOW CREATE TABLE d{table}"), &[]);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 pub fn views(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "CREATE VIEW grown AS SELECT id, name, age, city FROM user WHERE city IS NOT NULL",
         "CREATE OR REPLACE VIEW all_of_it AS SELECT * FROM user",
@@ -13,28 +13,28 @@ pub fn views(kind: Kind) {
         "CREATE VIEW plainly AS SELECT id, word FROM open WHERE word <> 'y'",
     ] {
         if sql.contains("places") {
-            refusal(&mut stage.protected, sql);
+            refusal(&mut pair.protected, sql);
             continue;
         }
-        stage.both(sql);
+        pair.both(sql);
     }
-    views_answer_as_on_a_plain_server(&mut stage);
-    views_are_shown_without_physical_names(&mut stage);
-    let second = another_proxy_knows_the_views(&mut stage);
-    rows_are_written_through_views_of_one_table(&mut stage);
-    views_that_compute_are_refused(&mut stage);
-    a_view_without_its_table_is_an_error_to_everyone(&mut stage, &second);
+    views_answer_as_on_a_plain_server(&mut pair);
+    views_are_shown_without_physical_names(&mut pair);
+    let second = another_proxy_knows_the_views(&mut pair);
+    rows_are_written_through_views_of_one_table(&mut pair);
+    views_that_compute_are_refused(&mut pair);
+    a_view_without_its_table_is_an_error_to_everyone(&mut pair, &second);
     let s = SECRET;
-    stage.both("DROP VIEW grown, of_view");
-    stage.both("DROP VIEW IF EXISTS grown, owned");
+    pair.both("DROP VIEW grown, of_view");
+    pair.both("DROP VIEW IF EXISTS grown, owned");
     assert_eq!(
-        stage.both_fail(&format!("SELECT name FROM grown WHERE name = '{s}x'").replace(s, "y")),
+        pair.same_error(&format!("SELECT name FROM grown WHERE name = '{s}x'").replace(s, "y")),
         1146
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
-fn views_answer_as_on_a_plain_server(stage: &mut Stage) {
+fn views_answer_as_on_a_plain_server(pair: &mut Pair) {
     for sql in [
         "SELECT * FROM grown ORDER BY id",
         "SELECT * FROM all_of_it ORDER BY id",
@@ -50,15 +50,15 @@ fn views_answer_as_on_a_plain_server(stage: &mut Stage) {
         "SELECT * FROM plainly",
         "SELECT name FROM grown WHERE name LIKE 'a%'",
     ] {
-        stage.same(sql);
+        pair.same_result(sql);
     }
-    stage.same_with(
+    pair.same_result_with(
         "SELECT id, name FROM all_of_it WHERE name = ? AND age < ?",
         &["alice".into(), 40.into()],
     );
 }
 
-fn views_are_shown_without_physical_names(stage: &mut Stage) {
+fn views_are_shown_without_physical_names(pair: &mut Pair) {
     for sql in [
         "DESCRIBE grown",
         "SHOW FULL COLUMNS FROM owned",
@@ -66,33 +66,33 @@ fn views_are_shown_without_physical_names(stage: &mut Stage) {
         "SELECT TABLE_NAME, COLUMN_NAME, ORDINAL_POSITION, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' ORDER BY 1, 3",
     ] {
         let (a, b) = (
-            stage.plain.text(sql).unwrap(),
-            stage.protected.text(sql).unwrap(),
+            pair.plain.text(sql).unwrap(),
+            pair.protected.text(sql).unwrap(),
         );
         assert_eq!(a, b, "{sql}");
     }
     for view in ["grown", "all_of_it", "owned"] {
         let sql = format!("SHOW CREATE VIEW {view}");
         let (a, b) = (
-            stage.plain.text(&sql).unwrap(),
-            stage.protected.text(&sql).unwrap(),
+            pair.plain.text(&sql).unwrap(),
+            pair.protected.text(&sql).unwrap(),
         );
         assert_eq!(a, b, "{sql}");
         let sql = format!(
             "SELECT VIEW_DEFINITION, IS_UPDATABLE FROM information_schema.VIEWS WHERE TABLE_NAME = '{view}'"
         );
-        let text = stage.protected.text(&sql).unwrap();
+        let text = pair.protected.text(&sql).unwrap();
         assert!(!text.contains('$') && text.contains("name"), "{text}");
     }
 }
 
 /// Another proxy reads a view as it reads tables.
-fn another_proxy_knows_the_views(stage: &mut Stage) -> Proxy {
+fn another_proxy_knows_the_views(pair: &mut Pair) -> Proxy {
     let keys = ProxyOptions {
-        keys: Some(stage.proxy.keys()),
+        keys: Some(pair.proxy.keys()),
         ..ProxyOptions::default()
     };
-    let second = Proxy::start_with(&stage.behind, keys);
+    let second = Proxy::start_with(&pair.behind, keys);
     let mut there = second.connect_to("app");
     assert_eq!(
         there
@@ -102,10 +102,10 @@ fn another_proxy_knows_the_views(stage: &mut Stage) -> Proxy {
     );
     // a new definition, seen by everyone
     assert_eq!(there.text("SELECT COUNT(*) FROM all_of_it").unwrap(), "3");
-    stage.both("ALTER VIEW all_of_it AS SELECT id, note, name FROM user");
-    stage.same("SELECT * FROM all_of_it ORDER BY id");
-    stage.both("CREATE OR REPLACE VIEW all_of_it AS SELECT name FROM user");
-    stage.same("SELECT name FROM all_of_it ORDER BY name");
+    pair.both("ALTER VIEW all_of_it AS SELECT id, note, name FROM user");
+    pair.same_result("SELECT * FROM all_of_it ORDER BY id");
+    pair.both("CREATE OR REPLACE VIEW all_of_it AS SELECT name FROM user");
+    pair.same_result("SELECT name FROM all_of_it ORDER BY name");
     assert_eq!(
         there
             .text("SELECT * FROM all_of_it WHERE name = 'bob'")
@@ -116,22 +116,22 @@ fn another_proxy_knows_the_views(stage: &mut Stage) -> Proxy {
     second
 }
 
-fn rows_are_written_through_views_of_one_table(stage: &mut Stage) {
+fn rows_are_written_through_views_of_one_table(pair: &mut Pair) {
     let s = SECRET;
-    stage.both(&format!(
+    pair.both(&format!(
         "INSERT INTO user (id, name, city) VALUES (77, '{s} grown', 'Bern')"
     ));
-    stage.both(&format!("DELETE FROM grown WHERE name = '{s}'"));
-    stage.both(&format!("DELETE FROM grown WHERE name = '{s} grown'"));
-    stage.same("SELECT * FROM user ORDER BY id");
-    stage.both(&format!("INSERT INTO grown (id, name) VALUES (9, '{s}')"));
-    stage.both(&format!(
+    pair.both(&format!("DELETE FROM grown WHERE name = '{s}'"));
+    pair.both(&format!("DELETE FROM grown WHERE name = '{s} grown'"));
+    pair.same_result("SELECT * FROM user ORDER BY id");
+    pair.both(&format!("INSERT INTO grown (id, name) VALUES (9, '{s}')"));
+    pair.both(&format!(
         "UPDATE grown SET name = '{s} more' WHERE name = '{s}' OR id = 9"
     ));
-    stage.same("SELECT * FROM user ORDER BY id");
+    pair.same_result("SELECT * FROM user ORDER BY id");
 }
 
-fn views_that_compute_are_refused(stage: &mut Stage) {
+fn views_that_compute_are_refused(pair: &mut Pair) {
     let s = SECRET;
     for sql in [
         format!("REPLACE INTO grown (name) VALUES ('{s}')"),
@@ -147,33 +147,33 @@ fn views_that_compute_are_refused(stage: &mut Stage) {
         "CREATE VIEW w AS WITH c AS (SELECT name FROM user) SELECT * FROM c".into(),
         "CREATE VIEW w AS SELECT id, name FROM user WITH CHECK OPTION".into(),
     ] {
-        refusal(&mut stage.protected, &sql);
-        assert_eq!(stage.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
+        refusal(&mut pair.protected, &sql);
+        assert_eq!(pair.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
     }
 }
 
 /// What is left of a view without its table is met with errors, also by those who never saw it
 /// whole.
-fn a_view_without_its_table_is_an_error_to_everyone(stage: &mut Stage, second: &Proxy) {
+fn a_view_without_its_table_is_an_error_to_everyone(pair: &mut Pair, second: &Proxy) {
     let s = SECRET;
-    stage.both("CREATE TABLE gone LIKE user");
-    stage.both("CREATE VIEW broken AS SELECT id, name FROM gone");
-    stage.both("DROP TABLE gone");
+    pair.both("CREATE TABLE gone LIKE user");
+    pair.both("CREATE VIEW broken AS SELECT id, name FROM gone");
+    pair.both("DROP TABLE gone");
     let mut fresh = second.connect_to("app");
     // what another proxy has made is seen within a second
     std::thread::sleep(std::time::Duration::from_millis(1200));
-    for session in [&mut stage.protected, &mut fresh] {
+    for session in [&mut pair.protected, &mut fresh] {
         let sql = format!("SELECT id FROM broken WHERE name = '{s}'");
         assert!(session.run(&sql).is_err());
         assert!(session.run(&sql.replace("id FROM", "* FROM")).is_err());
         assert!(session.execute(sql.as_str(), ()).is_err());
     }
-    stage.both("DROP VIEW broken");
+    pair.both("DROP VIEW broken");
 }
 
 pub fn views_that_are_made_at_the_server(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
+    let Some(mut pair) = pair(kind) else { return };
+    let mut direct = pair.behind.connect();
     direct.must("USE app");
     direct.must("CREATE VIEW sealed AS SELECT id, `note$enc` FROM user");
     direct.must("CREATE VIEW stars AS SELECT * FROM user");
@@ -181,8 +181,7 @@ pub fn views_that_are_made_at_the_server(kind: Kind) {
     direct.must("CREATE VIEW digits AS SELECT id, HEX(`name$enc`) AS name FROM user");
     // cells know where they belong, so one without capabilities is as good as the table
     assert_eq!(
-        stage
-            .protected
+        pair.protected
             .text("SELECT note FROM sealed WHERE id = 1")
             .unwrap(),
         "first"
@@ -195,13 +194,13 @@ pub fn views_that_are_made_at_the_server(kind: Kind) {
             format!("INSERT INTO {view} (id, name) VALUES (9, '{SECRET}')"),
             format!("UPDATE {view} SET name = '{SECRET}'"),
         ] {
-            let message = refusal(&mut stage.protected, &sql);
+            let message = refusal(&mut pair.protected, &sql);
             assert!(message.contains("OS1101"), "{sql}: {message}");
         }
-        stage.protected.must(&format!("DROP VIEW {view}"));
+        pair.protected.must(&format!("DROP VIEW {view}"));
     }
     // what somebody computes of ciphertext is that: it shows nothing
-    let text = stage
+    let text = pair
         .protected
         .text("SELECT name FROM digits WHERE id = 1")
         .unwrap();
@@ -209,5 +208,5 @@ pub fn views_that_are_made_at_the_server(kind: Kind) {
         text.len() > 70 && text.bytes().all(|b| b.is_ascii_hexdigit()),
         "{text}"
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }

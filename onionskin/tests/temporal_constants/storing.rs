@@ -130,8 +130,8 @@ pub fn odd_values_are_stored_as_the_server_stores_them(kind: Kind) {
         table += &format!(", {name} {ty} {{eq, range}}");
     }
     let (protected, plain) = with_and_without_protection(&(table + ")"));
-    scene.twins.protected.must(&protected);
-    scene.twins.plain.must(&plain);
+    scene.pair.protected.must(&protected);
+    scene.pair.plain.must(&plain);
     for mode in [
         "",
         "STRICT_TRANS_TABLES",
