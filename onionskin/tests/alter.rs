@@ -1,4 +1,5 @@
-//! ALTER TABLE in its less usual forms, views that show nothing protected, SHOW as a prepared statement: beside a plain twin.
+//! ALTER TABLE in its less usual forms, views that show nothing protected, SHOW as a prepared
+//! statement: beside a plain twin.
 
 mod support;
 
@@ -16,95 +17,94 @@ const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name V
      KEY (name)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 const NUMBERS: &str = "CREATE TABLE number (id INT PRIMARY KEY, n BIGINT {range}, word VARCHAR(10)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, &[USER, NUMBERS])?;
-    stage.both(
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, &[USER, NUMBERS])?;
+    pair.both(
         "INSERT INTO user (name, age, note, city) VALUES ('Alice', 31, 'first', 'Bern'), ('bob', 17, NULL, 'Rome'), ('carol', 45, 'x', 'Bern')",
     );
-    stage.both("INSERT INTO number VALUES (1, 5, 'x')");
-    Some(stage)
+    pair.both("INSERT INTO number VALUES (1, 5, 'x')");
+    Some(pair)
 }
 
 fn columns_and_indexes(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    names_of_indexes(&mut stage);
-    lists_of_columns(&mut stage);
+    let Some(mut pair) = pair(kind) else { return };
+    names_of_indexes(&mut pair);
+    lists_of_columns(&mut pair);
 }
 
 fn what_exists_or_not(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    names_that_are_taken(kind, &mut stage);
+    let Some(mut pair) = pair(kind) else { return };
+    names_that_are_taken(kind, &mut pair);
     if kind == Kind::MariaDb {
-        keys_over_hashes(&mut stage);
-        what_is_there_or_not(&mut stage);
+        keys_over_hashes(&mut pair);
+        what_is_there_or_not(&mut pair);
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn character_sets_and_show(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    character_sets(&mut stage);
-    prepared_show(&mut stage);
+    let Some(mut pair) = pair(kind) else { return };
+    character_sets(&mut pair);
+    prepared_show(&mut pair);
 }
 
 fn views_of_plain_columns(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    views_without_protected_columns(&mut stage);
-    stage.nothing_leaked();
+    let Some(mut pair) = pair(kind) else { return };
+    views_without_protected_columns(&mut pair);
+    pair.nothing_leaked();
 }
 
 fn indexes_over_prefixes(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    prefixes_are_shown_as_defined(&mut stage);
-    prefixes_change_no_answer(&mut stage);
-    prefixes_that_are_refused(&mut stage);
-    stage.nothing_leaked();
+    let Some(mut pair) = pair(kind) else { return };
+    prefixes_are_shown_as_defined(&mut pair);
+    prefixes_change_no_answer(&mut pair);
+    prefixes_that_are_refused(&mut pair);
+    pair.nothing_leaked();
 }
 
 /// A definition on both, with what is ENCRYPTED FOR left out of the plain one.
-fn define(stage: &mut Stage, sql: &str) {
+fn define(pair: &mut Pair, sql: &str) {
     let (definition, bare) = with_and_without_protection(sql);
-    let a = stage.plain.must(&bare);
-    let b = stage
+    let a = pair.plain.must(&bare);
+    let b = pair
         .protected
         .run(&definition)
         .unwrap_or_else(|e| panic!("{sql}\n→ {e}"));
     assert_eq!(a.warnings, b.warnings, "{sql}");
-    stage.same_text("SHOW CREATE TABLE user");
+    pair.same_result_of_text("SHOW CREATE TABLE user");
 }
 
-fn refusal(stage: &mut Stage, sql: &str) -> String {
-    let answer = stage.protected.run(sql);
+fn refusal(pair: &mut Pair, sql: &str) -> String {
+    let answer = pair.protected.run(sql);
     answer.expect_err(sql).message
 }
 
-fn lists_of_columns(stage: &mut Stage) {
+fn lists_of_columns(pair: &mut Pair) {
     define(
-        stage,
+        pair,
         "ALTER TABLE user ADD (a INT, b VARCHAR(10) {eq}, c DATE {})",
     );
     define(
-        stage,
+        pair,
         "ALTER TABLE user ADD COLUMN (d INT {range}, KEY by_d (d), UNIQUE (a, b)), DROP COLUMN c",
     );
-    stage.both("UPDATE user SET a = id, b = 'b', d = id + 5");
-    stage.same("SELECT id, a, b, d FROM user WHERE d >= 7 AND b = 'B' ORDER BY id");
+    pair.both("UPDATE user SET a = id, b = 'b', d = id + 5");
+    pair.same_result("SELECT id, a, b, d FROM user WHERE d >= 7 AND b = 'B' ORDER BY id");
     define(
-        stage,
+        pair,
         "ALTER TABLE user DROP COLUMN a, DROP COLUMN b, DROP COLUMN d",
     );
     // a column's place cannot stand inside
-    stage.plain.must_fail("ALTER TABLE user ADD (a INT FIRST)");
-    stage
-        .protected
+    pair.plain.must_fail("ALTER TABLE user ADD (a INT FIRST)");
+    pair.protected
         .must_fail("ALTER TABLE user ADD (a INT FIRST)");
     refusal(
-        stage,
+        pair,
         "ALTER TABLE user ADD (a INT, b INT DEFAULT (age + 1))",
     );
 }
 
-fn names_of_indexes(stage: &mut Stage) {
+fn names_of_indexes(pair: &mut Pair) {
     for sql in [
         "ALTER TABLE user ADD INDEX (name)",
         "ALTER TABLE user ADD INDEX (name), ADD INDEX (name, city), ADD INDEX (age)",
@@ -113,15 +113,15 @@ fn names_of_indexes(stage: &mut Stage) {
         "ALTER TABLE user ADD UNIQUE (name), ADD INDEX (city), ADD INDEX (city)",
         "ALTER TABLE user DROP INDEX name_2, DROP INDEX city, DROP INDEX city_2",
     ] {
-        define(stage, sql);
+        define(pair, sql);
     }
     assert_eq!(
-        stage.both_fail("ALTER TABLE user ADD INDEX name (age)"),
+        pair.same_error("ALTER TABLE user ADD INDEX name (age)"),
         1061
     );
 }
 
-fn names_that_are_taken(kind: Kind, stage: &mut Stage) {
+fn names_that_are_taken(kind: Kind, pair: &mut Pair) {
     for sql in [
         "ALTER TABLE user ADD COLUMN name VARCHAR(40)",
         "ALTER TABLE user ADD COLUMN NAME INT FIRST",
@@ -130,7 +130,7 @@ fn names_that_are_taken(kind: Kind, stage: &mut Stage) {
         "ALTER TABLE user CHANGE city name VARCHAR(20)",
         "ALTER TABLE user CHANGE COLUMN city note TEXT",
     ] {
-        assert_eq!(stage.both_fail(sql), 1060, "{sql}");
+        assert_eq!(pair.same_error(sql), 1060, "{sql}");
     }
     if kind == Kind::MySql {
         // not in its grammar
@@ -139,14 +139,14 @@ fn names_that_are_taken(kind: Kind, stage: &mut Stage) {
             "ALTER TABLE user DROP COLUMN IF EXISTS name",
             "ALTER TABLE user ALTER COLUMN IF EXISTS name SET DEFAULT 'Hb4YqMz7'",
         ] {
-            stage.plain.must_fail(sql);
-            stage.protected.must_fail(sql);
+            pair.plain.must_fail(sql);
+            pair.protected.must_fail(sql);
         }
     }
-    stage.same_text("SHOW CREATE TABLE user");
+    pair.same_result_of_text("SHOW CREATE TABLE user");
 }
 
-fn what_is_there_or_not(stage: &mut Stage) {
+fn what_is_there_or_not(pair: &mut Pair) {
     for sql in [
         "ALTER TABLE user ADD COLUMN IF NOT EXISTS name INT",
         "ALTER TABLE user ADD COLUMN IF NOT EXISTS city INT, ADD COLUMN IF NOT EXISTS e INT {range}",
@@ -159,30 +159,30 @@ fn what_is_there_or_not(stage: &mut Stage) {
         "ALTER TABLE user RENAME COLUMN IF EXISTS g TO h",
         "ALTER TABLE user DROP COLUMN IF EXISTS h",
     ] {
-        define(stage, sql);
+        define(pair, sql);
     }
     let both = "ALTER TABLE user ADD COLUMN IF NOT EXISTS name INT";
-    for session in [&mut stage.plain, &mut stage.protected] {
+    for session in [&mut pair.plain, &mut pair.protected] {
         session.must(both);
     }
-    stage.same_text("SHOW WARNINGS");
+    pair.same_result_of_text("SHOW WARNINGS");
 }
 
-fn keys_over_hashes(stage: &mut Stage) {
+fn keys_over_hashes(pair: &mut Pair) {
     let (definition, bare) = with_and_without_protection(
         "CREATE TABLE hashed (id INT, a TEXT {eq}, b BLOB {eq}, c VARCHAR(10) {eq}, UNIQUE (a), UNIQUE KEY two (c, b))",
     );
-    stage.plain.must(&bare);
-    stage.protected.must(&definition);
-    stage.same_text("SHOW CREATE TABLE hashed");
+    pair.plain.must(&bare);
+    pair.protected.must(&definition);
+    pair.same_result_of_text("SHOW CREATE TABLE hashed");
 }
 
-fn character_sets(stage: &mut Stage) {
+fn character_sets(pair: &mut Pair) {
     // numbers have none
-    stage.both("ALTER TABLE number CONVERT TO CHARACTER SET latin1");
-    stage.same_text("SHOW CREATE TABLE number");
-    stage.same("SELECT n, word FROM number WHERE n > 4");
-    let said = refusal(stage, "ALTER TABLE user CONVERT TO CHARACTER SET latin1");
+    pair.both("ALTER TABLE number CONVERT TO CHARACTER SET latin1");
+    pair.same_result_of_text("SHOW CREATE TABLE number");
+    pair.same_result("SELECT n, word FROM number WHERE n > 4");
+    let said = refusal(pair, "ALTER TABLE user CONVERT TO CHARACTER SET latin1");
     assert!(
         said.starts_with("OS1014") && said.contains("name, note") && said.contains("MODIFY"),
         "{said}"
@@ -191,13 +191,13 @@ fn character_sets(stage: &mut Stage) {
         "ALTER TABLE user MODIFY city VARCHAR(20) CHARACTER SET latin1",
         "ALTER TABLE user DEFAULT CHARACTER SET latin1",
     ] {
-        stage.plain.must(sql);
-        stage.protected.must(sql);
+        pair.plain.must(sql);
+        pair.protected.must(sql);
     }
-    stage.same("SELECT name, city FROM user WHERE name = 'ALICE' AND city = 'bern'");
+    pair.same_result("SELECT name, city FROM user WHERE name = 'ALICE' AND city = 'bern'");
 }
 
-fn prepared_show(stage: &mut Stage) {
+fn prepared_show(pair: &mut Pair) {
     for sql in [
         "SHOW COLUMNS FROM user",
         "SHOW FULL COLUMNS FROM user LIKE 'n%'",
@@ -207,7 +207,8 @@ fn prepared_show(stage: &mut Stage) {
         "SHOW TABLES",
     ] {
         if sql.starts_with("SHOW FULL") {
-            // privileges and comments differ by design elsewhere; names, types and collations are compared
+            // privileges and comments differ by design elsewhere; names, types and collations are
+            // compared
             let of = |session: &mut Session| {
                 let outcome = session.execute(sql, ()).unwrap();
                 let rows = outcome.sets[0].rows.clone();
@@ -215,13 +216,10 @@ fn prepared_show(stage: &mut Stage) {
                     .map(|r| r[..3].to_vec())
                     .collect::<Vec<_>>()
             };
-            assert_eq!(of(&mut stage.plain), of(&mut stage.protected), "{sql}");
+            assert_eq!(of(&mut pair.plain), of(&mut pair.protected), "{sql}");
             continue;
         }
-        match (
-            stage.plain.execute(sql, ()),
-            stage.protected.execute(sql, ()),
-        ) {
+        match (pair.plain.execute(sql, ()), pair.protected.execute(sql, ())) {
             (Ok(a), Ok(b)) => {
                 assert_eq!(a.sets[0].rows, b.sets[0].rows, "{sql}");
                 let names = |o: &Outcome| -> Vec<_> {
@@ -242,24 +240,23 @@ fn prepared_show(stage: &mut Stage) {
             .map(|r| r[..5].to_vec())
             .collect::<Vec<_>>()
     };
-    assert_eq!(index(&mut stage.plain), index(&mut stage.protected));
+    assert_eq!(index(&mut pair.plain), index(&mut pair.protected));
     // a statement that was prepared before a change shows the change
     use ::mysql::prelude::Queryable;
-    let show = stage
+    let show = pair
         .protected
         .conn()
         .prep("SHOW COLUMNS FROM user")
         .unwrap();
-    let rows: Vec<::mysql::Row> = stage.protected.conn().exec(&show, ()).unwrap();
-    stage
-        .protected
+    let rows: Vec<::mysql::Row> = pair.protected.conn().exec(&show, ()).unwrap();
+    pair.protected
         .must("ALTER TABLE user ADD COLUMN late INT ENCRYPTED FOR (eq)");
-    let more: Vec<::mysql::Row> = stage.protected.conn().exec(&show, ()).unwrap();
+    let more: Vec<::mysql::Row> = pair.protected.conn().exec(&show, ()).unwrap();
     assert_eq!(more.len(), rows.len() + 1);
-    stage.protected.must("ALTER TABLE user DROP COLUMN late");
+    pair.protected.must("ALTER TABLE user DROP COLUMN late");
 }
 
-fn views_without_protected_columns(stage: &mut Stage) {
+fn views_without_protected_columns(pair: &mut Pair) {
     for (view, columns) in [
         ("SELECT city, COUNT(*) AS n FROM user GROUP BY city", ""),
         ("SELECT DISTINCT city FROM user WHERE age IS NOT NULL", ""),
@@ -267,15 +264,15 @@ fn views_without_protected_columns(stage: &mut Stage) {
         ("SELECT name, id FROM user", " (a, b)"),
         ("SELECT city, COUNT(*) FROM user GROUP BY city", " (a, b)"),
     ] {
-        stage.both(&format!("CREATE OR REPLACE VIEW v{columns} AS {view}"));
-        stage.same(
+        pair.both(&format!("CREATE OR REPLACE VIEW v{columns} AS {view}"));
+        pair.same_result(
             "SELECT * FROM v ORDER BY 1, 2".trim_end_matches(if view.contains("DISTINCT") {
                 ", 2"
             } else {
                 ""
             }),
         );
-        stage.same("SELECT COUNT(*) FROM v");
+        pair.same_result("SELECT COUNT(*) FROM v");
     }
     for view in [
         "v AS SELECT age, COUNT(*) AS n FROM user GROUP BY age",
@@ -283,7 +280,7 @@ fn views_without_protected_columns(stage: &mut Stage) {
         "v AS SELECT MAX(age) AS m FROM user GROUP BY city",
         "v AS SELECT city FROM user WHERE name = 'Hb4YqMz7' GROUP BY city",
     ] {
-        let said = refusal(stage, &format!("CREATE OR REPLACE VIEW {view}"));
+        let said = refusal(pair, &format!("CREATE OR REPLACE VIEW {view}"));
         assert!(said.starts_with("OS10"), "{view}\n→ {said}");
     }
 }
@@ -293,10 +290,10 @@ const PAGE: &str = "CREATE TABLE page (id INT PRIMARY KEY, title VARCHAR(40) NOT
      UNIQUE whole (code(8), title), KEY beside (city) COMMENT 'of the city')";
 
 /// What clients ask about indexes, without the estimates of how many values there are.
-fn same_indexes(stage: &mut Stage, table: &str) {
-    stage.same_text(&format!("SHOW CREATE TABLE {table}"));
-    stage.same(&format!("DESCRIBE {table}"));
-    stage.same(&format!(
+fn same_indexes(pair: &mut Pair, table: &str) {
+    pair.same_result_of_text(&format!("SHOW CREATE TABLE {table}"));
+    pair.same_result(&format!("DESCRIBE {table}"));
+    pair.same_result(&format!(
         "SELECT INDEX_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLUMN_NAME, COLLATION, SUB_PART, PACKED, NULLABLE, INDEX_TYPE, COMMENT, LEFT(INDEX_COMMENT, 99) \
          FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = '{table}' ORDER BY 1, 3"
     ));
@@ -307,16 +304,16 @@ fn same_indexes(stage: &mut Stage, table: &str) {
             .for_each(|row| row[6] = ::mysql::Value::NULL);
         rows
     };
-    let (a, b) = (stage.plain.must(&sql), stage.protected.must(&sql));
+    let (a, b) = (pair.plain.must(&sql), pair.protected.must(&sql));
     assert_eq!(rows(a), rows(b), "{sql}");
     let prepared = |session: &mut Session| session.execute(&sql, ()).expect(&sql);
-    let (a, b) = (prepared(&mut stage.plain), prepared(&mut stage.protected));
+    let (a, b) = (prepared(&mut pair.plain), prepared(&mut pair.protected));
     assert_eq!(rows(a), rows(b), "prepared: {sql}");
 }
 
-fn prefixes_are_shown_as_defined(stage: &mut Stage) {
-    define(stage, PAGE);
-    same_indexes(stage, "page");
+fn prefixes_are_shown_as_defined(pair: &mut Pair) {
+    define(pair, PAGE);
+    same_indexes(pair, "page");
     for sql in [
         "CREATE INDEX more ON page (body(5), id)",
         "CREATE INDEX last ON page (n, raw(3) DESC)",
@@ -324,28 +321,29 @@ fn prefixes_are_shown_as_defined(stage: &mut Stage) {
         "ALTER TABLE page RENAME COLUMN title TO name",
         "ALTER TABLE page RENAME COLUMN word TO term",
         "ALTER TABLE page DROP COLUMN city",
-        // `short` would become one over the same column as `title`: a note where both are over the same tokens
+        // `short` would become one over the same column as `title`: a note where both are over the
+        // same tokens
         "ALTER TABLE page DROP INDEX more, DROP INDEX short, DROP COLUMN n",
         "DROP INDEX last ON page",
     ] {
-        define(stage, sql);
-        same_indexes(stage, "page");
+        define(pair, sql);
+        same_indexes(pair, "page");
     }
-    stage.both("CREATE TABLE other LIKE page");
-    same_indexes(stage, "other");
+    pair.both("CREATE TABLE other LIKE page");
+    same_indexes(pair, "other");
     // what is shown can be taken for a definition
     let shown = |session: &mut Session| {
         let outcome = session.must("SHOW CREATE TABLE page");
         ::mysql::from_value::<String>(outcome.sets[0].rows[0][1].clone())
     };
-    let sql = shown(&mut stage.plain);
-    assert_eq!(sql, shown(&mut stage.protected));
-    stage.both("DROP TABLE page, other");
-    define(stage, PAGE);
-    same_indexes(stage, "page");
+    let sql = shown(&mut pair.plain);
+    assert_eq!(sql, shown(&mut pair.protected));
+    pair.both("DROP TABLE page, other");
+    define(pair, PAGE);
+    same_indexes(pair, "page");
 }
 
-fn prefixes_change_no_answer(stage: &mut Stage) {
+fn prefixes_change_no_answer(pair: &mut Pair) {
     for (id, title) in (1..).zip([
         "alphabetical order",
         "alphabetical Order of words",
@@ -354,7 +352,7 @@ fn prefixes_change_no_answer(stage: &mut Stage) {
         "beta",
         "",
     ]) {
-        stage.both(&format!(
+        pair.both(&format!(
             "INSERT INTO page VALUES ({id}, '{title}', 'of {title}', '{title}{SECRET}', {id}, 'Bern', '{id}')"
         ));
     }
@@ -366,22 +364,22 @@ fn prefixes_change_no_answer(stage: &mut Stage) {
         "SELECT COUNT(*) FROM page GROUP BY title HAVING COUNT(*) > 1",
         "SELECT a.id, b.id FROM page a JOIN page b ON a.title = b.title ORDER BY 1, 2",
     ] {
-        stage.same(sql);
+        pair.same_result(sql);
     }
-    stage.both("UPDATE page SET n = 9 WHERE title = 'alphabetical order'");
-    stage.both("DELETE FROM page WHERE body = 'of alphabetical order of words'");
-    stage.same("SELECT id, n, title FROM page ORDER BY id");
+    pair.both("UPDATE page SET n = 9 WHERE title = 'alphabetical order'");
+    pair.both("DELETE FROM page WHERE body = 'of alphabetical order of words'");
+    pair.same_result("SELECT id, n, title FROM page ORDER BY id");
     // the same prefix, other texts: that is no duplicate
-    stage.both("INSERT INTO page (id, title, code) VALUES (20, 'alphabetical or not', '1')");
+    pair.both("INSERT INTO page (id, title, code) VALUES (20, 'alphabetical or not', '1')");
     assert_eq!(
-        stage.both_fail(
+        pair.same_error(
             "INSERT INTO page (id, title, code) VALUES (21, 'ALPHABETICAL or not', '1')"
         ),
         1062
     );
 }
 
-fn prefixes_that_are_refused(stage: &mut Stage) {
+fn prefixes_that_are_refused(pair: &mut Pair) {
     for sql in [
         "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), UNIQUE (a(5)))",
         "CREATE TABLE bad (a VARCHAR(20) ENCRYPTED FOR (eq), PRIMARY KEY (a(5)))",
@@ -399,8 +397,8 @@ fn prefixes_that_are_refused(stage: &mut Stage) {
         "CREATE INDEX bad ON page (n(5))",
         "ALTER TABLE page ADD UNIQUE (body(5))",
     ] {
-        let message = refusal(stage, sql);
+        let message = refusal(pair, sql);
         assert!(message.starts_with("OS1012"), "{sql}: {message}");
     }
-    same_indexes(stage, "page");
+    same_indexes(pair, "page");
 }

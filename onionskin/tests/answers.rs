@@ -71,16 +71,16 @@ fn parameters() -> Vec<Value> {
 }
 
 fn limits_are_read_as_the_server_reads_them(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &[TABLE]) else {
+    let Some(mut pair) = Pair::start(kind, &[TABLE]) else {
         return;
     };
-    stage.both(ROWS);
+    pair.both(ROWS);
     for limit in LIMITS {
         for order in ["name", "n", "plain", "CONCAT(name, 'x')"] {
             let sql = format!("SELECT name FROM cu ORDER BY {order} LIMIT {limit}");
-            let plain = stage.plain.run(&sql);
-            let protected = stage.protected.run(&sql);
-            assert!(stage.protected.answers_itself(), "{sql}");
+            let plain = pair.plain.run(&sql);
+            let protected = pair.protected.run(&sql);
+            assert!(pair.protected.answers_itself(), "{sql}");
             match (plain, protected) {
                 (Ok(a), Ok(b)) => assert_eq!(a.text(), b.text(), "{sql}"),
                 (Err(a), Err(b)) => assert_eq!(a.code, b.code, "{sql}\n{a}\n{b}"),
@@ -94,7 +94,8 @@ fn limits_are_read_as_the_server_reads_them(kind: Kind) {
             "SELECT name FROM cu ORDER BY name LIMIT 2 OFFSET ?",
             "SELECT name FROM cu ORDER BY n LIMIT ?",
         ] {
-            // MariaDB takes a negative value for an unsigned one if the statement had one of those before
+            // MariaDB takes a negative value for an unsigned one if the statement had one of those
+            // before
             let sql = &format!("{sql} /* {n} */");
             let about = format!("{sql} with {parameter:?}");
             // MariaDB itself takes what is beyond its integers or refuses it, by how it was sent
@@ -106,9 +107,9 @@ fn limits_are_read_as_the_server_reads_them(kind: Kind) {
             if kind == Kind::MariaDb && is_odd && sql.contains("ORDER BY n ") {
                 continue;
             }
-            let plain = stage.plain.execute(sql, vec![parameter.clone()]);
-            let protected = stage.protected.execute(sql, vec![parameter.clone()]);
-            assert!(stage.protected.answers_itself(), "{about}");
+            let plain = pair.plain.execute(sql, vec![parameter.clone()]);
+            let protected = pair.protected.execute(sql, vec![parameter.clone()]);
+            assert!(pair.protected.answers_itself(), "{about}");
             match (plain, protected) {
                 (Ok(a), Ok(b)) => assert_eq!(a.text(), b.text(), "{about}"),
                 (Err(a), Err(b)) => assert_eq!(a.code, b.code, "{about}\n{a}\n{b}"),
@@ -209,21 +210,21 @@ const STATEMENTS: &[&str] = &[
 ];
 
 fn every_refusal_leaves_the_session_in_step(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &[TABLE]) else {
+    let Some(mut pair) = Pair::start(kind, &[TABLE]) else {
         return;
     };
-    stage.both(ROWS);
+    pair.both(ROWS);
     for sql in STATEMENTS {
-        let _ = stage.protected.run(sql);
-        assert!(stage.protected.answers_itself(), "{sql}");
-        let _ = stage.protected.execute(sql, ());
-        assert!(stage.protected.answers_itself(), "prepared: {sql}");
+        let _ = pair.protected.run(sql);
+        assert!(pair.protected.answers_itself(), "{sql}");
+        let _ = pair.protected.execute(sql, ());
+        assert!(pair.protected.answers_itself(), "prepared: {sql}");
     }
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
-/// Whatever fails between a question and its answer, at the server and at the engine: no answer is taken for another's. A
-/// session may end; then it says so.
+/// Whatever fails between a question and its answer, at the server and at the engine: no answer is
+/// taken for another's. A session may end; then it says so.
 fn faults_in_the_middle_of_exchanges_leave_the_session_in_step(kind: Kind) {
     // release builds have no faults
     if direct_mode() || !cfg!(debug_assertions) {

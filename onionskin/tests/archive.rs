@@ -1,7 +1,13 @@
-//! `onionskin archive` and `restore --binlogs`: sealed segments that are binlog files, without gaps through kills, and a server
-//! brought to a named transaction.
+//! `onionskin archive` and `restore --binlogs`: sealed segments that are binlog files, without gaps
+//! through kills, and a server brought to a named transaction.
 
 mod support;
+
+#[path = "archive/gaps.rs"]
+mod gaps;
+
+#[path = "archive/recovery.rs"]
+mod recovery;
 
 use std::fs;
 use std::io::Write;
@@ -9,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use gaps::gaps_are_named;
 use support::*;
 use tempfile::TempDir;
 
@@ -334,137 +341,6 @@ fn latest(session: &mut Session) -> String {
     last.split('\t').next().expect("a name").to_owned()
 }
 
-fn gaps_are_named(kind: Kind) {
-    let Some(scenery) = Scenery::build(kind, &[]) else {
-        return;
-    };
-    let mut session = scenery.server.connect();
-    session.must("CREATE DATABASE app");
-    session.must("CREATE TABLE app.t (id INT PRIMARY KEY)");
-    scenery.must(&["archive", "--to", "log", "--once"]);
-    for id in 0..3 {
-        session.must(&format!("INSERT INTO app.t VALUES ({id})"));
-        session.must("FLUSH BINARY LOGS");
-    }
-    scenery.must(&["archive", "--to", "log", "--once"]);
-    scenery.must(&["archive", "--to", "log", "--list"]);
-
-    // A segment that is gone, and one under another's name.
-    let segments = scenery.segments();
-    let hidden = scenery.data("hidden");
-    fs::rename(&segments[1], &hidden).expect("hidden");
-    scenery.fails(&["archive", "--to", "log", "--list"], 3, "has a gap");
-    fs::copy(&segments[2], &segments[1]).expect("a copy");
-    scenery.fails(&["archive", "--to", "log", "--list"], 3, "is not a segment");
-    fs::rename(&hidden, &segments[1]).expect("back");
-    scenery.must(&["archive", "--to", "log", "--list"]);
-
-    // Nothing is an hour old; what a session's clock says is two hours old goes, without a gap.
-    let kept = scenery.must(&["archive", "--to", "log", "--keep", "1h"]);
-    let all = scenery.segments().len();
-    assert_eq!(kept.trim(), format!("{all} of {all} segments stay"));
-    scenery.fails(
-        &["archive", "--to", "log", "--keep", "daily=7"],
-        2,
-        "write 12h",
-    );
-    session.must("CREATE TABLE app.old (id INT PRIMARY KEY)");
-    if kind == Kind::MariaDb {
-        session.must("FLUSH BINARY LOGS");
-        let place = format!("{}:4", latest(&mut session));
-        session.must("SET timestamp = UNIX_TIMESTAMP() - 7200");
-        session.must("INSERT INTO app.old VALUES (1)");
-        session.must("FLUSH BINARY LOGS");
-        session.must("SET timestamp = DEFAULT");
-        session.must("INSERT INTO app.old VALUES (2)");
-        session.must("FLUSH BINARY LOGS");
-        let aged = [
-            "archive",
-            "--to",
-            "hours",
-            "--once",
-            "--from",
-            place.as_str(),
-        ];
-        scenery.must(&aged);
-        let all = scenery
-            .must(&["archive", "--to", "hours", "--list"])
-            .lines()
-            .count();
-        let dry = scenery.must(&["archive", "--to", "hours", "--keep", "1h", "--dry-run"]);
-        assert_eq!(dry.lines().count(), 2, "{dry}");
-        let pruned = scenery.must(&["archive", "--to", "hours", "--keep", "1h"]);
-        assert_eq!(pruned, dry);
-        let left = scenery.must(&["archive", "--to", "hours", "--list"]);
-        assert_eq!(left.lines().count(), all - 1, "{left}");
-        // archiving goes on
-        session.must("INSERT INTO app.old VALUES (3)");
-        scenery.must(&["archive", "--to", "hours", "--once"]);
-        scenery.must(&["archive", "--to", "hours", "--list"]);
-    }
-
-    // The server forgets what was not archived.
-    session.must("INSERT INTO app.t VALUES (10)");
-    session.must("FLUSH BINARY LOGS");
-    session.must("FLUSH BINARY LOGS");
-    let now = session
-        .text("SHOW MASTER STATUS")
-        .or_else(|_| session.text("SHOW BINARY LOG STATUS"))
-        .expect("a position");
-    let file = now.split('\t').next().expect("a file").to_owned();
-    // A stream that has just ended may still hold a file.
-    wait_until("purging", Duration::from_secs(20), || {
-        session.must(&format!("PURGE BINARY LOGS TO '{file}'"));
-        session
-            .text("SHOW BINARY LOGS")
-            .expect("files")
-            .lines()
-            .count()
-            == 1
-    });
-    scenery.fails(&["archive", "--to", "log", "--once"], 4, "would have a gap");
-
-    // It begins anew.
-    let reset = match kind {
-        Kind::MariaDb => "RESET MASTER",
-        Kind::MySql => "RESET BINARY LOGS AND GTIDS",
-    };
-    scenery.must(&[
-        "archive",
-        "--to",
-        "other",
-        "--once",
-        "--from",
-        &format!("{file}:4"),
-    ]);
-    session.must(reset);
-    for _ in 0..9 {
-        session.must("FLUSH BINARY LOGS");
-    }
-    let output = scenery.run(&["archive", "--to", "other", "--once"]);
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
-
-    // Another server.
-    let other = Server::start(
-        kind,
-        ServerOptions {
-            binlog: Some(Binlog::Row),
-            extra: vec!["--server-id=77".into()],
-            ..ServerOptions::default()
-        },
-    )
-    .expect("the same kind");
-    if kind == Kind::MySql {
-        // The template's UUID is everybody's.
-        return;
-    }
-    let toml = fs::read_to_string(scenery.data("onionskin.toml")).expect("a configuration");
-    let (old, new) = (scenery.server.socket(), other.socket());
-    let toml = toml.replace(old.to_str().expect("UTF-8"), new.to_str().expect("UTF-8"));
-    fs::write(scenery.data("onionskin.toml"), toml).expect("written");
-    scenery.fails(&["archive", "--to", "log", "--once"], 2, "another server");
-}
-
 /// The binlog file that the server writes.
 fn present_file(scenery: &Scenery) -> PathBuf {
     let files = scenery.server.connect().text("SHOW BINARY LOGS");
@@ -481,7 +357,8 @@ fn a_file_that_its_server_did_not_finish_is_cut_and_passed(kind: Kind) {
     let mut session = scenery.server.connect();
     session.must("CREATE DATABASE app");
     session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100))");
-    // The event that commits has 31 bytes. Without it the file ends between two events, or within one.
+    // The event that commits has 31 bytes. Without it the file ends between two events, or within
+    // one.
     for (round, cut) in [31, 10, 50, 31].into_iter().enumerate() {
         session.must(&format!(
             "INSERT INTO app.t VALUES ({round}, 'before {round}')"
@@ -570,222 +447,4 @@ fn a_server_that_is_killed_under_load_only_interrupts(kind: Kind) {
     assert!(list.contains("no gap; of "), "{list}");
     assert!(rows.parse::<u32>().is_ok_and(|rows| rows > 10), "{rows}");
     compare_by_replay(&scenery, &["app.t"]);
-}
-
-/// A server on a copy of what was restored, in which no certificates are.
-fn start_on(datadir: &Path) -> Server {
-    let options = ServerOptions {
-        tls: false,
-        ..ServerOptions::default()
-    };
-    Server::start_on(Kind::MariaDb, options, datadir)
-}
-
-/// Rows of the table that the recovery is about.
-fn ids(datadir: &Path) -> String {
-    let server = start_on(datadir);
-    let mut session = server.connect();
-    session
-        .text("SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t")
-        .expect("rows")
-}
-
-/// The server's time.
-fn utc(session: &mut Session) -> String {
-    session
-        .text("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%d %H:%i:%s')")
-        .expect("a time")
-}
-
-#[test]
-fn a_backup_is_brought_to_a_named_transaction_or_time() {
-    if Command::new("mariadb-backup")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        announce(
-            "archive tests ... SKIPPED: mariadb-backup is not installed; run scripts/install-deps.sh tests",
-        );
-        return;
-    }
-    let scenery = Scenery::build(Kind::MariaDb, &[]).expect("MariaDB is never skipped");
-    let mut session = scenery.server.connect();
-    session.must("CREATE DATABASE app");
-    session.must("CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(100) CHARACTER SET latin1, at TIMESTAMP(6))");
-    session.must("INSERT INTO app.t VALUES (1, 'old', NOW(6))");
-    let too_early = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
-    std::thread::sleep(Duration::from_millis(1100));
-    let before_the_backup = utc(&mut session);
-    session.must("INSERT INTO app.t VALUES (2, 'in the backup', NOW(6))");
-    scenery.must(&["backup", "-q", "--to", "base.sealed"]);
-
-    session.must("INSERT INTO app.t VALUES (3, 'after', NOW(6))");
-    let third = session.text("SELECT @@gtid_binlog_pos").expect("a GTID");
-    let place = session.text("SHOW MASTER STATUS").expect("a place");
-    let place: Vec<&str> = place.split('\t').collect();
-    let place = format!("{}:{}", place[0], place[1]);
-    // What a statement is, a definition, an account, a change of the session's settings, and bytes of every kind.
-    for statement in [
-        "SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', NAMES latin1",
-        "BEGIN",
-        "INSERT INTO app.t VALUES (4, 0x00275c0aff, NOW(6))",
-        "UPDATE app.t SET v = CONCAT(v, ' changed') WHERE id = 2",
-        "COMMIT",
-        "CREATE TABLE \"app\".\"u\" (id INT PRIMARY KEY, d DATETIME DEFAULT NOW())",
-        "FLUSH BINARY LOGS",
-        "SET SESSION binlog_format = 'STATEMENT'",
-        "INSERT INTO app.u (id, d) VALUES (1, '2026-01-02'), (2, NOW())",
-        "CREATE USER late@localhost IDENTIFIED BY 'x'",
-        "GRANT SELECT ON app.* TO late@localhost",
-        "SET SESSION binlog_format = 'ROW', sql_mode = DEFAULT",
-    ] {
-        session.must(statement);
-    }
-    std::thread::sleep(Duration::from_millis(1100));
-    let noon = utc(&mut session);
-    std::thread::sleep(Duration::from_millis(1100));
-    session.must("INSERT INTO app.t VALUES (5, 'too much', NOW(6))");
-    session.must("DELETE FROM app.t WHERE id < 4");
-    scenery.must(&["archive", "--to", "log", "--once", "--segment-size", "1"]);
-
-    let restore = |to: &str, until: &[&str]| {
-        let mut arguments = vec![
-            "restore",
-            "-q",
-            "base.sealed",
-            "--to",
-            to,
-            "--binlogs",
-            "log",
-        ];
-        arguments.extend(until);
-        scenery.must(&arguments)
-    };
-    let said = restore("by-gtid", &["--until", &third]);
-    assert!(said.contains("replayed  1 transactions"), "{said}");
-    assert!(
-        said.contains(&format!("last      {third}, committed at ")),
-        "{said}"
-    );
-    assert_eq!(ids(&scenery.data("by-gtid")), "1,2,3");
-    let said = restore("by-place", &["--until", &place]);
-    assert!(said.contains(&format!("ends at {place}")), "{said}");
-    assert_eq!(ids(&scenery.data("by-place")), "1,2,3");
-    let said = restore("by-time", &["--until", &noon]);
-    assert!(said.contains("stopped   before 0-1-"), "{said}");
-    let said = restore("to-the-end", &[]);
-    assert!(said.contains("at the end of the archive"), "{said}");
-    assert_eq!(ids(&scenery.data("to-the-end")), "4,5");
-    {
-        let server = start_on(&scenery.data("by-time"));
-        let mut copy = server.connect();
-        let rows = "SELECT id, HEX(v) FROM app.t ORDER BY id";
-        let rows = copy.text(rows).expect("rows");
-        assert!(
-            rows.contains("4\t00275C0AFF") && rows.lines().count() == 4,
-            "{rows}"
-        );
-        let u = "SELECT * FROM app.u ORDER BY id";
-        assert_eq!(copy.text(u).expect("rows"), session.text(u).expect("rows"));
-        let grants = copy.text("SHOW GRANTS FOR late@localhost").expect("grants");
-        assert!(grants.contains("GRANT SELECT"), "{grants}");
-    }
-
-    // Points that cannot be reached leave nothing behind.
-    let refuse = |until: &str, code: i32, text: &str| {
-        let arguments = [
-            "restore",
-            "-q",
-            "base.sealed",
-            "--to",
-            "no",
-            "--binlogs",
-            "log",
-            "--until",
-            until,
-        ];
-        scenery.fails(&arguments, code, text);
-        assert!(!scenery.data("no").exists());
-    };
-    refuse(&too_early, 1, "restore an older backup");
-    refuse("0-1-999999", 1, "is not in the archive");
-    refuse("binlog.000001:4", 1, "lies before the backup");
-    refuse("tomorrow", 2, "write a time");
-    refuse(&before_the_backup, 1, "lies before the end of the backup");
-    std::thread::sleep(Duration::from_millis(1100));
-    let behind = utc(&mut session);
-    refuse(&behind, 1, "it may lack transactions");
-    // A file that begins later shows that nothing is missing.
-    session.must("FLUSH BINARY LOGS");
-    scenery.must(&["archive", "--to", "log", "--once"]);
-    let said = restore("to-the-last-second", &["--until", &behind]);
-    assert!(said.contains("at the end of the archive"), "{said}");
-    fs::remove_dir_all(scenery.data("to-the-last-second")).expect("removed");
-
-    // Another server begins with the same file and the same positions, and has come as far.
-    let other = Scenery::build(Kind::MariaDb, &[]).expect("MariaDB is never skipped");
-    fs::copy(scenery.data("keys.json"), other.data("keys.json")).expect("keys");
-    let mut elsewhere = other.server.connect();
-    elsewhere.must("CREATE DATABASE app");
-    elsewhere.must("SET GLOBAL gtid_domain_id = 5");
-    let mut elsewhere = other.server.connect();
-    elsewhere.must("CREATE TABLE app.other (id INT PRIMARY KEY, v TEXT)");
-    elsewhere.must("INSERT INTO app.other VALUES (1, REPEAT('x', 5000))");
-    other.must(&["archive", "--to", "log", "--once"]);
-    let foreign = other.data("log");
-    let arguments = ["restore", "-q", "base.sealed", "--to", "no", "--binlogs"];
-    let arguments = [&arguments[..], &[foreign.to_str().expect("UTF-8")]].concat();
-    scenery.fails(&arguments, 2, "not of the server");
-
-    // What a killed restore left is named.
-    let left = scenery.data("no.0123456789abcdef.replaying");
-    fs::create_dir(&left).expect("made");
-    let arguments = [
-        "restore",
-        "-q",
-        "base.sealed",
-        "--to",
-        "no",
-        "--binlogs",
-        "log",
-    ];
-    let arguments = [&arguments[..], &["--until", &third]].concat();
-    let output = scenery.run(&arguments);
-    let warned = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success()
-            && warned.contains("0123456789abcdef.replaying holds the opened data"),
-        "{warned}"
-    );
-    fs::remove_dir(&left).expect("removed");
-    fs::remove_dir_all(scenery.data("no")).expect("removed");
-
-    // Segments beside backups are none of the business of those who prune backups.
-    fs::copy(scenery.data("base.sealed"), scenery.data("log/base.sealed")).expect("a copy");
-    let count = scenery.segments().len();
-    let listed = scenery.must(&["backup", "list", "--to", "log"]);
-    assert!(listed.contains("  binlog "), "{listed}");
-    let said = scenery.must(&["backup", "prune", "--to", "log", "--keep", "1"]);
-    assert!(
-        said.contains("not a backup of a server (binlog)") && said.contains("0 files"),
-        "{said}"
-    );
-    assert_eq!(scenery.segments().len(), count);
-    fs::remove_file(scenery.data("log/base.sealed")).expect("removed");
-    let segments = scenery.segments();
-    let mut sealed = fs::read(&segments[0]).expect("a segment");
-    let middle = sealed.len() / 2;
-    sealed[middle] ^= 1;
-    fs::write(&segments[0], &sealed).expect("damaged");
-    refuse(&third, 3, "binlog.0");
-    fs::remove_file(&segments[0]).expect("removed");
-    refuse(&third, 3, "has a gap");
-    let left: Vec<_> = fs::read_dir(scenery.home.path())
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry").file_name())
-        .map(|name| name.to_string_lossy().into_owned())
-        .filter(|name| name.starts_with('.') || name.ends_with(".replaying"))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
 }

@@ -1,16 +1,11 @@
-//! Statements that assign one protected column more than once: servers assign from left to right, and count a row as changed if it
-//! differs in the end. With a scratch engine UPDATEs do just that; without one, and behind ON DUPLICATE KEY UPDATE, they are refused.
-//! Nothing else is ever stored.
+//! Statements that assign one protected column more than once: servers assign from left to right,
+//! and count a row as changed if it differs in the end. With a scratch engine UPDATEs do just that;
+//! without one, and behind ON DUPLICATE KEY UPDATE, they are refused. Nothing else is ever stored.
 
 mod support;
 
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
-
 use ::mysql::Value;
 use support::*;
-use twins::twins;
 
 on_both_servers!(
     updates_assign_from_left_to_right,
@@ -38,33 +33,33 @@ const UPDATES: &[&str] = &[
 ];
 
 fn updates_assign_from_left_to_right(kind: Kind) {
-    let Some(mut twins) = twins(kind, TABLES) else {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
         return;
     };
-    twins.both_text(ROWS);
+    pair.run(ROWS);
     for sql in UPDATES {
-        twins.compare_text(sql);
-        twins.compare_text("SELECT ROW_COUNT()");
-        twins.compare_text("SELECT * FROM x ORDER BY id");
-        twins.compare_prepared(sql);
-        twins.compare_text("SELECT * FROM x ORDER BY id");
+        pair.compare_text(sql);
+        pair.compare_text("SELECT ROW_COUNT()");
+        pair.compare_text("SELECT * FROM x ORDER BY id");
+        pair.compare_prepared(sql);
+        pair.compare_text("SELECT * FROM x ORDER BY id");
     }
     for values in [[2, 3], [6, -6]] {
         let values = values.map(Value::from);
-        twins.compare("UPDATE x SET i = ?, i = i + ? WHERE id = 1", &values);
-        twins.compare_text("SELECT * FROM x ORDER BY id");
-        twins.compare("UPDATE x SET i = i + ?, i = i - ? WHERE id = 2", &values);
-        twins.compare_text("SELECT * FROM x ORDER BY id");
+        pair.compare("UPDATE x SET i = ?, i = i + ? WHERE id = 1", &values);
+        pair.compare_text("SELECT * FROM x ORDER BY id");
+        pair.compare("UPDATE x SET i = i + ?, i = i - ? WHERE id = 2", &values);
+        pair.compare_text("SELECT * FROM x ORDER BY id");
     }
     // both servers do all of them
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
 fn new_rows_assign_a_column_once(kind: Kind) {
-    let Some(mut twins) = twins(kind, TABLES) else {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
         return;
     };
-    twins.both_text(ROWS);
+    pair.run(ROWS);
     for assigned in [
         "i = 7, i = 8",
         "i = 8, i = 7",
@@ -77,17 +72,17 @@ fn new_rows_assign_a_column_once(kind: Kind) {
         let sql = format!(
             "INSERT INTO x VALUES (1, 6, 'n', 6, 6), (9, 6, 'n', 6, 6) ON DUPLICATE KEY UPDATE {assigned}"
         );
-        let said = twins.protected.run(&sql).expect_err(&sql);
+        let said = pair.protected.run(&sql).expect_err(&sql);
         assert!(said.message.starts_with("OS10"), "{sql}: {said}");
-        assert!(twins.protected.answers_itself(), "{sql}");
-        twins.compare_text("SELECT * FROM x ORDER BY id");
+        assert!(pair.protected.answers_itself(), "{sql}");
+        pair.compare_text("SELECT * FROM x ORDER BY id");
     }
     // one column twice in a list of columns is the server's error
-    twins.compare_text("INSERT INTO x (id, i, i) VALUES (20, 1, 2)");
-    twins.compare_text("INSERT INTO x SET id = 21, i = 1, i = 2");
-    twins.compare_text("REPLACE INTO x SET id = 21, s = 'a', s = 'b'");
-    twins.compare_text("SELECT * FROM x ORDER BY id");
-    twins.conclude(0);
+    pair.compare_text("INSERT INTO x (id, i, i) VALUES (20, 1, 2)");
+    pair.compare_text("INSERT INTO x SET id = 21, i = 1, i = 2");
+    pair.compare_text("REPLACE INTO x SET id = 21, s = 'a', s = 'b'");
+    pair.compare_text("SELECT * FROM x ORDER BY id");
+    pair.conclude(0);
 }
 
 fn without_an_engine_they_are_refused(kind: Kind) {

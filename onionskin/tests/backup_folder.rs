@@ -5,7 +5,8 @@ mod support;
 use std::fs;
 use support::*;
 
-/// Makes a backup in `backups`, and returns the name of its file. Names tell seconds, so they are changed to `name`.
+/// Makes a backup in `backups`, and returns the name of its file. Names tell seconds, so they are
+/// changed to `name`.
 fn backup(scenery: &Scenery, arguments: &[&str], name: &str) -> String {
     let to = format!("backups/{name}");
     let arguments = [
@@ -22,7 +23,8 @@ fn list(scenery: &Scenery) -> Vec<String> {
     said.lines().map(str::to_owned).collect()
 }
 
-/// A file's authenticated time of making is not its name's or its inode's, so it cannot be set back: time must pass.
+/// A file's authenticated time of making is not its name's or its inode's, so it cannot be set
+/// back: time must pass.
 fn next_second() {
     std::thread::sleep(std::time::Duration::from_millis(1100));
 }
@@ -33,6 +35,19 @@ fn checks(session: &mut Session) {
         let check = check.expect("checked");
         assert!(check.ends_with("status\tOK"), "{check}");
     }
+}
+
+const PRUNE: [&str; 6] = ["backup", "prune", "--to", "backups", "--keep", "1"];
+
+/// Names of the files in the folder of backups.
+fn left(scenery: &Scenery) -> Vec<String> {
+    let entries = fs::read_dir(scenery.home.path().join("backups")).expect("there");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<_> = names
+        .map(|name| name.into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -75,7 +90,15 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         "dump",
     );
 
-    let lines = list(&scenery);
+    backups_are_listed_with_what_they_continue(&scenery, &gtid);
+    each_state_comes_back_as_it_was(&scenery, &states);
+    what_the_newest_needs_stays(&scenery);
+    a_backup_without_its_base_is_refused(&scenery);
+    nothing_is_judged_without_its_keys(&scenery);
+}
+
+fn backups_are_listed_with_what_they_continue(scenery: &Scenery, gtid: &str) {
+    let lines = list(scenery);
     let line = |name: &str| {
         let mut lines = lines.iter().filter(|line| line.starts_with(name));
         lines
@@ -104,9 +127,10 @@ fn incremental_backups_are_listed_restored_and_pruned() {
     let said = scenery.must(&["verify", "backups/second"]);
     assert!(said.contains(&format!("gtid      {gtid}")), "{said}");
     assert!(said.contains("base      first"), "{said}");
+}
 
-    // Each state comes back as it was.
-    for (name, before) in &states {
+fn each_state_comes_back_as_it_was(scenery: &Scenery, states: &[(&str, Vec<String>)]) {
+    for (name, before) in states {
         scenery.must(&["restore", "-q", &format!("backups/{name}"), "--to", name]);
         let data = scenery.home.path().join(name);
         let options = ServerOptions {
@@ -124,38 +148,29 @@ fn incremental_backups_are_listed_restored_and_pruned() {
     }
     // Nothing is left beside the restored ones.
     assert_eq!(scenery.files(), ["backups"]);
+}
 
-    // What the newest needs stays.
-    let left = || {
-        let entries = fs::read_dir(scenery.home.path().join("backups")).expect("there");
-        let names = entries.map(|entry| entry.expect("an entry").file_name());
-        let mut names: Vec<_> = names
-            .map(|name| name.into_string().expect("UTF-8"))
-            .collect();
-        names.sort();
-        names
-    };
-    let prune = ["backup", "prune", "--to", "backups", "--keep", "1"];
+fn what_the_newest_needs_stays(scenery: &Scenery) {
     // The newest of all is a dump, which nothing physical gives way to.
-    let said = scenery.must(&prune);
+    let said = scenery.must(&PRUNE);
     assert!(said.contains("0 files, 0 B removed"), "{said}");
     let port = scenery.server.port();
     assert!(said.contains("(dump of mariadb, "), "{said}");
     assert!(said.contains(&format!(":{port} /tmp/os-")), "{said}");
-    assert_eq!(left(), ["dump", "first", "full", "second"]);
+    assert_eq!(left(scenery), ["dump", "first", "full", "second"]);
     fs::remove_file(scenery.home.path().join("backups/dump")).expect("removed");
-    let said = scenery.must(&prune);
+    let said = scenery.must(&PRUNE);
     assert!(said.contains("0 files, 0 B removed"), "{said}");
-    assert_eq!(left(), ["first", "full", "second"]);
+    assert_eq!(left(scenery), ["first", "full", "second"]);
     next_second();
-    backup(&scenery, &[], "new");
-    let dry = [&prune[..], &["--dry-run"]].concat();
+    backup(scenery, &[], "new");
+    let dry = [&PRUNE[..], &["--dry-run"]].concat();
     let said = scenery.must(&dry);
     assert!(
         said.contains("3 files") && said.contains("would be removed"),
         "{said}"
     );
-    assert_eq!(left(), ["first", "full", "new", "second"]);
+    assert_eq!(left(scenery), ["first", "full", "new", "second"]);
     let two = ["backup", "prune", "--to", "backups", "--keep", "2"];
     let said = scenery.must(&two);
     assert!(said.contains("0 files"), "{said}");
@@ -163,8 +178,10 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         said.contains("keep, an incremental backup that is kept needs it"),
         "{said}"
     );
+}
 
-    // Without its base, an incremental backup is refused, and left alone.
+/// It is left alone, and so is a file that was damaged.
+fn a_backup_without_its_base_is_refused(scenery: &Scenery) {
     fs::rename(
         scenery.home.path().join("backups/first"),
         scenery.home.path().join("away"),
@@ -180,7 +197,7 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         2,
         "continues first",
     );
-    let lines = list(&scenery);
+    let lines = list(scenery);
     assert!(
         lines.iter().any(|line| line.contains("CANNOT BE RESTORED")),
         "{lines:?}"
@@ -195,9 +212,9 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         3,
         "1 of the streams",
     );
-    let said = scenery.must(&prune);
+    let said = scenery.must(&PRUNE);
     assert!(said.contains("left alone"), "{said}");
-    assert_eq!(left(), ["full", "new", "second"]);
+    assert_eq!(left(scenery), ["full", "new", "second"]);
     fs::rename(
         scenery.home.path().join("away"),
         scenery.home.path().join("backups/first"),
@@ -210,8 +227,9 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         2,
         "make a full one first",
     );
+}
 
-    // Under keys that are not at hand nothing is judged.
+fn nothing_is_judged_without_its_keys(scenery: &Scenery) {
     scenery.must(&["init", "--dir", "other", "--backend", "127.0.0.1:1"]);
     let foreign = [
         "backup",
@@ -224,7 +242,7 @@ fn incremental_backups_are_listed_restored_and_pruned() {
         "1",
     ];
     scenery.fails(&foreign, 2, "do not verify");
-    assert_eq!(left(), ["first", "second"]);
+    assert_eq!(left(scenery), ["first", "second"]);
 }
 
 #[test]
@@ -331,7 +349,8 @@ fn a_server_starts_on_what_is_verified() {
     ]);
     assert!(verify("dump") >= 5);
 
-    // A table that was damaged before the backup was made. (Of other engines' pages, mariadb-backup itself would complain.)
+    // A table that was damaged before the backup was made. (Of other engines' pages, mariadb-backup
+    // itself would complain.)
     session.must("CREATE TABLE app.old (id INT PRIMARY KEY, c VARCHAR(50)) ENGINE=MyISAM");
     session.must("INSERT INTO app.old SELECT seq, MD5(seq) FROM mysql.seq_1_to_5000");
     session.must("FLUSH TABLES app.old");

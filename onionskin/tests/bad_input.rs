@@ -1,6 +1,6 @@
-//! What no well-behaved peer does: broken packets, invalid text, clients and servers that disappear, values without
-//! measure. The answer is a clear error or a clean close; other sessions do not notice, nothing panics, and no
-//! plaintext is stored.
+//! What no well-behaved peer does: broken packets, invalid text, clients and servers that
+//! disappear, values without measure. The answer is a clear error or a clean close; other sessions
+//! do not notice, nothing panics, and no plaintext is stored.
 
 mod support;
 use std::time::Duration;
@@ -116,7 +116,20 @@ fn broken_packets_after_login(kind: Kind) {
     client.command(COM_PING, b"");
     assert!(matches!(client.read(), Reply::Packet(reply) if reply[0] == 0));
 
-    // A statement id that does not exist; executions that are cut short.
+    executions_that_are_cut_or_lie_are_errors(&scene, client);
+    let misdeeds = misdeeds();
+    for (name, bytes) in &misdeeds {
+        let mut client = scene.raw_login();
+        client.send(bytes);
+        client.finish_sending();
+        assert!(client.closes(), "the connection stays open after {name}");
+    }
+    scene.others_still_work("broken packets");
+    assert!(!scene.stores_plaintext());
+}
+
+/// A statement id that does not exist; executions that are cut short.
+fn executions_that_are_cut_or_lie_are_errors(scene: &Scene, mut client: RawClient) {
     client.command(COM_STMT_EXECUTE, &[9, 9, 9, 9, 0, 1, 0, 0, 0]);
     assert!(
         matches!(client.read(), Reply::Error(..)),
@@ -162,7 +175,10 @@ fn broken_packets_after_login(kind: Kind) {
             "the connection stays open after command {code} with a lying length"
         );
     }
+}
 
+/// Packets that no client sends.
+fn misdeeds() -> Vec<(String, Vec<u8>)> {
     let mut misdeeds: Vec<(String, Vec<u8>)> = vec![
         ("an empty packet".into(), packet(0, b"")),
         (
@@ -213,14 +229,7 @@ fn broken_packets_after_login(kind: Kind) {
             ));
         }
     }
-    for (name, bytes) in &misdeeds {
-        let mut client = scene.raw_login();
-        client.send(bytes);
-        client.finish_sending();
-        assert!(client.closes(), "the connection stays open after {name}");
-    }
-    scene.others_still_work("broken packets");
-    assert!(!scene.stores_plaintext());
+    misdeeds
 }
 
 fn invalid_utf8_near_a_protected_table(kind: Kind) {
@@ -228,7 +237,45 @@ fn invalid_utf8_near_a_protected_table(kind: Kind) {
         return;
     };
     let marker = MARKER.as_bytes();
-    let statements: Vec<Vec<u8>> = vec![
+    let statements = statements_with_invalid_texts();
+    let mut client = scene.raw_login();
+    for statement in &statements {
+        let reply = client.query(statement);
+        let text = statement.escape_ascii();
+        assert!(
+            matches!(reply, Reply::Error(..) | Reply::Packet(_)),
+            "{text}: {reply:?}"
+        );
+    }
+    client.command(COM_PING, b"");
+    assert!(
+        matches!(client.read(), Reply::Packet(reply) if reply[0] == 0),
+        "the session goes on"
+    );
+    // Whatever was accepted opens, and begins as it was written.
+    let rows = scene
+        .bystander
+        .must("SELECT id, c FROM t WHERE id >= 50 AND c IS NOT NULL")
+        .sets
+        .remove(0)
+        .rows;
+    for row in rows {
+        let cell: Vec<u8> = ::mysql::from_value(row[1].clone());
+        assert!(
+            cell.starts_with(marker) || cell.is_empty(),
+            "{:?}: {}",
+            row[0],
+            cell.escape_ascii()
+        );
+    }
+    scene.others_still_work("invalid UTF-8");
+    assert!(!scene.stores_plaintext());
+}
+
+/// Each with the marker, but the last two.
+fn statements_with_invalid_texts() -> Vec<Vec<u8>> {
+    let marker = MARKER.as_bytes();
+    vec![
         [
             b"INSERT INTO app.t (id, c) VALUES (50, '",
             marker,
@@ -312,39 +359,7 @@ fn invalid_utf8_near_a_protected_table(kind: Kind) {
         .concat(),
         b"SELECT * FROM app.t WHERE v = '\xff'".to_vec(),
         b"SELECT '\xff'".to_vec(),
-    ];
-    let mut client = scene.raw_login();
-    for statement in &statements {
-        let reply = client.query(statement);
-        let text = statement.escape_ascii();
-        assert!(
-            matches!(reply, Reply::Error(..) | Reply::Packet(_)),
-            "{text}: {reply:?}"
-        );
-    }
-    client.command(COM_PING, b"");
-    assert!(
-        matches!(client.read(), Reply::Packet(reply) if reply[0] == 0),
-        "the session goes on"
-    );
-    // Whatever was accepted opens, and begins as it was written.
-    let rows = scene
-        .bystander
-        .must("SELECT id, c FROM t WHERE id >= 50 AND c IS NOT NULL")
-        .sets
-        .remove(0)
-        .rows;
-    for row in rows {
-        let cell: Vec<u8> = ::mysql::from_value(row[1].clone());
-        assert!(
-            cell.starts_with(marker) || cell.is_empty(),
-            "{:?}: {}",
-            row[0],
-            cell.escape_ascii()
-        );
-    }
-    scene.others_still_work("invalid UTF-8");
-    assert!(!scene.stores_plaintext());
+    ]
 }
 
 fn a_client_that_disappears(kind: Kind) {
@@ -440,7 +455,8 @@ fn a_server_that_disappears(kind: Kind) {
     std::thread::sleep(Duration::from_millis(300));
     scene.server.kill9();
 
-    // What was under way ends, with an error or a closed connection, and not with a complete result.
+    // What was under way ends, with an error or a closed connection, and not with a complete
+    // result.
     let mut ends = 0;
     loop {
         match reading.read() {

@@ -1,5 +1,6 @@
-//! Before the login: whoever can reach the proxy's address can open connections, break them off, and be slow. Nobody else notices, and the
-//! server does not block the proxy's address (`max_connect_errors`).
+//! Before the login: whoever can reach the proxy's address can open connections, break them off,
+//! and be slow. Nobody else notices, and the server does not block the proxy's address
+//! (`max_connect_errors`).
 
 mod support;
 
@@ -125,6 +126,181 @@ fn ssl_request() -> Vec<u8> {
     packet(1, &payload)
 }
 
+/// What it is called, and who does it at a port.
+type Misdeed = (&'static str, fn(Kind, u16));
+
+/// What clients do wrong before they are logged in.
+const MISDEEDS: [Misdeed; 7] = [
+    (
+        "greetings that are broken off",
+        greetings_that_are_broken_off,
+    ),
+    (
+        "clients that leave after a switch, or where the password is asked for",
+        clients_that_leave_where_they_are_asked,
+    ),
+    ("answers of strange lengths", answers_of_strange_lengths),
+    ("passwords of strange forms", passwords_of_strange_forms),
+    ("character sets", every_character_set),
+    ("names of databases", names_of_databases),
+    ("attributes and capabilities", attributes_and_capabilities),
+];
+
+fn greetings_that_are_broken_off(_: Kind, port: u16) {
+    for bytes in [
+        b"".to_vec(),
+        b"\x20".to_vec(),
+        packet(1, b"hello"),
+        packet(7, &Login::default().packet()[4..]),
+        packet(1, b"\x05\x00\x00\x00\x40root\0"),
+        ssl_request(),
+        [ssl_request(), noise(200, 1)].concat(),
+    ] {
+        greeted(port).send(&bytes);
+    }
+}
+
+fn clients_that_leave_where_they_are_asked(_: Kind, port: u16) {
+    for plugin in [
+        NATIVE,
+        CACHING,
+        CLEAR,
+        b"client_ed25519",
+        b"",
+        b"sha256_password",
+        b"dialog",
+    ] {
+        misbehave(
+            port,
+            &Login {
+                plugin,
+                ..Login::default()
+            },
+            &[],
+        );
+        misbehave(
+            port,
+            &Login {
+                plugin,
+                answer: &[7; 20],
+                ..Login::default()
+            },
+            &[],
+        );
+        misbehave(
+            port,
+            &Login {
+                plugin,
+                answer: &[7; 32],
+                ..Login::default()
+            },
+            &[],
+        );
+    }
+}
+
+fn answers_of_strange_lengths(_: Kind, port: u16) {
+    for length in [0, 1, 2, 5, 20, 21, 32, 64, 200] {
+        misbehave(port, &Login::default(), &[&vec![7; length]]);
+        misbehave(
+            port,
+            &Login {
+                plugin: NATIVE,
+                answer: &vec![7; length],
+                ..Login::default()
+            },
+            &[],
+        );
+        misbehave(
+            port,
+            &Login {
+                plugin: CACHING,
+                answer: &vec![7; length],
+                ..Login::default()
+            },
+            &[],
+        );
+    }
+}
+
+fn passwords_of_strange_forms(_: Kind, port: u16) {
+    for password in [&b""[..], &[0], &[2], b"abc\0", &[9; 256], &[9; 400]] {
+        misbehave(port, &Login::default(), &[&[7; 32], password]);
+        misbehave(port, &Login::default(), &[&[7; 32], &[2], password]);
+    }
+}
+
+fn every_character_set(_: Kind, port: u16) {
+    for charset in 0..=255 {
+        misbehave(
+            port,
+            &Login {
+                charset,
+                ..Login::default()
+            },
+            &[&[7; 20]],
+        );
+    }
+}
+
+fn names_of_databases(kind: Kind, port: u16) {
+    for (charset, database) in [
+        (45, &b"\xff\xfe"[..]),
+        (13, b"\xff\xfe"),
+        (8, b"\xff"),
+        (28, b"\x81"),
+        (45, &[b'd'; 200]),
+    ] {
+        // The first answer may be right as far as the server knows.
+        let plugin = match kind {
+            Kind::MariaDb => NATIVE,
+            Kind::MySql => CACHING,
+        };
+        misbehave(
+            port,
+            &Login {
+                charset,
+                database: Some(database),
+                plugin,
+                answer: &[7; 20],
+                ..Login::default()
+            },
+            &[],
+        );
+    }
+}
+
+fn attributes_and_capabilities(_: Kind, port: u16) {
+    for attributes in [0x100, 60_000, 65_535, 70_000] {
+        misbehave(
+            port,
+            &Login {
+                attributes: Some(attributes),
+                ..Login::default()
+            },
+            &[&[7; 20]],
+        );
+    }
+    misbehave(
+        port,
+        &Login {
+            capabilities: CAPABILITIES & !PLUGIN_AUTH,
+            answer: &[7; 20],
+            ..Login::default()
+        },
+        &[],
+    );
+    misbehave(
+        port,
+        &Login {
+            capabilities: CAPABILITIES & !PLUGIN_AUTH,
+            answer: b"12345",
+            ..Login::default()
+        },
+        &[],
+    );
+}
+
 fn no_broken_login_is_counted(kind: Kind) {
     let Some(mut far) = Far::start(kind, &[]) else {
         return;
@@ -141,147 +317,10 @@ fn no_broken_login_is_counted(kind: Kind) {
             thread::sleep(Duration::from_millis(300));
             assert_eq!(far.broken_off(), 0, "{settings}: {what}");
         };
-        for bytes in [
-            b"".to_vec(),
-            b"\x20".to_vec(),
-            packet(1, b"hello"),
-            packet(7, &Login::default().packet()[4..]),
-            packet(1, b"\x05\x00\x00\x00\x40root\0"),
-            ssl_request(),
-            [ssl_request(), noise(200, 1)].concat(),
-        ] {
-            greeted(port).send(&bytes);
+        for (what, misdeed) in MISDEEDS {
+            misdeed(kind, port);
+            check(what);
         }
-        check("greetings that are broken off");
-        for plugin in [
-            NATIVE,
-            CACHING,
-            CLEAR,
-            b"client_ed25519",
-            b"",
-            b"sha256_password",
-            b"dialog",
-        ] {
-            misbehave(
-                port,
-                &Login {
-                    plugin,
-                    ..Login::default()
-                },
-                &[],
-            );
-            misbehave(
-                port,
-                &Login {
-                    plugin,
-                    answer: &[7; 20],
-                    ..Login::default()
-                },
-                &[],
-            );
-            misbehave(
-                port,
-                &Login {
-                    plugin,
-                    answer: &[7; 32],
-                    ..Login::default()
-                },
-                &[],
-            );
-        }
-        check("clients that leave after a switch, or where the password is asked for");
-        for length in [0, 1, 2, 5, 20, 21, 32, 64, 200] {
-            misbehave(port, &Login::default(), &[&vec![7; length]]);
-            misbehave(
-                port,
-                &Login {
-                    plugin: NATIVE,
-                    answer: &vec![7; length],
-                    ..Login::default()
-                },
-                &[],
-            );
-            misbehave(
-                port,
-                &Login {
-                    plugin: CACHING,
-                    answer: &vec![7; length],
-                    ..Login::default()
-                },
-                &[],
-            );
-        }
-        check("answers of strange lengths");
-        for password in [&b""[..], &[0], &[2], b"abc\0", &[9; 256], &[9; 400]] {
-            misbehave(port, &Login::default(), &[&[7; 32], password]);
-            misbehave(port, &Login::default(), &[&[7; 32], &[2], password]);
-        }
-        check("passwords of strange forms");
-        for charset in 0..=255 {
-            misbehave(
-                port,
-                &Login {
-                    charset,
-                    ..Login::default()
-                },
-                &[&[7; 20]],
-            );
-        }
-        check("character sets");
-        for (charset, database) in [
-            (45, &b"\xff\xfe"[..]),
-            (13, b"\xff\xfe"),
-            (8, b"\xff"),
-            (28, b"\x81"),
-            (45, &[b'd'; 200]),
-        ] {
-            // The first answer may be right as far as the server knows.
-            let plugin = match kind {
-                Kind::MariaDb => NATIVE,
-                Kind::MySql => CACHING,
-            };
-            misbehave(
-                port,
-                &Login {
-                    charset,
-                    database: Some(database),
-                    plugin,
-                    answer: &[7; 20],
-                    ..Login::default()
-                },
-                &[],
-            );
-        }
-        check("names of databases");
-        for attributes in [0x100, 60_000, 65_535, 70_000] {
-            misbehave(
-                port,
-                &Login {
-                    attributes: Some(attributes),
-                    ..Login::default()
-                },
-                &[&[7; 20]],
-            );
-        }
-        misbehave(
-            port,
-            &Login {
-                capabilities: CAPABILITIES & !PLUGIN_AUTH,
-                answer: &[7; 20],
-                ..Login::default()
-            },
-            &[],
-        );
-        misbehave(
-            port,
-            &Login {
-                capabilities: CAPABILITIES & !PLUGIN_AUTH,
-                answer: b"12345",
-                ..Login::default()
-            },
-            &[],
-        );
-        check("attributes and capabilities");
         // Clients that fall silent: servers wait for ten seconds.
         let mut silent: Vec<RawClient> = (0..3).map(|_| greeted(port)).collect();
         silent[1].send(&Login::default().packet());
@@ -322,7 +361,8 @@ fn threads(proxy: &Proxy) -> usize {
         .expect("a number")
 }
 
-/// They name mysql_clear_password, with a password in the first answer, and close after the server's switch to another method.
+/// They name mysql_clear_password, with a password in the first answer, and close after the
+/// server's switch to another method.
 fn a_hundred_logins_end_after_the_switch(kind: Kind) {
     const SECRET: &[u8] = b"a password in clear\0";
     let Some(mut far) = Far::start(kind, &["--max-connect-errors=3"]) else {
@@ -371,7 +411,8 @@ fn a_hundred_logins_end_after_the_switch(kind: Kind) {
     proxy.assert_healthy();
 }
 
-/// Sends a byte of a login now and then over each of many sockets, and opens those anew that are closed.
+/// Sends a byte of a login now and then over each of many sockets, and opens those anew that are
+/// closed.
 fn drip(port: u16, sockets: usize, over: &AtomicBool) -> usize {
     let bytes = [&[250, 0, 0, 1][..], &[b'x'; 250]].concat();
     let open = || {
@@ -403,7 +444,8 @@ fn drip(port: u16, sockets: usize, over: &AtomicBool) -> usize {
     most
 }
 
-/// Five hundred sockets drip, on a server that takes 151 connections as servers do by default, while others log in and work.
+/// Five hundred sockets drip, on a server that takes 151 connections as servers do by default,
+/// while others log in and work.
 fn slow_sockets_keep_nobody_out(kind: Kind) {
     let Some(mut far) = Far::start(kind, &["--max-connections=151", "--max-connect-errors=10"])
     else {
@@ -478,8 +520,8 @@ fn slow_sockets_keep_nobody_out(kind: Kind) {
     proxy.assert_healthy();
 }
 
-/// Opens silent connections at a rate until its input ends: so many a second, from so many addresses of 127/8, or from another one each time if
-/// that is 0. Holds the last three thousand.
+/// Opens silent connections at a rate until its input ends: so many a second, from so many
+/// addresses of 127/8, or from another one each time if that is 0. Holds the last three thousand.
 const FLOOD: &str = r#"
 import collections, random, select, socket, sys, time
 port, rate, addresses = map(int, sys.argv[1:])
@@ -501,7 +543,8 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
 print(opened, failed)
 "#;
 
-/// Silent connections come without end, from a few addresses and from any number of them. Others log in, one after the other.
+/// Silent connections come without end, from a few addresses and from any number of them. Others
+/// log in, one after the other.
 fn a_rate_of_silent_connections_keeps_nobody_out(kind: Kind) {
     /// For how long a client waits.
     const PATIENCE: Duration = Duration::from_secs(3);
@@ -515,7 +558,8 @@ fn a_rate_of_silent_connections_keeps_nobody_out(kind: Kind) {
         announce("SKIPPED: no python3 to open connections with");
         return;
     }
-    // How many a second, from how many addresses, whether the client has logged in before, and how many of ten logins may fail.
+    // How many a second, from how many addresses, whether the client has logged in before, and how
+    // many of ten logins may fail.
     for (rate, addresses, is_known, lost) in [
         (200u16, 3, false, 0),
         (100, 8, false, 0),
@@ -572,7 +616,8 @@ fn a_rate_of_silent_connections_keeps_nobody_out(kind: Kind) {
     }
 }
 
-/// Each byte comes well before any time limit that begins anew with it, in the clear and inside of a TLS handshake.
+/// Each byte comes well before any time limit that begins anew with it, in the clear and inside of
+/// a TLS handshake.
 fn a_login_that_drips_has_one_deadline(kind: Kind) {
     let Some(mut far) = Far::start(kind, &[]) else {
         return;

@@ -1,15 +1,21 @@
-//! A table becomes a protected one through another proxy. From a second later on, nothing that is written to it reaches the
-//! server as plaintext, whichever way it takes: text, prepared, in pieces, several statements, PREPARE by name, views, other names.
+//! A table becomes a protected one through another proxy. From a second later on, nothing that is
+//! written to it reaches the server as plaintext, whichever way it takes: text, prepared, in
+//! pieces, several statements, PREPARE by name, views, other names.
 //!
-//! The server's general log and its memory of statements are searched for the values; a value of an unprotected column,
-//! which is there, shows that the search works. The look-ups that this rests on are counted, and tell no words of statements.
+//! The server's general log and its memory of statements are searched for the values; a value of an
+//! unprotected column, which is there, shows that the search works. The look-ups that this rests on
+//! are counted, and tell no words of statements.
 
 mod support;
+
+#[path = "canary_stale/accounts.rs"]
+mod accounts;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ::mysql::prelude::Queryable;
+use accounts::{accounts_that_see_no_columns, roles_see_other_tables};
 use support::*;
 
 on_both_servers!(
@@ -257,7 +263,8 @@ fn in_pieces(kind: Kind) {
     assert!(matches!(done, Reply::Packet(_)), "{done:?}");
     two.reads("pieces", &secret);
 
-    // the first piece is at the server already: the statement fails, the session and the handle live
+    // the first piece is at the server already: the statement fails, the session and the handle
+    // live
     two.plain("halves");
     let id = raw.prepare(b"INSERT INTO halves (name) VALUES (?)");
     long(&mut raw, &id, "before");
@@ -404,7 +411,8 @@ fn look_ups_tell_no_words(kind: Kind) {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// At most one look-up a second for an account, whatever its sessions do, and none while they do nothing.
+/// At most one look-up a second for an account, whatever its sessions do, and none while they do
+/// nothing.
 fn look_ups_are_few(kind: Kind) {
     const SECONDS: u64 = 6;
     let Some(two) = Two::start(kind) else {
@@ -466,8 +474,8 @@ fn look_ups_are_few(kind: Kind) {
     assert_eq!(count(), before, "nothing is asked for nobody");
 }
 
-/// The client does not take OK packets for the ends of results, which say what a function has set. What a function makes of
-/// `sql_mode`, servers undo at its end; other variables stay.
+/// The client does not take OK packets for the ends of results, which say what a function has set.
+/// What a function makes of `sql_mode`, servers undo at its end; other variables stay.
 fn a_function_changes_the_session(kind: Kind) {
     let Some(mut two) = Two::start(kind) else {
         return;
@@ -531,82 +539,6 @@ fn a_function_changes_the_session(kind: Kind) {
     two.conclude();
 }
 
-/// The account may delete rows and nothing else, so that the server shows it no columns.
-fn accounts_that_see_no_columns(kind: Kind) {
-    let Some(mut two) = Two::start(kind) else {
-        return;
-    };
-    two.protected("people");
-    two.plain("places");
-    let mut direct = two.server.connect();
-    direct.must("CREATE USER 'deleter'@'%' IDENTIFIED BY ''");
-    direct.must("GRANT DELETE ON app.people TO 'deleter'@'%'");
-    direct.must("GRANT DELETE ON app.places TO 'deleter'@'%'");
-    direct.must(&format!("DO '{CONTROL}'"));
-    for known in [false, true] {
-        if known {
-            let count = "SELECT COUNT(*) FROM people";
-            two.here.connect_to("app").must(count);
-        }
-        let mut session = Session::open(two.here.port(), "deleter", "", Some("app"));
-        let secret = two.secret();
-        let sql = format!("DELETE FROM people WHERE name = '{secret}'");
-        session.must_fail(&sql);
-        session.must_fail(&sql);
-        assert!(
-            session
-                .conn()
-                .exec_drop("DELETE FROM people WHERE name = ?", (&secret,))
-                .is_err()
-        );
-        session.must("DELETE FROM people");
-        session.must("DELETE FROM people LIMIT 5");
-        session.must("DELETE FROM places");
-    }
-    two.conclude();
-}
-
-/// Two sessions of one account, of which only one has the role that sees the table.
-fn roles_see_other_tables(kind: Kind) {
-    let Some(mut two) = Two::start(kind) else {
-        return;
-    };
-    two.protected("people");
-    two.plain("places");
-    let mut direct = two.server.connect();
-    direct.must(&format!("DO '{CONTROL}'"));
-    direct.must("CREATE ROLE reader");
-    direct.must("GRANT SELECT, INSERT ON app.people TO reader");
-    direct.must("CREATE USER 'player'@'%' IDENTIFIED BY ''");
-    direct.must("GRANT SELECT ON app.places TO 'player'@'%'");
-    direct.must(match kind {
-        Kind::MariaDb => "GRANT reader TO 'player'@'%'",
-        Kind::MySql => "GRANT reader TO 'player'@'%' WITH ADMIN OPTION",
-    });
-    let open = || Session::open(two.here.port(), "player", "", Some("app"));
-    let (mut with, mut without) = (open(), open());
-    without.must("SELECT COUNT(*) FROM places");
-    with.must("SET ROLE reader");
-    for _ in 0..3 {
-        let secret = format!("{SECRET}-role");
-        with.must(&format!("INSERT INTO people (name) VALUES ('{secret}')"));
-        sleep(A_SECOND);
-        // the other session looks up what it sees
-        without.must("SELECT COUNT(*) FROM places");
-        without.must_fail("SELECT COUNT(*) FROM people");
-    }
-    // the role is taken by a prepared statement, where the server prepares such
-    let mut later = open();
-    later.must_fail("SELECT COUNT(*) FROM people");
-    if let Ok(set) = later.conn().prep("SET ROLE reader") {
-        later.conn().exec_drop(&set, ()).expect("the role");
-        later.must(&format!(
-            "INSERT INTO people (name) VALUES ('{SECRET}-prepared')"
-        ));
-    }
-    two.conclude();
-}
-
 /// A look-up would be what these ask about.
 fn questions_about_the_last_statement(kind: Kind) {
     let Some(two) = Two::start(kind) else {
@@ -634,8 +566,9 @@ fn questions_about_the_last_statement(kind: Kind) {
     assert!(counts.ends_with("3\n3\n3"), "{counts}");
 }
 
-/// MySQL reads information_schema in the transaction's snapshot. A session whose transaction began before a table became
-/// protected must not take it for plain, nor tell other sessions so; and one that was protected then is not for ever.
+/// MySQL reads information_schema in the transaction's snapshot. A session whose transaction began
+/// before a table became protected must not take it for plain, nor tell other sessions so; and one
+/// that was protected then is not for ever.
 fn a_transaction_that_sees_the_past(kind: Kind) {
     let Some(mut two) = Two::start(kind) else {
         return;

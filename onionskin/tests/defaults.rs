@@ -1,13 +1,10 @@
-//! Defaults of protected columns that are computed, and ON UPDATE CURRENT_TIMESTAMP: definitions, rows and answers are as from a plain server,
-//! or the statement is refused.
+//! Defaults of protected columns that are computed, and ON UPDATE CURRENT_TIMESTAMP: definitions,
+//! rows and answers are as from a plain server, or the statement is refused.
 
 mod support;
 
 #[path = "scratch/findings.rs"]
 mod findings;
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use ::mysql::{LocalInfileHandler, Value};
 use findings::{Told, tell};
 use std::io::Write;
@@ -44,8 +41,8 @@ const COLUMNS: &[&str] = &[
     "BIT(4) DEFAULT (1 + 2)",
 ];
 
-/// The same where the server takes it: MariaDB 11.8 knows no other words for the present time behind ON UPDATE than NOW and
-/// CURRENT_TIMESTAMP.
+/// The same where the server takes it: MariaDB 11.8 knows no other words for the present time
+/// behind ON UPDATE than NOW and CURRENT_TIMESTAMP.
 const COLUMNS_OF_SOME: &[&str] = &[
     "DATETIME(6) NOT NULL DEFAULT NOW(6) ON UPDATE LOCALTIMESTAMP(6)",
     "DATETIME ON UPDATE LOCALTIME",
@@ -87,62 +84,62 @@ const SHOWS: &[&str] = &[
 ];
 
 fn definitions_are_shown_as_on_a_plain_server(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &[]) else {
+    let Some(mut pair) = Pair::start(kind, &[]) else {
         return;
     };
     let of_mariadb = COLUMNS_OF_MARIADB.iter().filter(|_| kind == Kind::MariaDb);
-    let shows = |stage: &mut Stage| {
+    let shows = |pair: &mut Pair| {
         for sql in SHOWS {
-            let (a, b) = (stage.plain.text(sql), stage.protected.text(sql));
+            let (a, b) = (pair.plain.text(sql), pair.protected.text(sql));
             assert_eq!(a, b, "{sql}");
         }
     };
     let taken: Vec<&str> = COLUMNS_OF_SOME
         .iter()
-        .filter(|column| is_taken(&mut stage.plain, column))
+        .filter(|column| is_taken(&mut pair.plain, column))
         .copied()
         .collect();
     for column in COLUMNS.iter().chain(of_mariadb).chain(&taken) {
         define(
-            &mut stage,
+            &mut pair,
             &format!("CREATE TABLE d (id INT PRIMARY KEY, c {column} {{}}, e INT)"),
         );
-        shows(&mut stage);
+        shows(&mut pair);
         // a copy and a new name say the same
         if kind == Kind::MariaDb || !column.contains("INVISIBLE") {
-            stage.both("CREATE TABLE twin LIKE d");
-            stage.both("DROP TABLE d");
-            stage.both("RENAME TABLE twin TO d");
+            pair.both("CREATE TABLE twin LIKE d");
+            pair.both("DROP TABLE d");
+            pair.both("RENAME TABLE twin TO d");
         }
-        for session in [&mut stage.plain, &mut stage.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             session.must("ALTER TABLE d RENAME COLUMN c TO renamed");
         }
-        shows(&mut stage);
-        stage.both("DROP TABLE d");
+        shows(&mut pair);
+        pair.both("DROP TABLE d");
     }
     for column in WRONG {
         let create = format!("CREATE TABLE d (id INT PRIMARY KEY, c {column} {{}})");
         let (definition, bare) = with_and_without_protection(&create);
         // an engine does not take the proxy's own words, a policy's tables have none
-        assert!(stage.protected.run(&definition).is_err(), "{definition}");
-        stage.plain.must_fail(&bare);
+        assert!(pair.protected.run(&definition).is_err(), "{definition}");
+        pair.plain.must_fail(&bare);
     }
     for column in REFUSED {
         let create = format!("CREATE TABLE d (id INT PRIMARY KEY, c {column} {{}})");
         let (definition, _) = with_and_without_protection(&create);
-        let failure = stage.protected.run(&definition).expect_err(column);
+        let failure = pair.protected.run(&definition).expect_err(column);
         assert!(failure.message.starts_with("OS1013"), "{column}: {failure}");
     }
     // what ALTER TABLE makes of them; MySQL does not log one with UUID()
     define(
-        &mut stage,
+        &mut pair,
         "CREATE TABLE d (id INT PRIMARY KEY, at DATETIME DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP {}, n INT DEFAULT 4 {eq})",
     );
     define(
-        &mut stage,
+        &mut pair,
         "ALTER TABLE d ADD COLUMN code CHAR(36) NOT NULL DEFAULT (CONCAT('a', 1 + 1)) {eq}, ADD COLUMN made TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) {} FIRST",
     );
-    shows(&mut stage);
+    shows(&mut pair);
     for sql in [
         "ALTER TABLE d ALTER COLUMN n SET DEFAULT (3 * 3)",
         "ALTER TABLE d ALTER COLUMN code DROP DEFAULT",
@@ -150,18 +147,18 @@ fn definitions_are_shown_as_on_a_plain_server(kind: Kind) {
         "ALTER TABLE d ALTER COLUMN made SET DEFAULT NULL",
         "ALTER TABLE d DROP COLUMN code, RENAME COLUMN at TO seen",
     ] {
-        for session in [&mut stage.plain, &mut stage.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             session.must(sql);
         }
-        shows(&mut stage);
+        shows(&mut pair);
     }
     // rows that are there would need a value each
-    stage.both("INSERT INTO d (id, seen) VALUES (1, '2002-02-02 02:02:02')");
+    pair.both("INSERT INTO d (id, seen) VALUES (1, '2002-02-02 02:02:02')");
     let add = "ALTER TABLE d ADD COLUMN x CHAR(36) DEFAULT (UUID()) ENCRYPTED FOR (eq)";
-    let failure = stage.protected.run(add).expect_err("rows need values");
+    let failure = pair.protected.run(add).expect_err("rows need values");
     assert!(failure.message.starts_with("OS"), "{failure}");
-    stage.same_text("SELECT id, n, seen FROM d");
-    stage.proxy.assert_healthy();
+    pair.same_result_of_text("SELECT id, n, seen FROM d");
+    pair.proxy.assert_healthy();
 }
 
 /// Whether a plain server takes the definition of a column, or finds it no SQL.
@@ -179,10 +176,10 @@ fn is_taken(plain: &mut Session, column: &str) -> bool {
 }
 
 /// Runs a definition on both.
-fn define(stage: &mut Stage, sql: &str) {
+fn define(pair: &mut Pair, sql: &str) {
     let (definition, bare) = with_and_without_protection(sql);
-    stage.plain.must(&bare);
-    stage.protected.must(&definition);
+    pair.plain.must(&bare);
+    pair.protected.must(&definition);
 }
 
 const TABLES: &[&str] = &[
@@ -275,19 +272,19 @@ const STATEMENTS: &[&str] = &[
 ];
 
 fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, TABLES) else {
+    let Some(mut pair) = Pair::start(kind, TABLES) else {
         return;
     };
     let (mut compared, mut different) = (0, Vec::new());
     let mut clock = 1_700_000_000.25;
-    let mut compare = |stage: &mut Stage, sql: &str, prepared: Option<&[Value]>| {
+    let mut compare = |pair: &mut Pair, sql: &str, prepared: Option<&[Value]>| {
         // the clock stands still while a statement runs on both
         clock += 10.125;
         let time = format!("SET timestamp = {clock}");
-        stage.plain.must(&time);
-        stage.protected.must(&time);
-        let a = tell(&mut stage.plain, sql, prepared);
-        let b = tell(&mut stage.protected, sql, prepared);
+        pair.plain.must(&time);
+        pair.protected.must(&time);
+        let a = tell(&mut pair.plain, sql, prepared);
+        let b = tell(&mut pair.protected, sql, prepared);
         assert!(!b.refused(), "{sql}\n{b:?}");
         let bare = |mut told: Told| (told.without_message(), told);
         let ((said, a), (says, b)) = (bare(a), bare(b));
@@ -297,7 +294,7 @@ fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
             ));
         }
         for query in CONTENTS {
-            let (a, b) = (stage.plain.text(query), stage.protected.text(query));
+            let (a, b) = (pair.plain.text(query), pair.protected.text(query));
             if a != b {
                 let (a, b) = (a.expect(query), b.expect(query));
                 different.push(format!("{query} after {sql}\n{a}\n---\n{b}"));
@@ -306,26 +303,26 @@ fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
         compared += 1;
     };
     for sql in STATEMENTS {
-        compare(&mut stage, sql, None);
+        compare(&mut pair, sql, None);
     }
     let values = [Value::from(30), "bound".into(), 31.into(), Value::NULL];
     compare(
-        &mut stage,
+        &mut pair,
         "INSERT INTO t (id, name) VALUES (?, ?), (?, ?)",
         Some(&values),
     );
     compare(
-        &mut stage,
+        &mut pair,
         "INSERT INTO t (id, at, name) VALUES (?, DEFAULT, ?)",
         Some(&[Value::from(32), "bound".into()]),
     );
     compare(
-        &mut stage,
+        &mut pair,
         "UPDATE t SET name = ? WHERE id < ?",
         Some(&["by a parameter".into(), 9.into()]),
     );
     compare(
-        &mut stage,
+        &mut pair,
         "INSERT INTO counted (name) VALUES (?) ON DUPLICATE KEY UPDATE hits = hits + ?",
         Some(&["y".into(), 5.into()]),
     );
@@ -336,60 +333,61 @@ fn rows_get_what_a_plain_servers_rows_get(kind: Kind) {
         "UPDATE t SET name = 'gone'",
         "ROLLBACK",
     ] {
-        compare(&mut stage, sql, None);
+        compare(&mut pair, sql, None);
     }
     // files of the client's
-    for server in [&stage.behind, &stage.beside] {
+    for server in [&pair.behind, pair.beside()] {
         server.connect().must("SET GLOBAL local_infile = 1");
     }
-    for session in [&mut stage.plain, &mut stage.protected] {
+    for session in [&mut pair.plain, &mut pair.protected] {
         let handler =
             LocalInfileHandler::new(|_, writer| writer.write_all(b"60\tsixty\n61\tmore\n"));
         session.conn().set_local_infile_handler(Some(handler));
     }
     compare(
-        &mut stage,
+        &mut pair,
         "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t (id, name)",
         None,
     );
     compare(
-        &mut stage,
+        &mut pair,
         "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t (id, name) SET u = 4",
         None,
     );
     if kind == Kind::MariaDb {
-        compare_the_ways(&mut stage);
+        compare_the_ways(&mut pair);
     }
     // what is asked of a default by itself
-    stage.same_text("SELECT DEFAULT(at), id FROM t WHERE id = 1");
+    pair.same_result_of_text("SELECT DEFAULT(at), id FROM t WHERE id = 1");
     announce(&format!(
         "{kind:?}: {compared} statements compared, {} different",
         different.len()
     ));
     assert!(different.is_empty(), "{}", different.join("\n"));
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
-/// The statements that the way through the engine takes, and that one question for the time takes (`present.rs`).
-fn compare_the_ways(stage: &mut Stage) {
+/// The statements that the way through the engine takes, and that one question for the time takes
+/// (`present.rs`).
+fn compare_the_ways(pair: &mut Pair) {
     let questions = |session: &mut Session, scope: &str| -> u64 {
         let shown = session.text(&format!("SHOW {scope} STATUS LIKE 'Questions'"));
         let shown = shown.unwrap();
         shown.split('\t').nth(1).unwrap().trim().parse().unwrap()
     };
-    let mut watch = stage.beside.connect();
+    let mut watch = pair.beside().connect();
     let ways = [
         "INSERT INTO later (id) VALUES",
         "INSERT INTO days (id) VALUES",
     ]
     .map(|insert| {
         let counts = [600, 601, 602].map(|id| {
-            let before = questions(&mut stage.protected, "SESSION");
+            let before = questions(&mut pair.protected, "SESSION");
             let at_engine = questions(&mut watch, "GLOBAL");
-            stage.protected.must(&format!("{insert} ({id})"));
+            pair.protected.must(&format!("{insert} ({id})"));
             let at_engine = questions(&mut watch, "GLOBAL") - at_engine - 1;
             (
-                questions(&mut stage.protected, "SESSION") - before - 1,
+                questions(&mut pair.protected, "SESSION") - before - 1,
                 at_engine,
             )
         });
@@ -404,10 +402,10 @@ fn compare_the_ways(stage: &mut Stage) {
 }
 
 fn a_statement_has_one_time(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, TABLES) else {
+    let Some(mut pair) = Pair::start(kind, TABLES) else {
         return;
     };
-    let session = &mut stage.protected;
+    let session = &mut pair.protected;
     let rows: Vec<String> = (1..=1200).map(|id| format!("({id}, 'n{id}')")).collect();
     session.must(&format!(
         "INSERT INTO t (id, name) VALUES {}",
@@ -429,7 +427,7 @@ fn a_statement_has_one_time(kind: Kind) {
     let others =
         "SELECT COUNT(*) FROM t WHERE name <> 'changed' AND at > (SELECT MAX(made) FROM t)";
     assert_eq!(session.text(others).unwrap(), "0");
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 fn without_an_engine_values_must_be_given(kind: Kind) {

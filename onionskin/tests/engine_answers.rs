@@ -1,13 +1,9 @@
-//! Answers in which the scratch engine's own tables differ from InnoDB's unless it is told not to optimize.
+//! Answers in which the scratch engine's own tables differ from InnoDB's unless it is told not to
+//! optimize.
 
 mod support;
 
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
-
 use support::*;
-use twins::twins;
 
 on_both_servers!(conditions_within_an_index);
 
@@ -17,11 +13,11 @@ CREATE TABLE b (id INT PRIMARY KEY, s VARCHAR(20) COLLATE utf8mb4_bin {eq}, n IN
 ";
 
 fn conditions_within_an_index(kind: Kind) {
-    let Some(mut twins) = twins(kind, TABLES) else {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
         return;
     };
     for table in ["k", "b"] {
-        twins.both_text(&format!(
+        pair.run(&format!(
             "INSERT INTO {table} VALUES (1,'ABC',1),(2,'abc',2),(3,'x',1),(4,'y',2),(5,'b',3),(6,'c',4),(7,'abc ',5),(8,'Abc',6)"
         ));
     }
@@ -38,9 +34,9 @@ fn conditions_within_an_index(kind: Kind) {
         "SELECT k.n, COUNT(*) FROM k JOIN b ON CONCAT(k.s, '') = b.s COLLATE utf8mb4_general_ci GROUP BY k.id, k.n ORDER BY k.id",
         "SELECT n FROM k WHERE s IN ('abc', 'x') AND BINARY s IN ('abc', 'x') ORDER BY id",
     ] {
-        twins.compare(sql, &[]);
+        pair.compare(sql, &[]);
     }
-    twins.compare_text("INSERT INTO b (id, s, n) SELECT id + 10, s, n + 1 FROM k WHERE s = 'abc' AND BINARY s = 'abc'");
-    twins.compare_text("SELECT * FROM b ORDER BY id");
-    twins.conclude(0);
+    pair.compare_text("INSERT INTO b (id, s, n) SELECT id + 10, s, n + 1 FROM k WHERE s = 'abc' AND BINARY s = 'abc'");
+    pair.compare_text("SELECT * FROM b ORDER BY id");
+    pair.conclude(0);
 }

@@ -1,5 +1,6 @@
-//! Restoring what a hostile administrator wrote: binlog files by hand, triggers for the dump, settings for the backup. Whoever restores
-//! gives it nothing: no file is read or written, no command runs, and no secret is in the environment of other programs.
+//! Restoring what a hostile administrator wrote: binlog files by hand, triggers for the dump,
+//! settings for the backup. Whoever restores gives it nothing: no file is read or written, no
+//! command runs, and no secret is in the environment of other programs.
 
 mod support;
 
@@ -148,56 +149,8 @@ fn texts_that_no_server_logs_are_not_replayed(kind: Kind) {
     let far = scenery.home.path().join("far");
     fs::create_dir(&far).expect("made");
     fs::set_permissions(&far, fs::Permissions::from_mode(0o777)).expect("set");
-    let (keys, log) = (keys.display(), far.join("profile.sh"));
-    let set = format!(
-        "SET GLOBAL general_log_file='{}', GLOBAL general_log=ON",
-        log.display()
-    );
-    let load = format!("LOAD DATA LOCAL INFILE '{keys}' INTO TABLE app.zz");
-    let at_event = "no server writes that to its binlog by itself";
-    let at_client = "the archive makes the client send";
-    let both = |begin: &str, end: &str| [begin.to_owned(), end.to_owned()];
-    let forged: Vec<(String, [String; 2])> = vec![
-        (load.clone(), both(at_event, "a statement LOAD DATA")),
-        (
-            format!("/* x */ {load}"),
-            both(at_event, "a statement LOAD DATA"),
-        ),
-        (
-            format!("/*!50000 {load} */"),
-            both(at_event, "a statement LOAD DATA"),
-        ),
-        (set.clone(), both(at_event, "a statement SET GLOBAL")),
-        (
-            format!(
-                "CREATE TABLE app.far (a INT) ENGINE=MyISAM DATA DIRECTORY='{}'",
-                far.display()
-            ),
-            both(at_event, "DATA DIRECTORY"),
-        ),
-        (
-            "INSTALL PLUGIN x SONAME 'x.so'".into(),
-            both(at_event, "INSTALL PLUGIN"),
-        ),
-        (
-            format!("INSERT INTO app.t VALUES (1)\n/*!*/;\n{set}"),
-            both(at_event, "/*!*/;"),
-        ),
-        // Two statements in one: the server must not see the second one as a statement.
-        (
-            format!("INSERT INTO app.t VALUES (1); {set}"),
-            both("mysql", "ended with"),
-        ),
-        // They break out of what the tool makes of a time zone; there is not much room.
-        (
-            "+1:00'/*!*/;SET GLOBAL general_log=ON/*!*/;#".into(),
-            both(at_client, "a statement SET GLOBAL"),
-        ),
-        (
-            "+1:00'/*!*/;LOAD DATA LOCAL INFILE'/bin/sh'INTO TABLE zz/*!*/;#".into(),
-            both(at_client, "the file \"/bin/sh\""),
-        ),
-    ];
+    let log = far.join("profile.sh");
+    let forged = forged(&keys.display().to_string(), &far, &log);
     let text = fs::read_to_string(scenery.home.path().join("keys.json")).expect("keys");
     let key = text
         .split('"')
@@ -238,7 +191,7 @@ fn texts_that_no_server_logs_are_not_replayed(kind: Kind) {
             !left.iter().any(|name| name.contains("replaying")),
             "{left:?}"
         );
-        if expected[0] == at_event {
+        if expected[0] == AT_EVENT {
             let name = forgery.file.file_name().expect("a name").to_string_lossy();
             assert!(said.contains(&format!("{name}:")), "{said}");
         }
@@ -261,6 +214,63 @@ fn texts_that_no_server_logs_are_not_replayed(kind: Kind) {
         .env("PATH", &path);
     let output = command.output().expect("onionskin runs");
     assert!(output.status.success(), "{output:?}");
+}
+
+/// How the archive itself refuses a text.
+const AT_EVENT: &str = "no server writes that to its binlog by itself";
+
+/// Texts that no server logs, and where the refusal of each begins and what is in it: `log` is a
+/// file that the server could be made to write, `keys` one that it could be made to send.
+fn forged(keys: &str, far: &Path, log: &Path) -> Vec<(String, [String; 2])> {
+    let set = format!(
+        "SET GLOBAL general_log_file='{}', GLOBAL general_log=ON",
+        log.display()
+    );
+    let load = format!("LOAD DATA LOCAL INFILE '{keys}' INTO TABLE app.zz");
+    let at_event = AT_EVENT;
+    let at_client = "the archive makes the client send";
+    let both = |begin: &str, end: &str| [begin.to_owned(), end.to_owned()];
+    vec![
+        (load.clone(), both(at_event, "a statement LOAD DATA")),
+        (
+            format!("/* x */ {load}"),
+            both(at_event, "a statement LOAD DATA"),
+        ),
+        (
+            format!("/*!50000 {load} */"),
+            both(at_event, "a statement LOAD DATA"),
+        ),
+        (set.clone(), both(at_event, "a statement SET GLOBAL")),
+        (
+            format!(
+                "CREATE TABLE app.far (a INT) ENGINE=MyISAM DATA DIRECTORY='{}'",
+                far.display()
+            ),
+            both(at_event, "DATA DIRECTORY"),
+        ),
+        (
+            "INSTALL PLUGIN x SONAME 'x.so'".into(),
+            both(at_event, "INSTALL PLUGIN"),
+        ),
+        (
+            format!("INSERT INTO app.t VALUES (1)\n/*!*/;\n{set}"),
+            both(at_event, "/*!*/;"),
+        ),
+        // Two statements in one: the server must not see the second one as a statement.
+        (
+            format!("INSERT INTO app.t VALUES (1); {set}"),
+            both("mysql", "ended with"),
+        ),
+        // They break out of what the tool makes of a time zone; there is not much room.
+        (
+            "+1:00'/*!*/;SET GLOBAL general_log=ON/*!*/;#".into(),
+            both(at_client, "a statement SET GLOBAL"),
+        ),
+        (
+            "+1:00'/*!*/;LOAD DATA LOCAL INFILE'/bin/sh'INTO TABLE zz/*!*/;#".into(),
+            both(at_client, "the file \"/bin/sh\""),
+        ),
+    ]
 }
 
 fn what_servers_log_as_statements_is_replayed(kind: Kind) {

@@ -1,6 +1,10 @@
-//! LIKE: the matcher against both servers, and protected columns against plain ones, with the capability `like` and without.
+//! LIKE: the matcher against both servers, and protected columns against plain ones, with the
+//! capability `like` and without.
 
 mod support;
+
+#[path = "like/conditions.rs"]
+mod conditions;
 use support::*;
 
 #[path = "like/matcher.rs"]
@@ -9,18 +13,16 @@ mod matcher;
 mod soundness;
 #[path = "like/speed.rs"]
 mod speed;
-#[path = "like/twins.rs"]
-mod twins;
 #[path = "like/unindexed.rs"]
 mod unindexed;
 
+use conditions::conditions_answer_as_on_a_plain_server;
 use matcher::{
     characters_are_alike_where_the_server_says_so,
     random_patterns_match_what_they_match_on_the_server,
 };
 use soundness::{an_index_answers_as_a_scan_while_others_write, long_texts_are_found};
 use speed::selective_patterns_do_not_open_all_rows;
-use twins::{Twins, indexed_twins, twins};
 use unindexed::no_grams_are_kept_for_an_index_that_is_not_used;
 
 on_both_servers!(
@@ -58,8 +60,19 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// How many rows the server has touched for a statement.
+fn touched(pair: &mut Pair, sql: &str) -> u64 {
+    pair.protected.must("FLUSH STATUS");
+    pair.protected.must(sql);
+    let status = pair
+        .protected
+        .text("SHOW SESSION STATUS LIKE 'Handler_read_rnd_next'")
+        .unwrap();
+    status.split('\t').nth(1).unwrap().parse().unwrap()
+}
+
 /// Names of which many share grams.
-fn people(twins: &mut Twins) {
+fn people(pair: &mut Pair) {
     let mut values = vec![
         "Alice",
         "alice",
@@ -90,7 +103,7 @@ fn people(twins: &mut Twins) {
             false => "''".into(),
         };
         let value = text(value);
-        twins.both(&format!(
+        pair.both(&format!(
             "INSERT INTO people VALUES ({id}, {}, {value}, {value}, {value}, {latin}, {value}, \
              '20{:02}-0{}-11', {}, {}.5, '{}:20:30.25', {value})",
             id % 3,
@@ -101,182 +114,24 @@ fn people(twins: &mut Twins) {
             id
         ));
     }
-    twins.both("INSERT INTO people (id, code) VALUES (900, 'only a code')");
-}
-
-fn conditions_answer_as_on_a_plain_server(kind: Kind) {
-    let Some(mut twins) = twins(kind, PEOPLE) else {
-        return;
-    };
-    people(&mut twins);
-    let patterns = [
-        "%",
-        "",
-        "a",
-        "al",
-        "al%",
-        "alic%",
-        "%lice",
-        "%LIC%",
-        "%lice ",
-        "_lice",
-        "al_ce",
-        "%l_c%",
-        "100\\%",
-        "a\\_b",
-        "a_b",
-        "a\\\\b",
-        "%ß%",
-        "%ss%",
-        "stra_e",
-        "it's",
-        "%中文%",
-        "中文__",
-        "aaaa%",
-        "%aaa",
-        "%one%two%",
-        "%two%one%",
-        "ünal",
-        "%two %",
-        "zoe alice",
-        "nothing at all",
-        "%x|%",
-        "_",
-        "__",
-        "%\\",
-    ];
-    let mut found = 0;
-    for column in ["sealed", "name", "note", "code", "raw"] {
-        for pattern in patterns {
-            if column == "code" && !pattern.chars().all(|c| u32::from(c) < 256) {
-                continue;
-            }
-            found += twins.same(
-                &format!("SELECT id, {column} FROM people WHERE {column} LIKE ?"),
-                &[pattern],
-            );
-            twins.same(
-                &format!("SELECT id FROM people WHERE {column} NOT LIKE ?"),
-                &[pattern],
-            );
-        }
-        twins.same(
-            &format!("SELECT id FROM people WHERE {column} LIKE ? ESCAPE '|'"),
-            &["%x||y%"],
-        );
-        twins.same(
-            &format!("SELECT id FROM people WHERE {column} LIKE NULL"),
-            &[],
-        );
-        twins.same(
-            &format!("SELECT id FROM people WHERE {column} NOT LIKE NULL"),
-            &[],
-        );
-    }
-    assert!(found > 250, "{found}");
-    for (sql, parameters) in [
-        ("SELECT id FROM people WHERE born LIKE ?", "2003-%"),
-        ("SELECT id FROM people WHERE n LIKE ?", "-%3%"),
-        ("SELECT id FROM people WHERE n NOT LIKE ?", "%1%"),
-        ("SELECT id FROM people WHERE price LIKE ?", "%.50"),
-        ("SELECT id FROM people WHERE at LIKE ?", "_1:20:30.25"),
-        (
-            "SELECT id, note FROM people WHERE name LIKE ? AND kind = 1 ORDER BY id",
-            "%al%",
-        ),
-        (
-            "SELECT id FROM people WHERE name LIKE '%lic%' AND note LIKE ?",
-            "Al%",
-        ),
-        (
-            "SELECT id FROM people WHERE name LIKE '%lic%' OR city LIKE ?",
-            "%two%",
-        ),
-        (
-            "SELECT id FROM people WHERE NOT (name LIKE '%lic%' OR kind = 1) AND note LIKE ?",
-            "%o%",
-        ),
-        (
-            "SELECT p.name, q.id FROM people p JOIN people q ON p.n = q.n WHERE p.name LIKE ? ORDER BY q.id",
-            "%lice%",
-        ),
-        (
-            "SELECT kind, COUNT(*), MIN(name) FROM people WHERE name LIKE ? GROUP BY kind ORDER BY kind",
-            "%a%",
-        ),
-        (
-            "SELECT DISTINCT name FROM people WHERE name LIKE ? ORDER BY name",
-            "alice%",
-        ),
-        (
-            "SELECT id FROM people WHERE name LIKE ? ORDER BY id LIMIT 2 OFFSET 1",
-            "%al%",
-        ),
-        (
-            "SELECT COUNT(*) FROM people WHERE name LIKE ? LOCK IN SHARE MODE",
-            "%lice%",
-        ),
-        (
-            "SELECT id FROM people WHERE code LIKE ? AND code >= 'b' ORDER BY id",
-            "%ali%",
-        ),
-    ] {
-        twins.same(sql, &[parameters]);
-    }
-    assert_eq!(twins.same("SELECT id FROM people WHERE n LIKE 52", &[]), 1);
-    assert_eq!(
-        twins.same("SELECT id FROM people WHERE name LIKE 100", &[]),
-        0
-    );
-
-    // writes look at the rows themselves
-    for sql in [
-        "UPDATE people SET name = 'Alice Cooper' WHERE name LIKE '%alice%'",
-        "UPDATE people SET kind = kind + 1 WHERE note LIKE '%lic%'",
-        "UPDATE people SET note = NULL WHERE sealed LIKE 'a%' AND kind < 3",
-        "UPDATE people SET n = n + 1 WHERE code NOT LIKE '%a%'",
-        "DELETE FROM people WHERE name LIKE '%Coop_r'",
-        "DELETE FROM people WHERE code LIKE 'Str%' OR sealed LIKE '%three%'",
-        "REPLACE INTO people (id, name, code) VALUES (2, 'a new Alice', 'x'), (700, 'malice', 'y')",
-        "INSERT INTO people (id, name, code) VALUES (2, 'other', 'z') ON DUPLICATE KEY UPDATE name = 'yet another alice'",
-        "INSERT INTO people (id, name, code) VALUES (2, 'mice', 'z') ON DUPLICATE KEY UPDATE name = VALUES(name)",
-    ] {
-        twins.both(sql);
-        twins.same("SELECT * FROM people ORDER BY id", &[]);
-        for pattern in ["%alice%", "%lic%", "%coop%", "%mice", "%new%"] {
-            twins.same("SELECT id FROM people WHERE name LIKE ?", &[pattern]);
-            twins.same("SELECT id FROM people WHERE note LIKE ?", &[pattern]);
-        }
-    }
-    // what the proxy does not decide itself, and what nobody can without a scratch engine
-    for sql in [
-        "SELECT id FROM people WHERE name LIKE note",
-        "SELECT id FROM people WHERE name LIKE 'a%' COLLATE utf8mb4_bin",
-        "SELECT id FROM people WHERE name LIKE '%a' ESCAPE '%'",
-        "SELECT id FROM people WHERE name REGEXP '^a'",
-        "SELECT name LIKE 'a%' FROM people",
-    ] {
-        let failure = twins.protected.run(sql).expect_err(sql);
-        assert!(failure.message.starts_with("OS10"), "{sql}: {failure}");
-    }
-    twins.proxy.assert_healthy();
+    pair.both("INSERT INTO people (id, code) VALUES (900, 'only a code')");
 }
 
 /// MariaDB's full-text index outside of transactions only, MySQL's index over numbers everywhere.
 fn an_index_is_used_where_it_can_be_trusted(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci";
-    let Some(mut twins) = indexed_twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "like_index = true\n") else {
         return;
     };
     for chunk in 0..10 {
         let rows: Vec<String> = (0..100)
             .map(|n| format!("('person number {:05}')", chunk * 100 + n))
             .collect();
-        twins.both(&format!("INSERT INTO t (name) VALUES {}", rows.join(",")));
+        pair.both(&format!("INSERT INTO t (name) VALUES {}", rows.join(",")));
     }
     let query = "SELECT id, name FROM t WHERE name LIKE '%00123%'";
-    assert_eq!(twins.same(query, &[]), 1);
-    assert!(twins.touched(query) < 100);
+    assert_eq!(pair.same_rows_in_any_order(query, &[]), 1);
+    assert!(touched(&mut pair, query) < 100);
     let everywhere = kind == Kind::MySql;
     // too short for a gram, negated, beside OR: all rows are opened
     for all in [
@@ -284,15 +139,15 @@ fn an_index_is_used_where_it_can_be_trusted(kind: Kind) {
         "SELECT id FROM t WHERE name NOT LIKE '%00123%'",
         "SELECT id FROM t WHERE name LIKE '%00123%' OR id = 5",
     ] {
-        twins.same(all, &[]);
-        assert!(twins.touched(all) >= 1000, "{all}");
+        pair.same_rows_in_any_order(all, &[]);
+        assert!(touched(&mut pair, all) >= 1000, "{all}");
     }
     for sql in [
         "SELECT id FROM t WHERE name LIKE '%00123%' FOR UPDATE",
         "UPDATE t SET name = 'person number 00123' WHERE name LIKE '%number 00123'",
         "DELETE FROM t WHERE name LIKE '%nobody%'",
     ] {
-        let touched = twins.touched(sql);
+        let touched = touched(&mut pair, sql);
         assert_eq!(touched < 100, everywhere, "{sql}: {touched}");
     }
     let prepared = "SELECT id FROM t WHERE name LIKE ?";
@@ -302,13 +157,18 @@ fn an_index_is_used_where_it_can_be_trusted(kind: Kind) {
         ("%0012%", 11),
         ("person number 00999", 1),
     ] {
-        assert_eq!(twins.same(prepared, &[pattern]), rows, "{pattern}");
+        assert_eq!(
+            pair.same_rows_in_any_order(prepared, &[pattern]),
+            rows,
+            "{pattern}"
+        );
     }
-    // the index does not know a transaction's own rows, nor what its snapshot sees of rows that others have changed
+    // the index does not know a transaction's own rows, nor what its snapshot sees of rows that
+    // others have changed
     for session in ["plain", "protected"] {
         let session = match session {
-            "plain" => &mut twins.plain,
-            _ => &mut twins.protected,
+            "plain" => &mut pair.plain,
+            _ => &mut pair.protected,
         };
         session.must("START TRANSACTION");
         session.must("INSERT INTO t (name) VALUES ('a new 00123')");
@@ -321,18 +181,17 @@ fn an_index_is_used_where_it_can_be_trusted(kind: Kind) {
         assert_eq!(text.lines().count(), 2, "{text}");
         session.must("ROLLBACK");
     }
-    assert_eq!(twins.same(query, &[]), 1);
-    let mut other = twins.proxy.connect_to("app");
+    assert_eq!(pair.same_rows_in_any_order(query, &[]), 1);
+    let mut other = pair.proxy.connect_to("app");
     other.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    twins
-        .protected
+    pair.protected
         .must("UPDATE t SET name = 'changed' WHERE id = 124");
     assert_eq!(
         other.text(query).unwrap().lines().count(),
         1,
         "the snapshot's row"
     );
-    assert_eq!(twins.protected.text(query).unwrap(), "");
+    assert_eq!(pair.protected.text(query).unwrap(), "");
     other.must("COMMIT");
     assert_eq!(other.text(query).unwrap(), "");
     other.must("SET autocommit = 0");
@@ -341,38 +200,39 @@ fn an_index_is_used_where_it_can_be_trusted(kind: Kind) {
     other.must("COMMIT");
     other.must("SET autocommit = 1");
     assert_eq!(other.text(query).unwrap().lines().count(), 1);
-    assert_eq!(twins.protected.text(query).unwrap().lines().count(), 1);
+    assert_eq!(pair.protected.text(query).unwrap().lines().count(), 1);
     if everywhere {
-        twins.protected.must("START TRANSACTION");
-        let sent = soundness::sent_for(&mut twins, query);
+        pair.protected.must("START TRANSACTION");
+        let sent = soundness::sent_for(&mut pair, query);
         assert!(sent.contains(" MEMBER OF("), "{sent}");
-        twins.protected.must("COMMIT");
+        pair.protected.must("COMMIT");
     }
     // a table that is rebuilt, and one whose index is gone: slower, and right
-    twins.protected.must("ALTER TABLE t FORCE");
-    assert!(twins.touched(query) < 100);
-    assert_eq!(twins.protected.text(query).unwrap().lines().count(), 1);
-    let index = twins.admin.text(GRAM_INDEX).unwrap();
-    twins.admin.must(&format!("DROP INDEX `{index}` ON app.t"));
-    assert_eq!(twins.protected.text(query).unwrap().lines().count(), 1);
+    pair.protected.must("ALTER TABLE t FORCE");
+    assert!(touched(&mut pair, query) < 100);
+    assert_eq!(pair.protected.text(query).unwrap().lines().count(), 1);
+    let index = pair.behind.connect().text(GRAM_INDEX).unwrap();
+    pair.behind
+        .connect()
+        .must(&format!("DROP INDEX `{index}` ON app.t"));
+    assert_eq!(pair.protected.text(query).unwrap().lines().count(), 1);
     assert_eq!(
-        twins
-            .protected
+        pair.protected
             .execute_text(prepared, ("%00123%",))
             .unwrap()
             .lines()
             .count(),
         1
     );
-    twins.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 fn definitions_show_the_logical_table(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}, note LONGTEXT NOT NULL {eq, like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
-    let same = |twins: &mut Twins| {
+    let same = |pair: &mut Pair| {
         for sql in [
             "SHOW CREATE TABLE t",
             "DESCRIBE t",
@@ -381,37 +241,37 @@ fn definitions_show_the_logical_table(kind: Kind) {
             "SELECT COLUMN_NAME, COLUMN_KEY, COLUMN_TYPE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() ORDER BY ORDINAL_POSITION",
         ] {
             assert_eq!(
-                twins.plain.text(sql).unwrap(),
-                twins.protected.text(sql).unwrap(),
+                pair.plain.text(sql).unwrap(),
+                pair.protected.text(sql).unwrap(),
                 "{sql}"
             );
         }
     };
-    same(&mut twins);
-    let change = |twins: &mut Twins, sql: &str, words: &str| {
-        twins.plain.must(&sql.replace("{}", ""));
+    same(&mut pair);
+    let change = |pair: &mut Pair, sql: &str, words: &str| {
+        pair.plain.must(&sql.replace("{}", ""));
         let protection = format!("ENCRYPTED FOR ({words})");
-        twins.protected.must(&sql.replace("{}", &protection));
-        same(twins);
+        pair.protected.must(&sql.replace("{}", &protection));
+        same(pair);
     };
-    twins.both("INSERT INTO t VALUES (1, 'one two three', 'first note'), (2, NULL, '')");
-    change(&mut twins, "ALTER TABLE t RENAME COLUMN name TO called", "");
+    pair.both("INSERT INTO t VALUES (1, 'one two three', 'first note'), (2, NULL, '')");
+    change(&mut pair, "ALTER TABLE t RENAME COLUMN name TO called", "");
     change(
-        &mut twins,
+        &mut pair,
         "ALTER TABLE t ADD COLUMN more TINYTEXT {} AFTER id",
         "like",
     );
-    twins.both("UPDATE t SET more = 'something more', called = 'four five' WHERE id = 1");
+    pair.both("UPDATE t SET more = 'something more', called = 'four five' WHERE id = 1");
     for sql in [
         "SELECT * FROM t WHERE called LIKE '%r fi%'",
         "SELECT * FROM t WHERE more LIKE '%thing%'",
         "SELECT * FROM t WHERE note LIKE 'first%'",
     ] {
-        assert_eq!(twins.same(sql, &[]), 1, "{sql}");
+        assert_eq!(pair.same_rows_in_any_order(sql, &[]), 1, "{sql}");
     }
-    change(&mut twins, "ALTER TABLE t DROP COLUMN more", "");
-    change(&mut twins, "ALTER TABLE t DROP COLUMN called", "");
-    change(&mut twins, "ALTER TABLE t DROP COLUMN note", "");
+    change(&mut pair, "ALTER TABLE t DROP COLUMN more", "");
+    change(&mut pair, "ALTER TABLE t DROP COLUMN called", "");
+    change(&mut pair, "ALTER TABLE t DROP COLUMN note", "");
     for definition in [
         "INT",
         "VARBINARY(20)",
@@ -419,7 +279,7 @@ fn definitions_show_the_logical_table(kind: Kind) {
         "VARCHAR(20) COLLATE utf8mb4_lithuanian_ci",
     ] {
         let sql = format!("CREATE TABLE refused (c {definition} ENCRYPTED FOR (like))");
-        let failure = twins.protected.run(&sql).expect_err(&sql);
+        let failure = pair.protected.run(&sql).expect_err(&sql);
         assert!(
             failure.message.contains("cannot have the capability like"),
             "{failure}"
@@ -430,21 +290,22 @@ fn definitions_show_the_logical_table(kind: Kind) {
 /// Whoever changes grams on the server can hide rows, and nothing else.
 fn changed_grams_hide_rows_and_never_add_any(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = indexed_twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "like_index = true\n") else {
         return;
     };
-    twins.both("INSERT INTO t VALUES (1, 'needle in hay'), (2, 'only hay'), (3, 'a needle')");
-    let gram = twins
-        .admin
+    pair.both("INSERT INTO t VALUES (1, 'needle in hay'), (2, 'only hay'), (3, 'a needle')");
+    let gram = pair
+        .behind.connect()
         .text("SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND COLUMN_NAME LIKE 'name$gram%'")
         .unwrap();
-    let ids = |twins: &mut Twins, pattern: &str| {
+    let ids = |pair: &mut Pair, pattern: &str| {
         let sql = format!("SELECT id FROM t WHERE name LIKE '{pattern}' ORDER BY id");
-        twins.protected.text(&sql).unwrap().replace('\n', " ")
+        pair.protected.text(&sql).unwrap().replace('\n', " ")
     };
     // tokens are words of six characters, or numbers, each once and sorted, and tell no text
-    let tokens = twins
-        .admin
+    let tokens = pair
+        .behind
+        .connect()
         .text(&format!("SELECT `{gram}` FROM app.t ORDER BY id"))
         .unwrap();
     for line in tokens.lines() {
@@ -461,37 +322,38 @@ fn changed_grams_hide_rows_and_never_add_any(kind: Kind) {
     }
     assert_eq!(tokens.lines().next().unwrap().split(' ').count(), 13);
     // the grams of row 1 are given to row 2, and row 3 loses its own
-    twins.admin.must(&format!(
+    pair.behind.connect().must(&format!(
         "UPDATE app.t a JOIN app.t b ON b.id = 1 SET a.`{gram}` = b.`{gram}` WHERE a.id = 2"
     ));
     let none = match kind {
         Kind::MariaDb => "",
         Kind::MySql => "[]",
     };
-    twins.admin.must(&format!(
+    pair.behind.connect().must(&format!(
         "UPDATE app.t SET `{gram}` = '{none}' WHERE id = 3"
     ));
-    assert_eq!(ids(&mut twins, "%needle%"), "1");
-    assert_eq!(ids(&mut twins, "%hay%"), "1 2");
-    assert_eq!(ids(&mut twins, "%e%"), "1 3", "too short for the index");
+    assert_eq!(ids(&mut pair, "%needle%"), "1");
+    assert_eq!(ids(&mut pair, "%hay%"), "1 2");
+    assert_eq!(ids(&mut pair, "%e%"), "1 3", "too short for the index");
     // a NULL is refused, as is a type that is not ours
-    twins
-        .admin
+    pair.behind
+        .connect()
         .must_fail(&format!("UPDATE app.t SET `{gram}` = NULL WHERE id = 3"));
     assert_eq!(
-        twins
-            .protected
+        pair.protected
             .must("DELETE FROM t WHERE name LIKE '%needle%'")
             .affected,
         if kind == Kind::MySql { 1 } else { 2 }
     );
-    let index = twins.admin.text(GRAM_INDEX).unwrap();
-    twins.admin.must(&format!("DROP INDEX `{index}` ON app.t"));
-    twins.admin.must(&format!(
+    let index = pair.behind.connect().text(GRAM_INDEX).unwrap();
+    pair.behind
+        .connect()
+        .must(&format!("DROP INDEX `{index}` ON app.t"));
+    pair.behind.connect().must(&format!(
         "ALTER TABLE app.t MODIFY `{gram}` TEXT CHARACTER SET utf8mb4 INVISIBLE"
     ));
     // what is known of a table is looked up again after a second
-    let mut fresh = twins.proxy.connect_to("app");
+    let mut fresh = pair.proxy.connect_to("app");
     let limit = std::time::Duration::from_secs(10);
     wait_until("a changed type is noticed", limit, || {
         let answer = fresh.run("SELECT name FROM t ORDER BY name LIMIT 1");
@@ -501,7 +363,7 @@ fn changed_grams_hide_rows_and_never_add_any(kind: Kind) {
 
 fn tables_are_migrated_to_grams_and_back(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60), note TEXT NOT NULL, n INT) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci";
-    let Some(mut twins) = indexed_twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "like_index = true\n") else {
         return;
     };
     let rows: Vec<String> = (0..500)
@@ -510,7 +372,7 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
             _ => format!("({id}, 'person number {id:04}', 'Größe {id}', {id})"),
         })
         .collect();
-    twins.both(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    pair.both(&format!("INSERT INTO t VALUES {}", rows.join(",")));
     let count = format!("SELECT COUNT(*) FROM ({GRAM_INDEX}) found");
     for (arguments, indexes) in [
         (["--encrypt", "name: eq like; note: like"], "2"),
@@ -520,15 +382,19 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
         (["--decrypt", "name, note"], "0"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
-        command.args(["migrate", "--backend", &twins.server.address(), "-c"]);
-        command.arg(twins.proxy.folder().join("onionskin.toml"));
+        command.args(["migrate", "--backend", &pair.behind.address(), "-c"]);
+        command.arg(pair.proxy.folder().join("onionskin.toml"));
         command.args(["app.t", "--drop-old"]);
         command.args(arguments.into_iter().filter(|a| *a != "--drop-old"));
         let output = command.output().expect("onionskin runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
-        assert_eq!(twins.admin.text(&count).unwrap(), indexes, "{arguments:?}");
-        twins.protected = twins.proxy.connect_to("app");
+        assert_eq!(
+            pair.behind.connect().text(&count).unwrap(),
+            indexes,
+            "{arguments:?}"
+        );
+        pair.protected = pair.proxy.connect_to("app");
         for sql in [
             "SELECT * FROM t WHERE name LIKE '%0123%'",
             "SELECT * FROM t WHERE name LIKE 'Person%012_'",
@@ -536,17 +402,17 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
             "SELECT id FROM t WHERE name NOT LIKE '%1%' ORDER BY id",
             "SELECT * FROM t ORDER BY id",
         ] {
-            assert!(twins.same(sql, &[]) > 0, "{sql}");
+            assert!(pair.same_rows_in_any_order(sql, &[]) > 0, "{sql}");
         }
         if indexes == "2" {
-            assert!(twins.touched("SELECT id FROM t WHERE name LIKE '%0123%'") < 100);
+            assert!(touched(&mut pair, "SELECT id FROM t WHERE name LIKE '%0123%'") < 100);
         }
-        twins.both("UPDATE t SET name = 'changed 0123' WHERE id = 9");
-        twins.both("UPDATE t SET name = 'person number 0009' WHERE id = 9");
+        pair.both("UPDATE t SET name = 'changed 0123' WHERE id = 9");
+        pair.both("UPDATE t SET name = 'person number 0009' WHERE id = 9");
     }
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
-    command.args(["migrate", "--backend", &twins.server.address(), "-c"]);
-    command.arg(twins.proxy.folder().join("onionskin.toml"));
+    command.args(["migrate", "--backend", &pair.behind.address(), "-c"]);
+    command.arg(pair.proxy.folder().join("onionskin.toml"));
     command.args(["app.t", "--encrypt", "n: like"]);
     let output = command.output().expect("onionskin runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -556,27 +422,27 @@ fn tables_are_migrated_to_grams_and_back(kind: Kind) {
     );
 }
 
-/// MySQL tables of earlier versions have words under a full-text index, which is never used: rows are opened, until the capability is
-/// taken away and given again.
+/// MySQL tables of earlier versions have words under a full-text index, which is never used: rows
+/// are opened, until the capability is taken away and given again.
 fn tables_of_the_older_form_are_opened(kind: Kind) {
     if kind == Kind::MariaDb {
         return; // this is its form
     }
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
     let (index, gram) = (
-        twins.admin.text(GRAM_INDEX).unwrap(),
-        twins.admin.text(GRAM_COLUMN).unwrap(),
+        pair.behind.connect().text(GRAM_INDEX).unwrap(),
+        pair.behind.connect().text(GRAM_COLUMN).unwrap(),
     );
-    twins.admin.must(&format!(
+    pair.behind.connect().must(&format!(
         "ALTER TABLE app.t DROP KEY `{index}`, MODIFY `{gram}` TEXT CHARACTER SET ascii COLLATE ascii_bin NULL INVISIBLE, \
          ADD FULLTEXT KEY `{index}` (`{gram}`)"
     ));
-    twins.protected.must("ALTER TABLE t COMMENT 'of old'");
-    twins.plain.must("ALTER TABLE t COMMENT 'of old'");
-    let all = |twins: &mut Twins, column: &str| {
+    pair.protected.must("ALTER TABLE t COMMENT 'of old'");
+    pair.plain.must("ALTER TABLE t COMMENT 'of old'");
+    let all = |pair: &mut Pair, column: &str| {
         for sql in [
             "SELECT * FROM t WHERE name LIKE '%needle%' ORDER BY id",
             "SELECT id FROM t WHERE name NOT LIKE 'a%' ORDER BY id",
@@ -584,57 +450,57 @@ fn tables_of_the_older_form_are_opened(kind: Kind) {
             "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE()",
         ] {
             let sql = sql.replace("name", column);
-            let (a, b) = (twins.plain.text(&sql), twins.protected.text(&sql));
+            let (a, b) = (pair.plain.text(&sql), pair.protected.text(&sql));
             assert_eq!(a.unwrap(), b.unwrap(), "{sql}");
         }
     };
-    twins.both("INSERT INTO t VALUES (1, 'a needle'), (2, 'hay'), (3, NULL)");
-    twins.both("INSERT INTO t VALUES (2, 'x') ON DUPLICATE KEY UPDATE name = 'the needle'");
-    all(&mut twins, "name");
-    let words = twins
-        .admin
+    pair.both("INSERT INTO t VALUES (1, 'a needle'), (2, 'hay'), (3, NULL)");
+    pair.both("INSERT INTO t VALUES (2, 'x') ON DUPLICATE KEY UPDATE name = 'the needle'");
+    all(&mut pair, "name");
+    let words = pair
+        .behind
+        .connect()
         .text(&format!("SELECT `{gram}` FROM app.t WHERE id = 1"));
     assert_eq!(words.unwrap().split(' ').next().unwrap().len(), 6);
     // the protected table is copied, because its constraint changes
-    for session in [&mut twins.plain, &mut twins.protected] {
+    for session in [&mut pair.plain, &mut pair.protected] {
         session.must("ALTER TABLE t RENAME COLUMN name TO called");
     }
-    all(&mut twins, "called");
+    all(&mut pair, "called");
     for arguments in [["--drop", "called: like"], ["--add", "called: like"]] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onionskin"));
-        command.args(["migrate", "--backend", &twins.server.address(), "-c"]);
-        command.arg(twins.proxy.folder().join("onionskin.toml"));
+        command.args(["migrate", "--backend", &pair.behind.address(), "-c"]);
+        command.arg(pair.proxy.folder().join("onionskin.toml"));
         command.args(["app.t", "--drop-old"]).args(arguments);
         let output = command.output().expect("onionskin runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
     }
-    twins.protected = twins.proxy.connect_to("app");
+    pair.protected = pair.proxy.connect_to("app");
     for sql in [
         "SELECT * FROM t WHERE called LIKE '%needle%'",
         "SELECT id FROM t WHERE called NOT LIKE 'a%'",
     ] {
-        assert!(twins.same(sql, &[]) > 0, "{sql}");
+        assert!(pair.same_rows_in_any_order(sql, &[]) > 0, "{sql}");
     }
-    let sent = soundness::sent_for(&mut twins, "SELECT id FROM t WHERE called LIKE '%needle%'");
+    let sent = soundness::sent_for(&mut pair, "SELECT id FROM t WHERE called LIKE '%needle%'");
     assert!(sent.contains(" MEMBER OF("), "{sent}");
 }
 
 /// Rows that match before and after every change are in every answer.
 fn rows_that_match_are_always_found(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
     let rows: Vec<String> = (0..100)
         .map(|id| format!("({id}, 'a needle {id}')"))
         .collect();
-    twins
-        .protected
+    pair.protected
         .must(&format!("INSERT INTO t VALUES {}", rows.join(",")));
     let seconds = if long_run() { 30 } else { 2 };
     let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
-    let mut writer = twins.proxy.connect_to("app");
+    let mut writer = pair.proxy.connect_to("app");
     let writing = std::thread::spawn(move || {
         let mut writes = 0u32;
         while std::time::Instant::now() < end {
@@ -648,7 +514,7 @@ fn rows_that_match_are_always_found(kind: Kind) {
     });
     let mut searches = 0;
     while std::time::Instant::now() < end {
-        let found = twins
+        let found = pair
             .protected
             .text("SELECT id FROM t WHERE name LIKE '%needle%'")
             .unwrap();
@@ -661,22 +527,23 @@ fn rows_that_match_are_always_found(kind: Kind) {
         "{searches} searches, {writes} writes"
     );
     // afterwards, all of them are there
-    let found = twins
+    let found = pair
         .protected
         .text("SELECT COUNT(*) FROM t WHERE name LIKE '%needle%'");
     assert_eq!(found.unwrap(), "100");
 }
 
-/// An index must not lose the rows of a statement in which a later row meets a duplicate, as MySQL's full-text indexes do.
+/// An index must not lose the rows of a statement in which a later row meets a duplicate, as
+/// MySQL's full-text indexes do.
 fn rows_beside_duplicates_are_found(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
-    twins.both("INSERT INTO t VALUES (2, 'there before')");
-    twins.both("INSERT IGNORE INTO t VALUES (14, 'ignored beside'), (2, 'not taken')");
-    twins.both("INSERT INTO t VALUES (16, 'upserted beside'), (2, 'x') ON DUPLICATE KEY UPDATE name = 'an update'");
-    twins.both("REPLACE INTO t VALUES (17, 'replaced beside'), (2, 'a replacement')");
+    pair.both("INSERT INTO t VALUES (2, 'there before')");
+    pair.both("INSERT IGNORE INTO t VALUES (14, 'ignored beside'), (2, 'not taken')");
+    pair.both("INSERT INTO t VALUES (16, 'upserted beside'), (2, 'x') ON DUPLICATE KEY UPDATE name = 'an update'");
+    pair.both("REPLACE INTO t VALUES (17, 'replaced beside'), (2, 'a replacement')");
     for pattern in [
         "%beside%",
         "%replacement",
@@ -685,6 +552,6 @@ fn rows_beside_duplicates_are_found(kind: Kind) {
         "%update%",
     ] {
         let sql = format!("SELECT id FROM t WHERE name LIKE '{pattern}' ORDER BY id");
-        twins.same(&sql, &[]);
+        pair.same_rows_in_any_order(&sql, &[]);
     }
 }

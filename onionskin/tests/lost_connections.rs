@@ -1,12 +1,10 @@
-//! A client's connection ends when its server's does, as it would without the proxy, and the other way round.
+//! A client's connection ends when its server's does, as it would without the proxy, and the other
+//! way round.
 
 mod support;
 
 #[path = "lost_connections/drivers.rs"]
 mod drivers;
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use std::time::{Duration, Instant};
 
 use drivers::{pools_of_go, pools_of_node, pools_of_python};
@@ -14,7 +12,6 @@ use onionskin_wire::messages::{ErrPacket, SslRequest};
 use onionskin_wire::tls::{ServerVerification, client_config};
 use onionskin_wire::{Capabilities, Connection, Transport, WireError};
 use support::*;
-use twins::twins_with;
 
 on_both_servers!(
     an_idle_session_ends_when_the_server_ends_it,
@@ -33,7 +30,8 @@ on_both_servers!(
 
 const TABLE: &str = "CREATE TABLE app.t (id INT PRIMARY KEY, name VARCHAR(40))";
 const PROTECT: &str = "[protect.\"app.t\"]\nname = [\"eq\"]\n";
-/// How soon a client must see the end. The machine may be busy; without a cure it would wait for ever.
+/// How soon a client must see the end. The machine may be busy; without a cure it would wait for
+/// ever.
 const SOON: Duration = Duration::from_secs(5);
 
 fn start(kind: Kind, options: ProxyOptions) -> Option<(Server, Proxy)> {
@@ -76,7 +74,8 @@ fn wait_for(admin: &mut Session, what: &str, condition: &str, count: &str) {
     });
 }
 
-/// Has a session end in some way, directly and through the proxy. The client is told the same, and soon.
+/// Has a session end in some way, directly and through the proxy. The client is told the same, and
+/// soon.
 fn ends_alike(ports: [u16; 2], what: &str, mut end: impl FnMut(&mut RawClient)) {
     let told = ports.map(|port| {
         let mut client = RawClient::login(port);
@@ -341,12 +340,12 @@ fn a_statement_ends_when_its_client_is_gone(kind: Kind) {
 
 fn a_statement_at_the_engine_ends_when_its_client_is_gone(kind: Kind) {
     let table = "CREATE TABLE item (id INT PRIMARY KEY, word VARCHAR(40) {eq})";
-    let Some(mut twins) = twins_with(kind, table, "") else {
+    let Some(mut pair) = Pair::with_settings(kind, table, "") else {
         return;
     };
     let rows: Vec<String> = (1..=40).map(|n| format!("({n}, 'word {n}')")).collect();
-    twins.both_text(&format!("INSERT INTO item VALUES {}", rows.join(",")));
-    let mut engine = twins.scratch.connect();
+    pair.run(&format!("INSERT INTO item VALUES {}", rows.join(",")));
+    let mut engine = pair.engine().connect();
     let slow = "SELECT COUNT(*) FROM app.item a, app.item b, app.item c, app.item d, app.item e, app.item f \
         WHERE CONCAT(a.word, b.word, c.word, d.word, e.word, f.word) LIKE '%y%x'";
     for sql in [
@@ -354,7 +353,7 @@ fn a_statement_at_the_engine_ends_when_its_client_is_gone(kind: Kind) {
         format!("INSERT INTO app.item (id, word) SELECT 100, CONCAT('a', ({slow})) AS word"),
     ] {
         let does = "info LIKE '%CONCAT(%'";
-        let mut client = RawClient::login(twins.proxy.port());
+        let mut client = RawClient::login(pair.proxy.port());
         client.command(3, sql.as_bytes());
         wait_for_start(&mut engine, &mut client, does);
         let begin = Instant::now();
@@ -363,11 +362,11 @@ fn a_statement_at_the_engine_ends_when_its_client_is_gone(kind: Kind) {
         assert!(begin.elapsed() < 2 * SOON, "{sql}: {:?}", begin.elapsed());
     }
     // the session at the engine of others is theirs
-    let count = twins
+    let count = pair
         .protected
         .text("SELECT COUNT(*) FROM item WHERE CONCAT(word, id) LIKE '%7'");
     assert_eq!(count.expect("a number"), "4");
-    twins.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 fn what_a_half_closed_client_has_sent_is_done(kind: Kind) {

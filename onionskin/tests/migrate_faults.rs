@@ -337,6 +337,52 @@ fn start_reverse(
     child
 }
 
+/// A table that is encrypted while the old one is fed.
+struct WayBack {
+    server: Server,
+    proxy: Proxy,
+    /// At the server.
+    session: Session,
+    /// Through the proxy.
+    through: Session,
+}
+
+const COLUMNS: [&str; 4] = ["app.t", "--encrypt", "v: eq; n: range", "--reverse"];
+/// The rows become plaintext in the old table: every command line says so.
+const IN_CLEAR: [&str; 2] = ["--decrypt", "v, n"];
+const ROWS: &str = "SELECT id, v, n FROM t ORDER BY id";
+
+impl WayBack {
+    fn begin(&mut self, arguments: &[&str]) -> Child {
+        start_reverse(&self.server, &self.proxy, &mut self.session, arguments)
+    }
+
+    fn migrate(&self, arguments: &[&str]) -> String {
+        must_migrate(&self.server, Some(&self.proxy), arguments)
+    }
+
+    fn refuses(&self, arguments: &[&str]) -> String {
+        must_not_migrate(&self.server, Some(&self.proxy), arguments)
+    }
+
+    fn state(&mut self, change: &str) {
+        set_state(&mut self.session, &self.proxy, change);
+    }
+}
+
+/// Writes that are new rows, changed ones and gone ones.
+fn write(through: &mut Session, n: u32) {
+    through.must(&format!(
+        "UPDATE t SET v = 'changed {n}', n = {n} WHERE id < 100"
+    ));
+    through.must(&format!("DELETE FROM t WHERE id BETWEEN {n}00 AND {n}09"));
+    through.must(&format!(
+        "INSERT INTO t VALUES ({}, 'new', NULL)",
+        10_000 + n
+    ));
+    through.must(&format!("UPDATE t SET id = id + 100000 WHERE id = {n}50"));
+}
+
 fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
@@ -345,128 +391,106 @@ fn the_old_table_is_kept_for_a_way_back(kind: Kind) {
         return;
     }
     let proxy = Proxy::start(&server, "");
-    let mut session = table_with_rows(&server, 2000);
-    let mut through = proxy.connect_to("app");
-    let definition = session.text("SHOW CREATE TABLE t").unwrap();
-    let columns = ["app.t", "--encrypt", "v: eq; n: range", "--reverse"];
+    let mut way = WayBack {
+        session: table_with_rows(&server, 2000),
+        through: proxy.connect_to("app"),
+        proxy,
+        server,
+    };
+    let definition = way.session.text("SHOW CREATE TABLE t").unwrap();
     let text = must_not_migrate(
-        &server,
+        &way.server,
         None,
         &["app.t", "--alter", "DROP COLUMN n", "--reverse"],
     );
     assert!(text.contains("cannot keep column n"), "{text}");
-    let write = |through: &mut Session, n: u32| {
-        through.must(&format!(
-            "UPDATE t SET v = 'changed {n}', n = {n} WHERE id < 100"
-        ));
-        through.must(&format!("DELETE FROM t WHERE id BETWEEN {n}00 AND {n}09"));
-        through.must(&format!(
-            "INSERT INTO t VALUES ({}, 'new', NULL)",
-            10_000 + n
-        ));
-        through.must(&format!("UPDATE t SET id = id + 100000 WHERE id = {n}50"));
-    };
 
-    let mut child = start_reverse(&server, &proxy, &mut session, &columns);
-    write(&mut through, 2);
+    let mut child = way.begin(&COLUMNS);
+    write(&mut way.through, 2);
     child.kill().expect("kill -9");
     child.wait().expect("a child");
-    write(&mut through, 3);
-    assert_eq!(session.must_fail("SELECT v FROM t"), 1054);
-    let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--abort"]);
+    write(&mut way.through, 3);
+    assert_eq!(way.session.must_fail("SELECT v FROM t"), 1054);
+    let text = way.refuses(&["app.t", "--abort"]);
     assert!(text.contains("--roll-back"), "{text}");
-    // The rows become plaintext in the old table: every command line says so.
-    let in_clear = ["--decrypt", "v, n"];
-    let resume = [&["app.t", "--resume"][..], &in_clear].concat();
-    let roll_back = [&["app.t", "--roll-back"][..], &in_clear].concat();
-    let child = start_reverse(&server, &proxy, &mut session, &resume);
-    write(&mut through, 4);
-    let rows = "SELECT id, v, n FROM t ORDER BY id";
-    let expected = through.text(rows).unwrap();
-    let text = must_migrate(
-        &server,
-        Some(&proxy),
-        &[&roll_back[..], &["--drop-old"]].concat(),
-    );
+    let resume = [&["app.t", "--resume"][..], &IN_CLEAR].concat();
+    let roll_back = [&["app.t", "--roll-back"][..], &IN_CLEAR].concat();
+    let child = way.begin(&resume);
+    write(&mut way.through, 4);
+    let expected = way.through.text(ROWS).unwrap();
+    let text = way.migrate(&[&roll_back[..], &["--drop-old"]].concat());
     assert!(text.contains(" 0 repaired"), "{text}");
     let (succeeded, text) = end_of_migration(child);
     assert!(succeeded && text.contains("took over"), "{text}");
-    assert!(session.text(rows).unwrap() == expected);
-    assert!(through.text(rows).unwrap() == expected);
-    assert_eq!(session.text("SHOW CREATE TABLE t").unwrap(), definition);
-    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
-    write(&mut through, 5);
+    assert!(way.session.text(ROWS).unwrap() == expected);
+    assert!(way.through.text(ROWS).unwrap() == expected);
+    assert_eq!(way.session.text("SHOW CREATE TABLE t").unwrap(), definition);
+    assert_eq!(way.session.text("SHOW TABLES").unwrap(), "t");
+    write(&mut way.through, 5);
 
-    // Killed between the rename and the note of it: what was written since is found by comparing.
-    let child = start_reverse(&server, &proxy, &mut session, &columns);
+    what_was_written_after_a_kill_is_found_by_comparing(&mut way);
+    a_migration_may_be_finished(&mut way);
+    what_was_asked_for_in_the_beginning_holds(&mut way);
+    a_promoted_server_has_another_log(&mut way);
+}
+
+/// Killed between the rename and the note of it.
+fn what_was_written_after_a_kill_is_found_by_comparing(way: &mut WayBack) {
+    let resume = [&["app.t", "--resume"][..], &IN_CLEAR].concat();
+    let roll_back = [&["app.t", "--roll-back"][..], &IN_CLEAR].concat();
+    let child = way.begin(&COLUMNS);
     let mut killed = child;
     killed.kill().expect("kill -9");
     killed.wait().expect("a child");
-    set_state(&mut session, &proxy, "JSON_SET(state, '$.phase', 'switch')");
-    write(&mut through, 6);
-    let child = start_reverse(&server, &proxy, &mut session, &resume);
-    write(&mut through, 7);
-    let expected = through.text(rows).unwrap();
-    must_migrate(&server, Some(&proxy), &roll_back);
+    way.state("JSON_SET(state, '$.phase', 'switch')");
+    write(&mut way.through, 6);
+    let child = way.begin(&resume);
+    write(&mut way.through, 7);
+    let expected = way.through.text(ROWS).unwrap();
+    way.migrate(&roll_back);
     end_of_migration(child);
-    assert!(session.text(rows).unwrap() == expected);
-    session.must("DROP TABLE t_onionskin_new");
+    assert!(way.session.text(ROWS).unwrap() == expected);
+    way.session.must("DROP TABLE t_onionskin_new");
+}
 
-    // Or it stays as it is.
-    let child = start_reverse(&server, &proxy, &mut session, &columns);
-    write(&mut through, 8);
-    let expected = through.text(rows).unwrap();
-    let text = must_migrate(&server, Some(&proxy), &["app.t", "--finish", "--drop-old"]);
+/// The table stays as it is.
+fn a_migration_may_be_finished(way: &mut WayBack) {
+    let child = way.begin(&COLUMNS);
+    write(&mut way.through, 8);
+    let expected = way.through.text(ROWS).unwrap();
+    let text = way.migrate(&["app.t", "--finish", "--drop-old"]);
     assert!(text.contains("in plaintext in the binary logs"), "{text}");
     let (succeeded, text) = end_of_migration(child);
     assert!(succeeded, "{text}");
-    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
-    assert_eq!(session.must_fail("SELECT v FROM t"), 1054);
-    assert!(through.text(rows).unwrap() == expected);
-    let text = must_not_migrate(&server, Some(&proxy), &["app.t", "--finish"]);
+    assert_eq!(way.session.text("SHOW TABLES").unwrap(), "t");
+    assert_eq!(way.session.must_fail("SELECT v FROM t"), 1054);
+    assert!(way.through.text(ROWS).unwrap() == expected);
+    let text = way.refuses(&["app.t", "--finish"]);
     assert!(text.contains("no migration of app.t has begun"), "{text}");
+}
 
-    // What was asked for in the beginning holds, however early it had ended.
+/// However early it had ended.
+fn what_was_asked_for_in_the_beginning_holds(way: &mut WayBack) {
     let arguments = ["app.t", "--rebuild", "--reverse", "--cut-over", "postpone"];
-    must_migrate(&server, Some(&proxy), &arguments);
-    set_state(
-        &mut session,
-        &proxy,
-        "JSON_SET(state, '$.phase', 'prepare')",
-    );
-    let child = start_reverse(&server, &proxy, &mut session, &["app.t", "--resume"]);
-    write(&mut through, 9);
-    let expected = through.text(rows).unwrap();
-    must_migrate(
-        &server,
-        Some(&proxy),
-        &["app.t", "--roll-back", "--drop-old"],
-    );
+    way.migrate(&arguments);
+    way.state("JSON_SET(state, '$.phase', 'prepare')");
+    let child = way.begin(&["app.t", "--resume"]);
+    write(&mut way.through, 9);
+    let expected = way.through.text(ROWS).unwrap();
+    way.migrate(&["app.t", "--roll-back", "--drop-old"]);
     end_of_migration(child);
-    assert!(through.text(rows).unwrap() == expected);
+    assert!(way.through.text(ROWS).unwrap() == expected);
+}
 
-    // A server that has been promoted has another log.
-    let mut child = start_reverse(
-        &server,
-        &proxy,
-        &mut session,
-        &["app.t", "--rebuild", "--reverse"],
-    );
+fn a_promoted_server_has_another_log(way: &mut WayBack) {
+    let mut child = way.begin(&["app.t", "--rebuild", "--reverse"]);
     child.kill().expect("kill -9");
     child.wait().expect("a child");
-    write(&mut through, 10);
-    let expected = through.text(rows).unwrap();
-    set_state(
-        &mut session,
-        &proxy,
-        "JSON_SET(state, '$.server', 'another', '$.position', 'gone.000001:4')",
-    );
-    must_migrate(
-        &server,
-        Some(&proxy),
-        &["app.t", "--roll-back", "--drop-old"],
-    );
-    assert!(through.text(rows).unwrap() == expected);
+    write(&mut way.through, 10);
+    let expected = way.through.text(ROWS).unwrap();
+    way.state("JSON_SET(state, '$.server', 'another', '$.position', 'gone.000001:4')");
+    way.migrate(&["app.t", "--roll-back", "--drop-old"]);
+    assert!(way.through.text(ROWS).unwrap() == expected);
 }
 
 /// A limit for everybody's queries is none for ours.

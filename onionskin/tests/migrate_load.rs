@@ -1,4 +1,5 @@
-//! Tables are migrated under applications that know nothing of it: sysbench, unmodified, and readers through the proxy.
+//! Tables are migrated under applications that know nothing of it: sysbench, unmodified, and
+//! readers through the proxy.
 
 mod support;
 use support::*;
@@ -53,11 +54,13 @@ fn sysbench_goes_on_through_migrations_of_its_tables(kind: Kind) {
             .tables(1, ROWS)
     };
     load(server.port(), "sbtest").run("prepare");
-    // With one thread and a seed sysbench sends the same statements every time, here and to a plain table.
+    // With one thread and a seed sysbench sends the same statements every time, here and to a plain
+    // table.
     load(server.port(), "plain").run("prepare");
     session.must("CREATE TABLE twin.sbtest1 LIKE plain.sbtest1");
     session.must("INSERT INTO twin.sbtest1 SELECT * FROM plain.sbtest1");
-    // Only writes: servers end transactions that have read a table and write it while somebody asks for a lock on all of it (1213).
+    // Only writes: servers end transactions that have read a table and write it while somebody asks
+    // for a lock on all of it (1213).
     let seeded = |port: u16, database: &str| {
         Sysbench::new(port, "oltp_write_only")
             .database(database)
@@ -128,7 +131,12 @@ fn sysbench_goes_on_through_migrations_of_its_tables(kind: Kind) {
         (u64::from(EVENTS), 0)
     );
 
-    // The same rows as on a plain server, and the sealed columns are searched as plain ones are.
+    rows_are_those_of_a_plain_server(&proxy, &mut session);
+    proxy.assert_healthy();
+}
+
+/// The sealed columns are searched as plain ones are.
+fn rows_are_those_of_a_plain_server(proxy: &Proxy, session: &mut Session) {
     let mut through = proxy.connect();
     assert_eq!(session.must_fail("SELECT k FROM sbtest.sbtest1"), 1054);
     assert_eq!(session.must_fail("SELECT k FROM twin.sbtest1"), 1054);
@@ -137,7 +145,7 @@ fn sysbench_goes_on_through_migrations_of_its_tables(kind: Kind) {
         "SELECT k, COUNT(*) FROM {}.sbtest1 GROUP BY k ORDER BY k",
         "SELECT id FROM {}.sbtest1 WHERE k BETWEEN 900 AND 1100 ORDER BY k, id",
     ] {
-        let [is, should] = [(&mut through, "twin"), (&mut session, "plain")]
+        let [is, should] = [(&mut through, "twin"), (&mut *session, "plain")]
             .map(|(session, database)| session.text(&sql.replace("{}", database)).unwrap());
         assert!(!should.is_empty(), "{sql}");
         assert_same_rows(&is, &should, sql);
@@ -156,7 +164,6 @@ fn sysbench_goes_on_through_migrations_of_its_tables(kind: Kind) {
     }
     let found = through.text("SELECT COUNT(*) FROM sbtest.sbtest1 WHERE k BETWEEN 900 AND 1100");
     assert_eq!(found.unwrap(), middle.to_string());
-    proxy.assert_healthy();
 }
 
 fn results_that_begin_with_null_are_right_while_tables_are_switched(kind: Kind) {
@@ -213,7 +220,8 @@ fn results_that_begin_with_null_are_right_while_tables_are_switched(kind: Kind) 
             }
         },
         |goes_on| {
-            // Whether it goes on is asked in this thread, so the other reader gets an answer of its own.
+            // Whether it goes on is asked in this thread, so the other reader gets an answer of its
+            // own.
             let over = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 let other = scope.spawn(|| reader(false)(&|| !over.load(Ordering::Relaxed)));
@@ -229,7 +237,8 @@ fn results_that_begin_with_null_are_right_while_tables_are_switched(kind: Kind) 
     proxy.assert_healthy();
 }
 
-/// Some hundred thousand row changes a second, whatever the disk: more than anybody writes again at once.
+/// Some hundred thousand row changes a second, whatever the disk: more than anybody writes again at
+/// once.
 fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
     const ROWS: u64 = 100_000;
     const EACH: u64 = 200;
@@ -262,7 +271,8 @@ fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
                     );
                     match writer.run(&update) {
                         Ok(_) => statements.fetch_add(1, Ordering::Relaxed),
-                        // Two writers that meet take their locks in the same order; servers end one of them all the same at times.
+                        // Two writers that meet take their locks in the same order; servers end one
+                        // of them all the same at times.
                         Err(error) => {
                             assert_eq!(error.code, 1213, "{error:?}");
                             0

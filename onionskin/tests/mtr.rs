@@ -1,14 +1,16 @@
-//! MariaDB's own test files, statement by statement, on a plain server and through the proxy where every column that can be
-//! protected is. Every answer is the same, or the proxy refuses the statement.
+//! MariaDB's own test files, statement by statement, on a plain server and through the proxy where
+//! every column that can be protected is. Every answer is the same, or the proxy refuses the
+//! statement.
 //!
-//! The files come with Debian's package mariadb-test-data; they are read where `scripts/mariadb-tests.sh` unpacks them and
-//! are no part of this project. The whole takes minutes, so the test is ignored unless it is asked for (`make mariadb-tests`).
+//! The files come with Debian's package mariadb-test-data; they are read where
+//! `scripts/mariadb-tests.sh` unpacks them and are no part of this project. The whole takes
+//! minutes, so the test is ignored unless it is asked for (`make mariadb-tests`).
 //!
 //! - `ONIONSKIN_MTR=select,join` runs these files only.
 //! - `ONIONSKIN_UPDATE=1` writes the counts of all files into docs/sql.md, as each was run last.
 //!
-//! Results go to `target/mariadb-tests`: `report.txt`, and `differences.txt` with each difference and
-//! `refused.txt` with each refusal.
+//! Results go to `target/mariadb-tests`: `report.txt`, and `differences.txt` with each difference
+//! and `refused.txt` with each refusal.
 
 mod support;
 

@@ -1,15 +1,10 @@
-//! What names mean: tables in capital letters, aliases, keys of GROUP BY and HAVING, as MariaDB's own test files once showed
-//! them to be misunderstood.
+//! What names mean: tables in capital letters, aliases, keys of GROUP BY and HAVING, as MariaDB's
+//! own test files once showed them to be misunderstood.
 
 mod support;
 
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
-
 use ::mysql::prelude::Queryable;
 use support::*;
-use twins::{Twins, twins, twins_with};
 
 on_both_servers!(
     tables_in_capital_letters,
@@ -31,34 +26,34 @@ CREATE TABLE clients (id INT PRIMARY KEY, Name VARCHAR(20), age INT);
 CREATE TABLE pets (id INT PRIMARY KEY, owner INT {eq, range}, name VARCHAR(20) {eq, range})
 ";
 
-fn stage(kind: Kind) -> Option<Twins> {
-    let mut twins = twins(kind, TABLES)?;
+fn stage(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::with_engine(kind, TABLES)?;
     for sql in [
         "INSERT INTO Clients VALUES (1, 'Xaver7q', 31, 'Bern'), (2, 'Beate', 17, 'Basel'), (3, 'Anna', 31, NULL)",
         "INSERT INTO clients VALUES (1, 'open', 5)",
         "INSERT INTO pets VALUES (1, 1, 'Rex'), (2, 1, 'Bello'), (3, 2, 'Rex'), (4, 9, NULL)",
     ] {
-        twins.both(sql);
+        pair.both(sql);
     }
-    Some(twins)
+    Some(pair)
 }
 
 /// A second proxy before the same server, with the same keys.
-fn another_proxy(twins: &Twins) -> Proxy {
+fn another_proxy(pair: &Pair) -> Proxy {
     Proxy::start_with(
-        &twins.behind,
+        &pair.behind,
         ProxyOptions {
-            keys: Some(twins.proxy.keys()),
+            keys: Some(pair.proxy.keys()),
             ..ProxyOptions::default()
         },
     )
 }
 
 fn tables_in_capital_letters(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    twins.both("UPDATE Clients SET Name = 'Xaver7qq' WHERE Name = 'Xaver7q'");
-    twins.both("INSERT INTO `Clients` (id, Name) VALUES (4, 'Xaver7qqq')");
-    twins.both("DELETE FROM app.Clients WHERE Name = 'xaver7QQQ'");
+    let Some(mut pair) = stage(kind) else { return };
+    pair.both("UPDATE Clients SET Name = 'Xaver7qq' WHERE Name = 'Xaver7q'");
+    pair.both("INSERT INTO `Clients` (id, Name) VALUES (4, 'Xaver7qqq')");
+    pair.both("DELETE FROM app.Clients WHERE Name = 'xaver7QQQ'");
     for sql in [
         "SELECT * FROM Clients ORDER BY id",
         "SELECT * FROM app.Clients WHERE Name = 'xaver7qq'",
@@ -69,17 +64,17 @@ fn tables_in_capital_letters(kind: Kind) {
         "SHOW CREATE TABLE clients",
         "DESCRIBE Clients",
     ] {
-        twins.compare_text(sql);
+        pair.compare_text(sql);
     }
-    twins.conclude(0);
-    let log = std::fs::read_to_string(twins.behind.data_dir().join("general.log")).unwrap();
+    pair.conclude(0);
+    let log = std::fs::read_to_string(pair.behind.data_dir().join("general.log")).unwrap();
     let leaked = log.to_lowercase().contains("xaver7q");
     assert!(!leaked, "a protected value reached the server");
     assert!(log.contains("open"), "the log shows the other table's");
 }
 
 fn names_in_queries(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     for sql in [
         // HAVING without a group, and about columns that are not grouped by in this way
         "SELECT id, age FROM Clients HAVING age > 20 ORDER BY id",
@@ -101,73 +96,73 @@ fn names_in_queries(kind: Kind) {
         "SELECT DISTINCT city AS 'Town' FROM Clients ORDER BY Town",
         "SELECT age AS 'y', COUNT(*) FROM Clients GROUP BY y ORDER BY y",
     ] {
-        twins.compare_text(sql);
+        pair.compare_text(sql);
     }
     // the same shape with other aliases is another plan
     for name in ["id", "zz", "city"] {
-        twins.compare_text(&format!(
+        pair.compare_text(&format!(
             "SELECT SUM(age) AS '{name}', id AS 'x{name}' FROM Clients GROUP BY id ORDER BY x{name}"
         ));
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
 fn constants_in_set_operations(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     for sql in [
         "SELECT id FROM pets WHERE owner IN (SELECT 1 UNION SELECT 2) ORDER BY id",
         "SELECT id FROM pets WHERE owner NOT IN (SELECT 1 UNION ALL SELECT 2) ORDER BY id",
         "SELECT id FROM pets WHERE name IN (SELECT 'REX' FROM pets UNION ALL SELECT 'x') ORDER BY id",
         "SELECT id FROM pets WHERE owner IN ((SELECT age FROM clients) UNION (SELECT 9)) ORDER BY id",
     ] {
-        twins.compare_text(sql);
+        pair.compare_text(sql);
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
 fn collations_as_strings(kind: Kind) {
-    let Some(mut twins) = twins(
+    let Some(mut pair) = Pair::with_engine(
         kind,
         "CREATE TABLE c (a VARCHAR(20) {eq}, b CHAR(5) CHARACTER SET 'latin1' COLLATE 'latin1_swedish_ci' {eq}) CHARSET = 'utf8mb4' COLLATE 'utf8mb4_bin'",
     ) else {
         return;
     };
-    twins.both("INSERT INTO c VALUES ('a', 'ä'), ('A', 'A')");
-    twins.compare_text("SELECT * FROM c WHERE a = 'A'");
-    twins.compare_text("SELECT COUNT(*) FROM c WHERE b = 'a'");
-    twins.compare_text("SHOW CREATE TABLE c");
-    twins.conclude(0);
+    pair.both("INSERT INTO c VALUES ('a', 'ä'), ('A', 'A')");
+    pair.compare_text("SELECT * FROM c WHERE a = 'A'");
+    pair.compare_text("SELECT COUNT(*) FROM c WHERE b = 'a'");
+    pair.compare_text("SHOW CREATE TABLE c");
+    pair.conclude(0);
 }
 
-/// Definitions are looked up again when they are asked for, and before IGNORE hides what no longer fits: another proxy may
-/// have made the table.
+/// Definitions are looked up again when they are asked for, and before IGNORE hides what no longer
+/// fits: another proxy may have made the table.
 fn tables_of_another_proxy(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    let other = another_proxy(&twins);
+    let Some(mut pair) = stage(kind) else { return };
+    let other = another_proxy(&pair);
     // sealed only: no column changes its name with the table
     for _ in 0..2 {
         let mut session = other.connect_to("app");
         session.must("DROP TABLE IF EXISTS noted");
         session.must("CREATE TABLE noted (id INT PRIMARY KEY, note TEXT ENCRYPTED FOR ())");
-        let outcome = twins
+        let outcome = pair
             .protected
             .must("INSERT IGNORE INTO noted VALUES (1, 'one')");
         assert_eq!((outcome.affected, outcome.warnings), (1, 0));
     }
     // known as absent, then as a table without protected columns
-    assert_eq!(twins.protected.must_fail("SELECT * FROM later"), 1146);
+    assert_eq!(pair.protected.must_fail("SELECT * FROM later"), 1146);
     for column in ["a INT", "a INT ENCRYPTED FOR (eq)"] {
         let mut session = other.connect_to("app");
         session.must("DROP TABLE IF EXISTS later");
         session.must(&format!(
             "CREATE TABLE later (id INT PRIMARY KEY, {column})"
         ));
-        let shown = twins.protected.text("SHOW CREATE TABLE later").unwrap();
+        let shown = pair.protected.text("SHOW CREATE TABLE later").unwrap();
         assert!(
             shown.contains("`a` int") && !shown.contains("$enc"),
             "{shown}"
         );
-        let shown = twins.protected.text("DESCRIBE later").unwrap();
+        let shown = pair.protected.text("DESCRIBE later").unwrap();
         assert!(
             shown.contains("\na\t") && !shown.contains("$enc"),
             "{shown}"
@@ -177,10 +172,10 @@ fn tables_of_another_proxy(kind: Kind) {
 
 /// IGNORE makes warnings of the CHECKs of a table that was plain a moment ago.
 fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    let other = another_proxy(&twins);
+    let Some(mut pair) = stage(kind) else { return };
+    let other = another_proxy(&pair);
     let mut elsewhere = other.connect_to("app");
-    let session = &mut twins.protected;
+    let session = &mut pair.protected;
     let ignore = "INSERT IGNORE INTO noted VALUES (1, 'one')";
     let prepared = session
         .conn()
@@ -224,10 +219,10 @@ fn rows_that_a_new_protected_table_leaves_out(kind: Kind) {
 
 /// A row for which nobody names a value has the column's default, which the server no longer knows.
 fn defaults_that_a_new_protected_table_has(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    let other = another_proxy(&twins);
+    let Some(mut pair) = stage(kind) else { return };
+    let other = another_proxy(&pair);
     let mut elsewhere = other.connect_to("app");
-    let session = &mut twins.protected;
+    let session = &mut pair.protected;
     for ty in ["VARCHAR(20)", "VARCHAR(5000)"] {
         for words in ["", "ENCRYPTED FOR (eq)", ""] {
             elsewhere.must("DROP TABLE IF EXISTS orders");
@@ -252,7 +247,7 @@ fn defaults_that_a_new_protected_table_has(kind: Kind) {
         elsewhere.must(&format!(
             "CREATE TABLE orders (id INT PRIMARY KEY, status {ty} DEFAULT 'pending' ENCRYPTED FOR (), n INT)"
         ));
-        let mut direct = twins.behind.connect();
+        let mut direct = pair.behind.connect();
         let refused = direct.must_fail("INSERT INTO app.orders (id) VALUES (1)");
         assert!(matches!(refused, 3819 | 4025), "{refused}");
         elsewhere.must("ALTER TABLE orders ALTER COLUMN status DROP DEFAULT");
@@ -269,21 +264,21 @@ fn defaults_that_a_new_protected_table_has(kind: Kind) {
 
 /// Literals are read when a statement is prepared, and IGNORE may stand behind any blanks.
 fn settings_of_prepared_statements(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     for sql in [
         "\n    INSERT IGNORE INTO Clients (id, Name) VALUES (20, 'longer than twenty characters are')",
         "INSERT\tIGNORE\nINTO Clients (id, age) VALUES (21, 99999999999)",
         " UPDATE /* why */ IGNORE Clients SET age = 99999999999 WHERE id = 1",
     ] {
-        twins.both_text("BEGIN");
-        twins.compare_prepared(sql);
-        twins.compare_text("SELECT * FROM Clients ORDER BY id");
-        twins.both_text("ROLLBACK");
+        pair.run("BEGIN");
+        pair.compare_prepared(sql);
+        pair.compare_text("SELECT * FROM Clients ORDER BY id");
+        pair.run("ROLLBACK");
     }
-    twins.conclude(0);
+    pair.conclude(0);
     let insert = "INSERT INTO Clients (id, Name) VALUES (?, 'é\\\\')";
     for change in ["SET NAMES latin1", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'"] {
-        let session = &mut twins.protected;
+        let session = &mut pair.protected;
         let statement = session.conn().prep(insert).expect("a statement");
         session.must(change);
         let failure = session
@@ -302,25 +297,25 @@ fn settings_of_prepared_statements(kind: Kind) {
         session.must("DELETE FROM Clients WHERE id = 30");
     }
     // how far NOT reaches
-    twins.both("INSERT INTO Clients (id, Name, age) VALUES (40, 'Zero', 0)");
+    pair.both("INSERT INTO Clients (id, Name, age) VALUES (40, 'Zero', 0)");
     for mode in ["HIGH_NOT_PRECEDENCE", ""] {
-        twins.both_text(&format!("SET sql_mode = '{mode}'"));
-        twins.compare(
+        pair.run(&format!("SET sql_mode = '{mode}'"));
+        pair.compare(
             "SELECT id FROM Clients WHERE NOT age BETWEEN 1 AND 20 ORDER BY id",
             &[],
         );
-        twins.compare("SELECT id FROM Clients WHERE NOT age = 1 ORDER BY id", &[]);
-        twins.both(&format!(
+        pair.compare("SELECT id FROM Clients WHERE NOT age = 1 ORDER BY id", &[]);
+        pair.both(&format!(
             "DELETE FROM Clients WHERE NOT age = 0 AND id = 40 /* {mode} */"
         ));
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
 /// Whether a text may hold several statements is said at login, or later by a command.
 fn several_statements_are_an_option(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    let mut client = RawClient::login(twins.proxy.port());
+    let Some(mut pair) = stage(kind) else { return };
+    let mut client = RawClient::login(pair.proxy.port());
     let text = b"DELETE FROM app.Clients WHERE Name = 'nobody'; DELETE FROM app.Clients";
     for option in [0u8, 1, 0, 1] {
         client.command(0x1b, &[option, 0]);
@@ -340,14 +335,14 @@ fn several_statements_are_an_option(kind: Kind) {
             _ => assert!(matches!(reply, Reply::Error(..)), "{reply:?}"),
         }
     }
-    let count = twins.protected.text("SELECT COUNT(*) FROM Clients");
+    let count = pair.protected.text("SELECT COUNT(*) FROM Clients");
     assert_eq!(count.unwrap(), "3");
 }
 
 /// What `[protect]` matches is sealed, however the table or the column comes to its name.
 fn names_that_the_policy_has(kind: Kind) {
     let policy = "[protect.\"app.kept*\"]\nemail = [\"eq\"]\n";
-    let Some(mut twins) = twins_with(kind, "", policy) else {
+    let Some(mut pair) = Pair::with_settings(kind, "", policy) else {
         return;
     };
     let refused = |session: &mut Session, sql: &str| {
@@ -355,7 +350,7 @@ fn names_that_the_policy_has(kind: Kind) {
         let message = answer.expect_err(sql).message;
         assert!(message.starts_with("OS1014"), "{sql}\n→ {message}");
     };
-    let session = &mut twins.protected;
+    let session = &mut pair.protected;
     session.must("CREATE TABLE fresh (id INT, email VARCHAR(80))");
     for sql in [
         "RENAME TABLE fresh TO kept",
@@ -385,12 +380,12 @@ fn names_that_the_policy_has(kind: Kind) {
     refused(session, "ALTER TABLE open3 RENAME TO kept_b");
     session.must("ALTER TABLE open3 RENAME TO open4");
     // known as absent, and then made by another proxy
-    let keys = Some(twins.proxy.keys());
+    let keys = Some(pair.proxy.keys());
     let options = ProxyOptions {
         keys,
         ..ProxyOptions::default()
     };
-    let other = Proxy::start_with(&twins.behind, options);
+    let other = Proxy::start_with(&pair.behind, options);
     let mut other = other.connect_to("app");
     for (table, before) in [("kept_c", "/* job 7 */"), ("kept_d", "-- job 7\n")] {
         assert_eq!(session.must_fail(&format!("SELECT 1 FROM {table}")), 1146);
@@ -411,8 +406,8 @@ fn names_that_the_policy_has(kind: Kind) {
             "ALTER IGNORE ONLINE TABLE kept_e ADD COLUMN email VARCHAR(80)",
         );
     }
-    twins.proxy.assert_healthy();
-    let log = std::fs::read_to_string(twins.behind.data_dir().join("general.log")).unwrap();
+    pair.proxy.assert_healthy();
+    let log = std::fs::read_to_string(pair.behind.data_dir().join("general.log")).unwrap();
     assert!(
         !log.contains("Xaver7q"),
         "a protected value reached the server"
@@ -420,9 +415,10 @@ fn names_that_the_policy_has(kind: Kind) {
     assert!(log.contains("fresh"), "the log shows what is not protected");
 }
 
-/// MariaDB does not tell of `SET @@x`; what the proxy does not know of `sql_mode` would make it read texts otherwise than the server.
+/// MariaDB does not tell of `SET @@x`; what the proxy does not know of `sql_mode` would make it
+/// read texts otherwise than the server.
 fn settings_by_two_at_signs(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     for setting in [
         "SET @@sql_mode = 'ANSI_QUOTES'",
         "SET @modes = 'NO_BACKSLASH_ESCAPES'",
@@ -432,30 +428,30 @@ fn settings_by_two_at_signs(kind: Kind) {
         "SET @@SESSION.div_precision_increment = 5",
         "SET @@div_precision_increment = DEFAULT, @@sql_mode = DEFAULT",
     ] {
-        twins.both_text(setting);
-        twins.compare_text("SELECT \"Name\", id FROM Clients WHERE id = 1");
-        twins.compare_text("SELECT id FROM Clients WHERE Name = 'a\\\\' OR Name = 'Anna'");
-        twins.compare_text("SELECT AVG(age) FROM Clients");
-        twins.compare_text("SELECT @@sql_mode, @@time_zone");
+        pair.run(setting);
+        pair.compare_text("SELECT \"Name\", id FROM Clients WHERE id = 1");
+        pair.compare_text("SELECT id FROM Clients WHERE Name = 'a\\\\' OR Name = 'Anna'");
+        pair.compare_text("SELECT AVG(age) FROM Clients");
+        pair.compare_text("SELECT @@sql_mode, @@time_zone");
     }
-    twins.both_text("CREATE PROCEDURE finer() SET @@div_precision_increment = 11");
-    twins.both_text("CALL finer()");
-    twins.compare_text("SELECT AVG(age) FROM Clients");
-    twins.both_text("CREATE PROCEDURE finest() BEGIN DECLARE n INT; SET @@div_precision_increment = 3, @@sql_mode = 'ANSI_QUOTES'; SET n = 1; END");
-    twins.both_text("CALL finest()");
-    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
+    pair.run("CREATE PROCEDURE finer() SET @@div_precision_increment = 11");
+    pair.run("CALL finer()");
+    pair.compare_text("SELECT AVG(age) FROM Clients");
+    pair.run("CREATE PROCEDURE finest() BEGIN DECLARE n INT; SET @@div_precision_increment = 3, @@sql_mode = 'ANSI_QUOTES'; SET n = 1; END");
+    pair.run("CALL finest()");
+    pair.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name");
     if kind == Kind::MariaDb {
-        twins.both_text("BEGIN NOT ATOMIC SET @@div_precision_increment = 7; SET @x = 1; END");
-        twins.compare_text("SELECT AVG(age) FROM Clients");
+        pair.run("BEGIN NOT ATOMIC SET @@div_precision_increment = 7; SET @x = 1; END");
+        pair.compare_text("SELECT AVG(age) FROM Clients");
     }
     // a statement in a comment is one
-    twins.both_text("SET sql_mode = DEFAULT");
-    twins.both_text("/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */");
-    twins.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name ORDER BY Name");
-    twins.both_text("SET sql_mode = DEFAULT");
+    pair.run("SET sql_mode = DEFAULT");
+    pair.run("/*!40101 SET @@sql_mode = 'ANSI_QUOTES' */");
+    pair.compare_text("SELECT AVG(age), \"Name\" FROM Clients GROUP BY Name ORDER BY Name");
+    pair.run("SET sql_mode = DEFAULT");
     if kind == Kind::MariaDb {
         let hidden = "SET @x = 1 /*!40101 , @@sql_mode = 'ANSI_QUOTES' */";
-        assert_eq!(twins.protected.must_fail(hidden), 1235, "{hidden}");
+        assert_eq!(pair.protected.must_fail(hidden), 1235, "{hidden}");
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }

@@ -1,10 +1,26 @@
-//! What stands around tables: copies, temporary tables, views, foreign keys, triggers and routines, privileges, and all that clients ask about them.
-//! Answers are a plain server's; what cannot be the same is refused; and the server never sees a value.
+//! What stands around tables: copies, temporary tables, views, foreign keys, triggers and routines,
+//! privileges, and all that clients ask about them. Answers are a plain server's; what cannot be
+//! the same is refused; and the server never sees a value.
 
 mod support;
 
+#[path = "objects/copies.rs"]
+mod copies;
+
+#[path = "objects/temporary.rs"]
+mod temporary;
+
+#[path = "objects/views.rs"]
+mod views;
+
 use ::mysql::prelude::Queryable;
+use copies::{copies_keep_every_byte_of_a_default, copies_of_tables};
 use support::*;
+use temporary::{
+    a_temporary_table_hides_another_in_its_session_only, prepared_definitions_do_what_texts_do,
+    temporary_tables,
+};
+use views::{views, views_that_are_made_at_the_server};
 
 on_both_servers!(
     copies_of_tables,
@@ -29,11 +45,11 @@ const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name V
 const ROWS: &str = "INSERT INTO user (name, age, note, city) VALUES ('Alice', 31, 'first', 'Bern'), ('bob', 17, NULL, 'Rome'), ('carol', 45, 'Hb4YqMz7', NULL)";
 const OPEN: &str = "CREATE TABLE open (id INT PRIMARY KEY, word VARCHAR(40), owner INT) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, &[USER, OPEN])?;
-    stage.both(ROWS);
-    stage.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2)");
-    Some(stage)
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, &[USER, OPEN])?;
+    pair.both(ROWS);
+    pair.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2)");
+    Some(pair)
 }
 
 /// What the refusal of a statement says.
@@ -47,493 +63,16 @@ fn refusal(session: &mut Session, sql: &str) -> String {
     }
 }
 
-/// What a session's character set has no letters for is shown as question marks: that must not become a default.
-fn copies_keep_every_byte_of_a_default(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let (protected, plain) = with_and_without_protection(
-        "CREATE TABLE bytes (id INT PRIMARY KEY, name VARCHAR(20) {eq}, b VARBINARY(20) DEFAULT x'80ff', \
-         t VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'Ωé')",
-    );
-    stage.plain.must(&plain);
-    stage.protected.must(&protected);
-    let mut made = 0;
-    for (n, names) in ["utf8mb4", "utf8", "latin1", "binary"]
-        .into_iter()
-        .enumerate()
-    {
-        stage.both(&format!("SET NAMES {names}"));
-        let copy = format!("CREATE TABLE copy{n} LIKE bytes");
-        let done = stage.protected.run(&copy);
-        stage.both("SET NAMES utf8mb4");
-        if let Err(refused) = done {
-            assert!(refused.to_string().contains("OS10"), "{names}: {refused}");
-            continue;
-        }
-        made += 1;
-        stage.plain.must(&copy);
-        stage.both(&format!("INSERT INTO copy{n} (id) VALUES (1)"));
-        stage.same(&format!("SELECT HEX(b), HEX(t) FROM copy{n}"));
-    }
-    if kind == Kind::MySql {
-        assert!(made > 0);
-    }
-}
-
-fn copies_of_tables(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("CREATE TABLE twin LIKE user");
-    stage.both("CREATE TABLE IF NOT EXISTS twin LIKE user");
-    stage.both("CREATE TABLE app.third (LIKE app.twin)");
-    assert_eq!(stage.both_fail("CREATE TABLE twin LIKE user"), 1050);
-    for table in ["user", "twin", "third"] {
-        stage.same_text(&format!("SHOW CREATE TABLE {table}"));
-        stage.same_text(&format!("SHOW FULL COLUMNS FROM {table}"));
-    }
-    stage.both(&format!(
-        "INSERT INTO twin (name, age, note) VALUES ('{SECRET} x', 5, '{SECRET}'), ('y', 6, NULL)"
-    ));
-    stage.same(&format!(
-        "SELECT id, age FROM twin WHERE name = '{SECRET} X'"
-    ));
-    stage.same("SELECT COUNT(*) FROM user");
-    // it is a protected column like any other
-    stage.both("ALTER TABLE twin DROP COLUMN note");
-    // a new name of a protected column makes a copy, whose rows are counted
-    stage
-        .plain
-        .must("ALTER TABLE twin RENAME COLUMN age TO years");
-    stage
-        .protected
-        .must("ALTER TABLE twin RENAME COLUMN age TO years");
-    stage.same("SELECT name, years FROM twin ORDER BY years");
-    stage.both("RENAME TABLE twin TO twin2, third TO app.third2");
-    stage.same("SELECT name FROM twin2 ORDER BY years");
-    stage.both("TRUNCATE TABLE twin2");
-    stage.same("SELECT COUNT(*) FROM twin2");
-    stage.both("DROP TABLE twin2, third2");
-    assert_eq!(stage.both_fail("SELECT name FROM twin2"), 1146);
-    // keys of its own: cells of one do not open in the other
-    stage.protected.must("CREATE TABLE other LIKE user");
-    let mut direct = stage.behind.connect();
-    direct.must("USE app");
-    let ids = "SELECT COUNT(DISTINCT SUBSTRING_INDEX(SUBSTRING_INDEX(COLUMN_COMMENT, '|', 4), '|', -2)) FROM information_schema.COLUMNS \
-         WHERE TABLE_NAME IN ('user', 'other') AND COLUMN_NAME = 'note$enc'";
-    assert_eq!(direct.text(ids).unwrap(), "2");
-    for sql in [
-        "CREATE TABLE z AS SELECT * FROM user",
-        "CREATE TABLE z SELECT name FROM user",
-        "CREATE TEMPORARY TABLE z AS SELECT note FROM user",
-    ] {
-        refusal(&mut stage.protected, sql);
-        assert_eq!(stage.protected.must_fail("SELECT * FROM z"), 1146, "{sql}");
-    }
-    stage.nothing_leaked();
-}
-
-fn temporary_tables(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let (definition, bare) = with_and_without_protection(
-        "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, a VARCHAR(30) {eq}, b INT {range}, c DECIMAL(6,2) {}, d INT DEFAULT 4, KEY (a)) \
-         DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci",
-    );
-    stage.protected.must(&definition);
-    stage.plain.must(&bare);
-    stage.both(&format!("INSERT INTO t (id, a, b, c) VALUES (1, '{SECRET}', 5, 1.5), (2, 'x', 6, NULL), (3, NULL, 7, 2)"));
-    stage.same(&format!(
-        "SELECT * FROM t WHERE a = '{SECRET}' OR b > 6 ORDER BY id"
-    ));
-    stage.same("SELECT UPPER(a), b + d FROM t ORDER BY id");
-    stage.same("SELECT SUM(c), MAX(b) FROM t");
-    stage.both("UPDATE t SET b = b + 1, a = 'new' WHERE id > 1");
-    stage.both(&format!("REPLACE INTO t (id, a) VALUES (3, '{SECRET}')"));
-    stage.both("DELETE FROM t WHERE b = 7");
-    stage.same("SELECT * FROM t ORDER BY b, id");
-    stage.same_with("SELECT id FROM t WHERE a = ?", &[SECRET.into()]);
-    stage.same_text("SHOW CREATE TABLE t");
-    stage.both("ALTER TABLE t DROP COLUMN c");
-    stage.same("SELECT * FROM t ORDER BY id");
-    stage.both("TRUNCATE t");
-    // what the proxy asks about it does not hide what the client asks about its statement
-    for sql in [
-        "CREATE TEMPORARY TABLE IF NOT EXISTS t LIKE user",
-        "SHOW WARNINGS",
-        "DROP TEMPORARY TABLE IF EXISTS nothing_of_that_name",
-        "SELECT @@warning_count",
-        "TRUNCATE t",
-        "SELECT ROW_COUNT()",
-    ] {
-        let (a, b) = (stage.plain.must(sql), stage.protected.must(sql));
-        assert_eq!((a.text(), a.warnings), (b.text(), b.warnings), "{sql}");
-    }
-    // it has no other name
-    for sql in [
-        "ALTER TABLE t RENAME TO s",
-        "ALTER TABLE t RENAME s, ALTER d DROP DEFAULT",
-    ] {
-        refusal(&mut stage.protected, sql);
-    }
-    // a statement that was prepared for another table of the name
-    stage
-        .protected
-        .must("CREATE TABLE later (id INT, a VARCHAR(30))");
-    let early = stage
-        .protected
-        .conn()
-        .prep("INSERT INTO later (id, a) VALUES (?, ?)")
-        .unwrap();
-    stage
-        .protected
-        .conn()
-        .exec_drop(&early, (1, "plain"))
-        .unwrap();
-    stage
-        .protected
-        .must("CREATE TEMPORARY TABLE later (id INT, a VARCHAR(30) ENCRYPTED FOR (eq))");
-    stage
-        .protected
-        .conn()
-        .exec_drop(&early, (2, SECRET))
-        .unwrap();
-    let text = stage
-        .protected
-        .text(&format!("SELECT id FROM later WHERE a = '{SECRET}'"));
-    assert_eq!(text.unwrap(), "2");
-    stage.protected.must("DROP TEMPORARY TABLE later");
-    assert_eq!(
-        stage.protected.text("SELECT a FROM later").unwrap(),
-        "plain"
-    );
-    // another session does not see it, nor does this one after a reset
-    let mut other = stage.proxy.connect_to("app");
-    assert_eq!(other.must_fail("SELECT * FROM t"), 1146);
-    stage.both("CREATE TEMPORARY TABLE u LIKE user");
-    stage.both(&format!("INSERT INTO u (name, age) VALUES ('{SECRET}', 1)"));
-    stage.same("SELECT name, age, city FROM u");
-    assert_eq!(other.must_fail("SELECT * FROM u"), 1146);
-    stage.both("DROP TEMPORARY TABLE u");
-    stage.both("DROP TABLE t");
-    for name in ["t", "u"] {
-        assert_eq!(stage.both_fail(&format!("SELECT * FROM {name}")), 1146);
-    }
-    // the name is free again, for a table without protection
-    stage.both("CREATE TEMPORARY TABLE t (id INT, a VARCHAR(30))");
-    stage.both("INSERT INTO t VALUES (1, 'plain')");
-    stage.same("SELECT * FROM t");
-    stage.protected.conn().reset().unwrap();
-    stage.protected.must("USE app");
-    assert_eq!(stage.protected.must_fail("SELECT * FROM t"), 1146);
-    stage.nothing_leaked();
-}
-
-/// A definition that is prepared is the same statement: what the session knows of its temporary
-/// tables and of unique keys follows it.
-fn prepared_definitions_do_what_texts_do(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let session = &mut stage.protected;
-    let prepared = |session: &mut Session, sql: &str| session.execute(sql, ()).map(|_| ());
-    prepared(
-        session,
-        "CREATE TEMPORARY TABLE own (id INT, name VARCHAR(40) ENCRYPTED FOR (eq))",
-    )
-    .expect("it is made");
-    for sql in [
-        "ALTER TABLE own RENAME TO moved",
-        "ALTER TABLE own RENAME COLUMN name TO title",
-    ] {
-        let refused = prepared(session, sql).expect_err(sql);
-        assert!(refused.to_string().contains("OS1008"), "{sql}: {refused}");
-    }
-    prepared(
-        session,
-        "ALTER TABLE own ADD COLUMN note VARCHAR(40) ENCRYPTED FOR (eq)",
-    )
-    .expect("a column more");
-    session.must(&format!(
-        "INSERT INTO own (id, note) VALUES (1, '{SECRET}')"
-    ));
-    let found = session.text(&format!("SELECT id FROM own WHERE note = '{SECRET}'"));
-    assert_eq!(found.unwrap(), "1");
-    // unique keys
-    let upsert =
-        "INSERT INTO met (id, name, n) VALUES (2, 'a', 9) ON DUPLICATE KEY UPDATE n = n + 1";
-    session
-        .must("CREATE TABLE met (id INT PRIMARY KEY, name VARCHAR(40) ENCRYPTED FOR (eq), n INT)");
-    session.must("INSERT INTO met VALUES (1, 'a', 1)");
-    session.must(upsert);
-    session.must("DELETE FROM met WHERE id = 2");
-    prepared(session, "ALTER TABLE met ADD UNIQUE KEY (name)").expect("a key more");
-    session.must(upsert);
-    assert_eq!(
-        session.text("SELECT GROUP_CONCAT(n) FROM met").unwrap(),
-        "2"
-    );
-    stage.nothing_leaked();
-}
-
-fn a_temporary_table_hides_another_in_its_session_only(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut other = stage.proxy.connect_to("app");
-    stage.both("CREATE TABLE model LIKE user");
-    assert_eq!(
-        stage.both_fail("CREATE TEMPORARY TABLE user LIKE user"),
-        1066
-    );
-    stage.both("CREATE TEMPORARY TABLE user LIKE model");
-    stage.same("SELECT COUNT(*) FROM user");
-    stage.both(&format!(
-        "INSERT INTO user (name, age, note) VALUES ('{SECRET}', 1, 'of the session')"
-    ));
-    stage.same("SELECT name, note FROM user WHERE age = 1");
-    assert_eq!(
-        other.text("SELECT COUNT(*), MAX(age) FROM user").unwrap(),
-        "3\t45"
-    );
-    other.must(&format!(
-        "UPDATE user SET note = '{SECRET} of all' WHERE name = 'bob'"
-    ));
-    // it may become another one
-    stage.both("ALTER TABLE user DROP COLUMN note");
-    stage.same("SELECT * FROM user");
-    stage.both("DROP TABLE user");
-    stage.plain.must(&format!(
-        "UPDATE user SET note = '{SECRET} of all' WHERE name = 'bob'"
-    ));
-    stage.same("SELECT * FROM user ORDER BY id");
-    stage.both("INSERT INTO user (name, age) VALUES ('dora', 50)");
-    stage.same("SELECT name FROM user WHERE age > 20 ORDER BY age");
-    if kind == Kind::MariaDb {
-        // replaced by another one of the same name
-        stage.both("CREATE TEMPORARY TABLE user LIKE model");
-        stage.both("CREATE OR REPLACE TEMPORARY TABLE user LIKE model");
-        stage.both(&format!("INSERT INTO user (name) VALUES ('{SECRET}')"));
-        stage.same("SELECT name, age FROM user");
-        stage.both("DROP TEMPORARY TABLE user");
-    }
-    stage.same("SELECT COUNT(*) FROM user");
-    // one without protection would get what is meant for the other
-    for sql in [
-        "CREATE TEMPORARY TABLE user (id INT, name VARCHAR(40))",
-        "CREATE TEMPORARY TABLE user LIKE open",
-        "CREATE TEMPORARY TABLE app.user AS SELECT 1 AS id",
-    ] {
-        refusal(&mut stage.protected, sql);
-    }
-    // made at the server's, inside of a program, it is met with errors and never with values
-    let mut direct = stage.behind.connect();
-    direct.must("USE app");
-    direct.must("CREATE PROCEDURE hide() CREATE TEMPORARY TABLE user (id INT, name VARCHAR(40))");
-    stage.protected.must("CALL hide()");
-    assert!(
-        stage
-            .protected
-            .run(&format!(
-                "INSERT INTO user (id, name) VALUES (1, '{SECRET}')"
-            ))
-            .is_err()
-    );
-    assert!(
-        stage
-            .protected
-            .run(&format!("SELECT id FROM user WHERE name = '{SECRET}'"))
-            .is_err()
-    );
-    stage.protected.must("DROP TEMPORARY TABLE user");
-    stage.same("SELECT COUNT(*) FROM user");
-    stage.nothing_leaked();
-}
-
-fn views(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    for sql in [
-        "CREATE VIEW grown AS SELECT id, name, age, city FROM user WHERE city IS NOT NULL",
-        "CREATE OR REPLACE VIEW all_of_it AS SELECT * FROM user",
-        "CREATE VIEW owned AS SELECT o.word, u.name, u.note FROM open o JOIN user u ON u.id = o.owner ORDER BY o.id",
-        "CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW app.places AS SELECT id, city FROM user WHERE id > 1",
-        "CREATE VIEW of_view AS SELECT name, age FROM all_of_it WHERE id < 3",
-        "CREATE VIEW plainly AS SELECT id, word FROM open WHERE word <> 'y'",
-    ] {
-        if sql.contains("places") {
-            refusal(&mut stage.protected, sql);
-            continue;
-        }
-        stage.both(sql);
-    }
-    for sql in [
-        "SELECT * FROM grown ORDER BY id",
-        "SELECT * FROM all_of_it ORDER BY id",
-        "SELECT v.* FROM all_of_it v WHERE v.name = 'BOB'",
-        "SELECT name, age FROM all_of_it WHERE age > 17 ORDER BY age DESC",
-        "SELECT COUNT(*), MAX(age), SUM(age) FROM grown",
-        "SELECT age, COUNT(*) FROM all_of_it GROUP BY age ORDER BY age",
-        "SELECT * FROM owned",
-        "SELECT u.id, v.name FROM user u JOIN grown v ON u.name = v.name ORDER BY u.id",
-        "SELECT UPPER(name), CONCAT(note, '!') FROM all_of_it ORDER BY id",
-        "SELECT * FROM all_of_it ORDER BY note, id",
-        "SELECT * FROM of_view ORDER BY age",
-        "SELECT * FROM plainly",
-        "SELECT name FROM grown WHERE name LIKE 'a%'",
-    ] {
-        stage.same(sql);
-    }
-    stage.same_with(
-        "SELECT id, name FROM all_of_it WHERE name = ? AND age < ?",
-        &["alice".into(), 40.into()],
-    );
-    for sql in [
-        "DESCRIBE grown",
-        "SHOW FULL COLUMNS FROM owned",
-        "SHOW CREATE VIEW plainly",
-        "SELECT TABLE_NAME, COLUMN_NAME, ORDINAL_POSITION, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' ORDER BY 1, 3",
-    ] {
-        let (a, b) = (
-            stage.plain.text(sql).unwrap(),
-            stage.protected.text(sql).unwrap(),
-        );
-        assert_eq!(a, b, "{sql}");
-    }
-    for view in ["grown", "all_of_it", "owned"] {
-        let sql = format!("SHOW CREATE VIEW {view}");
-        let (a, b) = (
-            stage.plain.text(&sql).unwrap(),
-            stage.protected.text(&sql).unwrap(),
-        );
-        assert_eq!(a, b, "{sql}");
-        let sql = format!(
-            "SELECT VIEW_DEFINITION, IS_UPDATABLE FROM information_schema.VIEWS WHERE TABLE_NAME = '{view}'"
-        );
-        let text = stage.protected.text(&sql).unwrap();
-        assert!(!text.contains('$') && text.contains("name"), "{text}");
-    }
-    // another proxy reads the view as it reads tables
-    let keys = ProxyOptions {
-        keys: Some(stage.proxy.keys()),
-        ..ProxyOptions::default()
-    };
-    let second = Proxy::start_with(&stage.behind, keys);
-    let mut there = second.connect_to("app");
-    assert_eq!(
-        there
-            .text("SELECT age FROM grown WHERE name = 'alice'")
-            .unwrap(),
-        "31"
-    );
-    // a new definition, seen by everyone
-    assert_eq!(there.text("SELECT COUNT(*) FROM all_of_it").unwrap(), "3");
-    stage.both("ALTER VIEW all_of_it AS SELECT id, note, name FROM user");
-    stage.same("SELECT * FROM all_of_it ORDER BY id");
-    stage.both("CREATE OR REPLACE VIEW all_of_it AS SELECT name FROM user");
-    stage.same("SELECT name FROM all_of_it ORDER BY name");
-    assert_eq!(
-        there
-            .text("SELECT * FROM all_of_it WHERE name = 'bob'")
-            .unwrap(),
-        "bob"
-    );
-    // rows are written and deleted where the view is of one table
-    let s = SECRET;
-    stage.both(&format!(
-        "INSERT INTO user (id, name, city) VALUES (77, '{s} grown', 'Bern')"
-    ));
-    stage.both(&format!("DELETE FROM grown WHERE name = '{s}'"));
-    stage.both(&format!("DELETE FROM grown WHERE name = '{s} grown'"));
-    stage.same("SELECT * FROM user ORDER BY id");
-    stage.both(&format!("INSERT INTO grown (id, name) VALUES (9, '{s}')"));
-    stage.both(&format!(
-        "UPDATE grown SET name = '{s} more' WHERE name = '{s}' OR id = 9"
-    ));
-    stage.same("SELECT * FROM user ORDER BY id");
-    for sql in [
-        format!("REPLACE INTO grown (name) VALUES ('{s}')"),
-        format!("UPDATE user, grown SET user.name = '{s}' WHERE user.id = grown.id"),
-        format!("CREATE VIEW w AS SELECT id, name FROM user WHERE name = '{s}'"),
-        "CREATE VIEW w AS SELECT DISTINCT name FROM user".into(),
-        "CREATE VIEW w AS SELECT age, COUNT(*) AS n FROM user GROUP BY age".into(),
-        "CREATE VIEW w AS SELECT UPPER(name) AS u FROM user".into(),
-        "CREATE VIEW w AS SELECT MAX(age) AS m FROM user".into(),
-        "CREATE VIEW w AS SELECT name FROM user UNION SELECT word FROM open".into(),
-        "CREATE VIEW w AS SELECT a.name FROM user a JOIN user b ON a.id = b.id".into(),
-        "CREATE VIEW w AS SELECT name FROM (SELECT * FROM user) t".into(),
-        "CREATE VIEW w AS WITH c AS (SELECT name FROM user) SELECT * FROM c".into(),
-        "CREATE VIEW w AS SELECT id, name FROM user WITH CHECK OPTION".into(),
-    ] {
-        refusal(&mut stage.protected, &sql);
-        assert_eq!(stage.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
-    }
-    // what is left of a view without its table is met with errors, also by those who never saw it whole
-    stage.both("CREATE TABLE gone LIKE user");
-    stage.both("CREATE VIEW broken AS SELECT id, name FROM gone");
-    stage.both("DROP TABLE gone");
-    let mut fresh = second.connect_to("app");
-    // what another proxy has made is seen within a second
-    std::thread::sleep(std::time::Duration::from_millis(1200));
-    for session in [&mut stage.protected, &mut fresh] {
-        let sql = format!("SELECT id FROM broken WHERE name = '{s}'");
-        assert!(session.run(&sql).is_err());
-        assert!(session.run(&sql.replace("id FROM", "* FROM")).is_err());
-        assert!(session.execute(sql.as_str(), ()).is_err());
-    }
-    stage.both("DROP VIEW broken");
-    stage.both("DROP VIEW grown, of_view");
-    stage.both("DROP VIEW IF EXISTS grown, owned");
-    assert_eq!(
-        stage.both_fail(&format!("SELECT name FROM grown WHERE name = '{s}x'").replace(s, "y")),
-        1146
-    );
-    stage.nothing_leaked();
-}
-
-fn views_that_are_made_at_the_server(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
-    direct.must("USE app");
-    direct.must("CREATE VIEW sealed AS SELECT id, `note$enc` FROM user");
-    direct.must("CREATE VIEW stars AS SELECT * FROM user");
-    direct.must("CREATE VIEW renamed AS SELECT id, `name$enc` AS name FROM user");
-    direct.must("CREATE VIEW digits AS SELECT id, HEX(`name$enc`) AS name FROM user");
-    // cells know where they belong, so one without capabilities is as good as the table
-    assert_eq!(
-        stage
-            .protected
-            .text("SELECT note FROM sealed WHERE id = 1")
-            .unwrap(),
-        "first"
-    );
-    // companions are missing, a name is not the one that was authenticated: refused, in every form
-    for view in ["stars", "renamed"] {
-        for sql in [
-            format!("SELECT * FROM {view}"),
-            format!("SELECT id FROM {view} WHERE name = '{SECRET}'"),
-            format!("INSERT INTO {view} (id, name) VALUES (9, '{SECRET}')"),
-            format!("UPDATE {view} SET name = '{SECRET}'"),
-        ] {
-            let message = refusal(&mut stage.protected, &sql);
-            assert!(message.contains("OS1101"), "{sql}: {message}");
-        }
-        stage.protected.must(&format!("DROP VIEW {view}"));
-    }
-    // what somebody computes of ciphertext is that: it shows nothing
-    let text = stage
-        .protected
-        .text("SELECT name FROM digits WHERE id = 1")
-        .unwrap();
-    assert!(
-        text.len() > 70 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-        "{text}"
-    );
-    stage.nothing_leaked();
-}
-
 fn foreign_keys(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     // plain columns of protected tables, both ways
-    stage
-        .both("ALTER TABLE open ADD CONSTRAINT has_owner FOREIGN KEY (owner) REFERENCES user (id)");
+    pair.both("ALTER TABLE open ADD CONSTRAINT has_owner FOREIGN KEY (owner) REFERENCES user (id)");
     assert_eq!(
-        stage.both_fail("INSERT INTO open VALUES (3, 'z', 99)"),
+        pair.same_error("INSERT INTO open VALUES (3, 'z', 99)"),
         1452
     );
-    assert_eq!(stage.both_fail("DELETE FROM user WHERE id = 1"), 1451);
-    stage.both("ALTER TABLE open DROP FOREIGN KEY has_owner");
+    assert_eq!(pair.same_error("DELETE FROM user WHERE id = 1"), 1451);
+    pair.both("ALTER TABLE open DROP FOREIGN KEY has_owner");
     // protected ones: the child's column joins the group by itself
     for (table, rest) in [
         (
@@ -549,35 +88,35 @@ fn foreign_keys(kind: Kind) {
             "CREATE TABLE {table} (id INT PRIMARY KEY, owner VARCHAR(40) {{eq}}, code INT {{}}, {rest}) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
         );
         let (definition, bare) = with_and_without_protection(&create);
-        stage.protected.must(&definition);
-        stage.plain.must(&bare);
+        pair.protected.must(&definition);
+        pair.plain.must(&bare);
     }
-    stage.both("INSERT INTO card VALUES (1, 'ALICE', 5), (2, 'bob', 6), (3, NULL, 7)");
-    stage.both("INSERT INTO badge VALUES (1, 'carol', 5)");
+    pair.both("INSERT INTO card VALUES (1, 'ALICE', 5), (2, 'bob', 6), (3, NULL, 7)");
+    pair.both("INSERT INTO badge VALUES (1, 'carol', 5)");
     assert_eq!(
-        stage.both_fail(&format!("INSERT INTO card VALUES (4, '{SECRET}', 8)")),
+        pair.same_error(&format!("INSERT INTO card VALUES (4, '{SECRET}', 8)")),
         1452
     );
     assert_eq!(
-        stage.both_fail("DELETE FROM user WHERE name = 'carol'"),
+        pair.same_error("DELETE FROM user WHERE name = 'carol'"),
         1451
     );
     assert_eq!(
-        stage.both_fail("UPDATE user SET name = 'dora' WHERE name = 'carol'"),
+        pair.same_error("UPDATE user SET name = 'dora' WHERE name = 'carol'"),
         1451
     );
     assert_eq!(
-        stage.both_fail("UPDATE card SET owner = 'nobody at all' WHERE id = 1"),
+        pair.same_error("UPDATE card SET owner = 'nobody at all' WHERE id = 1"),
         1452
     );
-    stage.both("UPDATE card SET owner = 'carol' WHERE id = 1");
-    stage.both("DELETE FROM user WHERE name = 'bob'");
-    stage.same("SELECT c.id, c.owner, c.code, u.name FROM card c LEFT JOIN user u ON u.name = c.owner ORDER BY c.id");
+    pair.both("UPDATE card SET owner = 'carol' WHERE id = 1");
+    pair.both("DELETE FROM user WHERE name = 'bob'");
+    pair.same_result("SELECT c.id, c.owner, c.code, u.name FROM card c LEFT JOIN user u ON u.name = c.owner ORDER BY c.id");
     // what it says of itself
     let sql = "SELECT TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
          WHERE TABLE_SCHEMA = 'app' AND REFERENCED_TABLE_NAME = 'user' ORDER BY TABLE_NAME";
-    assert_eq!(stage.plain.text(sql), stage.protected.text(sql));
-    let shown = stage.protected.text("SHOW CREATE TABLE card").unwrap();
+    assert_eq!(pair.plain.text(sql), pair.protected.text(sql));
+    let shown = pair.protected.text("SHOW CREATE TABLE card").unwrap();
     assert!(
         shown.contains("FOREIGN KEY (`owner`) REFERENCES `user` (`name`) ON DELETE CASCADE"),
         "{shown}"
@@ -586,7 +125,7 @@ fn foreign_keys(kind: Kind) {
         "INSERT INTO card VALUES (4, 'x', 8)",
         "DELETE FROM user WHERE id = 3",
     ] {
-        let failure = stage.protected.run(failing).unwrap_err();
+        let failure = pair.protected.run(failing).unwrap_err();
         assert!(!failure.message.contains('$'), "{failure}");
     }
     // the server would write tokens without their cells, or compare what cannot be compared
@@ -602,13 +141,13 @@ fn foreign_keys(kind: Kind) {
         "ALTER TABLE open ADD FOREIGN KEY (word) REFERENCES user (name)".into(),
         "ALTER TABLE card ADD FOREIGN KEY (code) REFERENCES user (id)".into(),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn triggers_and_routines(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     // those that cannot touch protected tables
     for sql in [
         "CREATE TABLE log (n INT PRIMARY KEY AUTO_INCREMENT, t VARCHAR(40))",
@@ -618,14 +157,14 @@ fn triggers_and_routines(kind: Kind) {
         "CREATE FUNCTION half(n INT) RETURNS INT DETERMINISTIC RETURN n / 2",
         "CREATE EVENT tick ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DO DELETE FROM log",
     ] {
-        stage.plain.must(sql);
-        stage.protected.must(sql);
+        pair.plain.must(sql);
+        pair.protected.must(sql);
     }
-    stage.both("INSERT INTO open VALUES (7, 'seven', NULL)");
-    stage.both("UPDATE open SET word = 'eight' WHERE id = 7");
-    stage.same_text("CALL fill(1)");
-    stage.same("SELECT half(10), word FROM open WHERE id = 7");
-    stage.same("SELECT t FROM log ORDER BY n");
+    pair.both("INSERT INTO open VALUES (7, 'seven', NULL)");
+    pair.both("UPDATE open SET word = 'eight' WHERE id = 7");
+    pair.same_result_of_text("CALL fill(1)");
+    pair.same_result("SELECT half(10), word FROM open WHERE id = 7");
+    pair.same_result("SELECT t FROM log ORDER BY n");
     // those that may
     let s = SECRET;
     for sql in [
@@ -641,35 +180,33 @@ fn triggers_and_routines(kind: Kind) {
         "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(*) FROM user)".into(),
         format!("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO UPDATE user SET name = '{s}'"),
     ] {
-        refusal(&mut stage.protected, &sql);
-        assert!(stage.protected.execute(sql.as_str(), ()).is_err());
+        refusal(&mut pair.protected, &sql);
+        assert!(pair.protected.execute(sql.as_str(), ()).is_err());
     }
     // made at the server, they see ciphertext only, and nothing logical
-    let mut direct = stage.behind.connect();
+    let mut direct = pair.behind.connect();
     direct.must("USE app");
     direct.must("CREATE PROCEDURE peek() SELECT id, name FROM user");
     direct.must("CREATE PROCEDURE stars() SELECT * FROM user");
     direct.must("CREATE PROCEDURE counts() SELECT COUNT(*) AS n FROM user");
-    assert_eq!(stage.protected.must_fail("CALL peek()"), 1054);
-    assert!(refusal(&mut stage.protected, "CALL stars()").contains("OS1106"));
-    assert_eq!(stage.protected.text("CALL counts()").unwrap(), "3");
+    assert_eq!(pair.protected.must_fail("CALL peek()"), 1054);
+    assert!(refusal(&mut pair.protected, "CALL stars()").contains("OS1106"));
+    assert_eq!(pair.protected.text("CALL counts()").unwrap(), "3");
     direct.must("CREATE TRIGGER late BEFORE INSERT ON user FOR EACH ROW SET NEW.city = 'Oslo'");
-    stage
-        .protected
+    pair.protected
         .must(&format!("INSERT INTO user (name) VALUES ('{s}')"));
     assert_eq!(
-        stage
-            .protected
+        pair.protected
             .text(&format!("SELECT city FROM user WHERE name = '{s}'"))
             .unwrap(),
         "Oslo"
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn what_clients_ask_about_tables(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("ANALYZE TABLE user");
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("ANALYZE TABLE user");
     let sets = [
         // Django
         "SHOW FULL TABLES",
@@ -724,7 +261,8 @@ fn what_clients_ask_about_tables(kind: Kind) {
             rows.iter_mut()
                 .filter(|_| index)
                 .for_each(|r| r[6] = ::mysql::Value::NULL);
-            // MySQL shows the names of columns of its views in their own letters, whatever the statement says
+            // MySQL shows the names of columns of its views in their own letters, whatever the
+            // statement says
             let names = outcome
                 .sets
                 .iter()
@@ -735,7 +273,7 @@ fn what_clients_ask_about_tables(kind: Kind) {
                 });
             (names.collect::<Vec<String>>(), rows)
         };
-        let (a, b) = (rows(&mut stage.plain), rows(&mut stage.protected));
+        let (a, b) = (rows(&mut pair.plain), rows(&mut pair.protected));
         assert_eq!(a, b, "{sql}");
     }
     // nothing physical in any view
@@ -748,7 +286,7 @@ fn what_clients_ask_about_tables(kind: Kind) {
         "COLUMNS",
         "VIEWS",
     ] {
-        let outcome = stage
+        let outcome = pair
             .protected
             .must(&format!("SELECT * FROM information_schema.{view}"));
         assert!(
@@ -764,12 +302,12 @@ fn what_clients_ask_about_tables(kind: Kind) {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            columns(&mut stage.plain),
-            columns(&mut stage.protected),
+            columns(&mut pair.plain),
+            columns(&mut pair.protected),
             "{view}"
         );
     }
-    let status = stage
+    let status = pair
         .protected
         .text("SHOW TABLE STATUS LIKE 'user'")
         .unwrap();
@@ -777,21 +315,21 @@ fn what_clients_ask_about_tables(kind: Kind) {
     // a statement of both kinds would be sent as it is
     let both =
         format!("SELECT u.id FROM user u, information_schema.columns c WHERE u.name = '{SECRET}'");
-    refusal(&mut stage.protected, &both);
+    refusal(&mut pair.protected, &both);
 }
 
 fn privileges_on_columns(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    for port in [stage.proxy.port(), stage.beside.port()] {
+    let Some(mut pair) = pair(kind) else { return };
+    for port in [pair.proxy.port(), pair.beside().port()] {
         let mut root = Session::open(port, "root", "", Some("app"));
         root.must("CREATE USER 'clerk'@'%' IDENTIFIED BY 'clerk secret'");
         root.must("GRANT SELECT (id, name, city), UPDATE (city) ON user TO 'clerk'@'%'");
         root.must("GRANT SELECT ON open TO 'clerk'@'%'");
     }
-    stage.protected = Session::open(stage.proxy.port(), "clerk", "clerk secret", Some("app"));
-    stage.plain = Session::open(stage.beside.port(), "clerk", "clerk secret", Some("app"));
-    stage.same("SELECT id, name FROM user WHERE name = 'alice'");
-    stage.same("SELECT name, city FROM user ORDER BY id");
+    pair.protected = Session::open(pair.proxy.port(), "clerk", "clerk secret", Some("app"));
+    pair.plain = Session::open(pair.beside().port(), "clerk", "clerk secret", Some("app"));
+    pair.same_result("SELECT id, name FROM user WHERE name = 'alice'");
+    pair.same_result("SELECT name, city FROM user ORDER BY id");
     for sql in [
         "SELECT age FROM user",
         "SELECT name FROM user WHERE age = 31",
@@ -801,26 +339,26 @@ fn privileges_on_columns(kind: Kind) {
         "DELETE FROM user WHERE name = 'bob'",
         "UPDATE user SET name = 'x' WHERE id = 1",
     ] {
-        for session in [&mut stage.plain, &mut stage.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             let failure = session.run(sql).expect_err(sql);
             assert!(!failure.message.contains('$'), "{sql}: {failure}");
         }
     }
     let sql = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = 'user' ORDER BY 1";
-    assert_eq!(stage.plain.text(sql), stage.protected.text(sql));
-    for port in [stage.proxy.port(), stage.beside.port()] {
+    assert_eq!(pair.plain.text(sql), pair.protected.text(sql));
+    for port in [pair.proxy.port(), pair.beside().port()] {
         let mut root = Session::open(port, "root", "", Some("app"));
         root.must("REVOKE SELECT (name) ON user FROM 'clerk'@'%'");
     }
-    for session in [&mut stage.plain, &mut stage.protected] {
+    for session in [&mut pair.plain, &mut pair.protected] {
         std::thread::sleep(std::time::Duration::from_millis(1100));
         assert!(session.run("SELECT name FROM user").is_err());
     }
-    stage.same("SELECT id, city FROM user ORDER BY id");
+    pair.same_result("SELECT id, city FROM user ORDER BY id");
 }
 
 fn error_texts_are_logical(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "INSERT INTO user (name) VALUES ('alice')",
         "UPDATE user SET name = 'bob' WHERE id = 1",
@@ -841,14 +379,14 @@ fn error_texts_are_logical(kind: Kind) {
         "CREATE INDEX years ON user (age)",
         "SELECT name FROM user WHERE",
     ] {
-        let a = stage.plain.run(sql).expect_err(sql);
-        let b = stage.protected.run(sql).expect_err(sql);
+        let a = pair.plain.run(sql).expect_err(sql);
+        let b = pair.protected.run(sql).expect_err(sql);
         assert!(!b.message.contains('$'), "{sql}: {b}");
         if !b.message.starts_with("OS") {
             assert_eq!((a.code, &a.state), (b.code, &b.state), "{sql}: {a} but {b}");
         }
     }
-    let failure = stage
+    let failure = pair
         .protected
         .run("INSERT INTO user (name) VALUES ('alice')")
         .unwrap_err();
@@ -860,7 +398,7 @@ fn error_texts_are_logical(kind: Kind) {
 }
 
 fn grammar_that_parsers_lack(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "SELECT name FROM user USE INDEX (name) WHERE name = 'bob'",
         "SELECT name FROM user IGNORE INDEX FOR ORDER BY (years, name) WHERE age > 5 ORDER BY age",
@@ -882,10 +420,10 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "SELECT ALL name FROM user WHERE id IN (1, 2) ORDER BY 1 LIMIT 0, 5",
         "SELECT name FROM user WHERE age BETWEEN 17 AND 31 ORDER BY age DESC LIMIT 1 OFFSET 1",
     ] {
-        stage.same(sql);
+        pair.same_result(sql);
     }
     if kind == Kind::MySql {
-        stage.same("SELECT /*+ NO_INDEX_MERGE(user) MAX_EXECUTION_TIME(5000) */ name FROM user WHERE name = 'bob'");
+        pair.same_result("SELECT /*+ NO_INDEX_MERGE(user) MAX_EXECUTION_TIME(5000) */ name FROM user WHERE name = 'bob'");
     }
     for sql in [
         "LOCK TABLES user WRITE, user AS u READ, open READ",
@@ -903,18 +441,18 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "ALTER TABLE person RENAME user",
     ] {
         let tolerated = sql.contains("city_2");
-        let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
+        let (a, b) = (pair.plain.run(sql), pair.protected.run(sql));
         assert!(tolerated || (a.is_ok() && b.is_ok()), "{sql}: {a:?} {b:?}");
         assert_eq!(a.is_ok(), b.is_ok(), "{sql}: {a:?} {b:?}");
     }
-    stage.same_text("SHOW CREATE TABLE user");
+    pair.same_result_of_text("SHOW CREATE TABLE user");
     for sql in [
         "XA START 'user'",
         "XA END 'user'",
         "XA PREPARE 'user'",
         "XA ROLLBACK 'user'",
     ] {
-        stage.both(sql);
+        pair.both(sql);
     }
     for sql in [
         format!("HANDLER user READ name = ('{SECRET}')"),
@@ -925,20 +463,20 @@ fn grammar_that_parsers_lack(kind: Kind) {
         "ALTER TABLE user ADD PRIMARY KEY (age)".into(),
         format!("SELECT name FROM user /*!50000 WHERE name = '{SECRET}' */"),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.both("USE information_schema");
+    pair.both("USE information_schema");
     refusal(
-        &mut stage.protected,
+        &mut pair.protected,
         "WITH columns AS (SELECT 1 AS t) SELECT * FROM columns",
     );
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
-/// Statements of which no word is the name of a protected table go through as they are, whether or not a parser of ours would understand them. One
-/// in which such a name could hide does not.
+/// Statements of which no word is the name of a protected table go through as they are, whether or
+/// not a parser of ours would understand them. One in which such a name could hide does not.
 fn what_names_nothing_protected_passes(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "HANDLER open OPEN",
         "HANDLER open READ FIRST",
@@ -956,12 +494,12 @@ fn what_names_nothing_protected_passes(kind: Kind) {
         "KILL QUERY 0",
         "THIS IS NOT SQL",
     ] {
-        let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
+        let (a, b) = (pair.plain.run(sql), pair.protected.run(sql));
         let code = |r: &Result<Outcome, Failure>| r.as_ref().err().map(|f| f.code);
         assert_eq!(code(&a), code(&b), "{sql}: {a:?} {b:?}");
     }
-    stage.same("SELECT * FROM open ORDER BY id");
-    stage.same("SELECT * FROM odd ORDER BY a");
+    pair.same_result("SELECT * FROM open ORDER BY id");
+    pair.same_result("SELECT * FROM odd ORDER BY a");
     // wherever the name stands
     for sql in [
         format!("THIS IS NOT SQL ABOUT user '{SECRET}'"),
@@ -972,7 +510,7 @@ fn what_names_nothing_protected_passes(kind: Kind) {
         format!("SELECT * FROM open INTO OUTFILE '/tmp/x' FIELDS TERMINATED BY '{SECRET}' user"),
         format!("BEGIN NOT ATOMIC INSERT INTO user (name) VALUES ('{SECRET}'); END"),
     ] {
-        refusal(&mut stage.protected, &sql);
+        refusal(&mut pair.protected, &sql);
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }

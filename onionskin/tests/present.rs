@@ -1,5 +1,5 @@
-//! The present time as a value of protected columns, without a scratch engine: rows, answers and what is asked afterwards are as from a plain
-//! server, in one round trip more.
+//! The present time as a value of protected columns, without a scratch engine: rows, answers and
+//! what is asked afterwards are as from a plain server, in one round trip more.
 
 mod support;
 
@@ -26,68 +26,33 @@ const TABLES: &[&str] = &[
 ];
 
 /// A protected database and a plain one on one server.
-struct Pair {
-    plain: Session,
-    protected: Session,
-    proxy: Proxy,
-    server: Server,
-}
-
-impl Pair {
-    fn start(kind: Kind) -> Option<Pair> {
-        if direct_mode() {
-            return None;
-        }
-        let options = ServerOptions {
+fn pair(kind: Kind) -> Option<Pair> {
+    let options = PairOptions {
+        tables: TABLES,
+        on_one_server: true,
+        database: "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
+        server: ServerOptions {
             general_log: true,
             binlog: Some(Binlog::Row),
             flush_log_at_commit: 1,
             // SHOW STATUS is empty there without
             performance_schema: kind == Kind::MySql,
             ..ServerOptions::default()
-        };
-        let server = Server::start(kind, options)?;
-        let proxy = Proxy::start(&server, "");
-        for database in ["app", "bare"] {
-            let create = format!(
-                "CREATE DATABASE {database} DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci"
-            );
-            server.connect().must(&create);
-        }
-        let mut pair = Pair {
-            plain: Session::open(server.port(), "root", "", Some("bare")),
-            protected: proxy.connect_to("app"),
-            proxy,
-            server,
-        };
-        for table in TABLES {
-            let (definition, bare) = with_and_without_protection(table);
-            pair.plain.must(&bare);
-            pair.protected.must(&definition);
-        }
-        Some(pair)
-    }
+        },
+        ..PairOptions::default()
+    };
+    Pair::start_with(kind, options)
+}
 
-    fn sessions(&mut self) -> [&mut Session; 2] {
-        [&mut self.plain, &mut self.protected]
-    }
+/// What both say to a statement, and are asked behind it, is the same.
+fn same_and_asked_behind(pair: &mut Pair, sql: &str, parameters: Option<&[Value]>) {
+    let [a, b] = pair.sessions().map(|s| told(s, sql, parameters));
+    assert_eq!(a, b, "{sql} ({parameters:?})");
+}
 
-    fn both(&mut self, sql: &str) {
-        for session in self.sessions() {
-            session.must(sql);
-        }
-    }
-
-    /// What both say to a statement, and are asked behind it, is the same.
-    fn same(&mut self, sql: &str, parameters: Option<&[Value]>) {
-        let [a, b] = self.sessions().map(|s| told(s, sql, parameters));
-        assert_eq!(a, b, "{sql} ({parameters:?})");
-    }
-
-    fn same_rows(&mut self, sql: &str, behind: &str) {
-        let [a, b] = self.sessions().map(|s| s.text(sql).expect(sql));
-        assert_eq!(a, b, "{sql} behind {behind}");
-    }
+fn same_text(pair: &mut Pair, sql: &str, behind: &str) {
+    let [a, b] = pair.sessions().map(|s| s.text(sql).expect(sql));
+    assert_eq!(a, b, "{sql} behind {behind}");
 }
 
 fn told(session: &mut Session, sql: &str, parameters: Option<&[Value]>) -> String {
@@ -183,25 +148,25 @@ const STATEMENTS: &[&str] = &[
 ];
 
 fn values_are_the_servers_time(kind: Kind) {
-    let Some(mut pair) = Pair::start(kind) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
     // in 2033; no text of it may come to the server for protected columns
     let mut clock = 2_000_000_000.25;
     for zone in ["+00:00", "-09:30"] {
-        pair.both(&format!("SET time_zone = '{zone}'"));
+        pair.run(&format!("SET time_zone = '{zone}'"));
         for table in ["t", "changed", "mixed"] {
-            pair.both(&format!("TRUNCATE TABLE {table}"));
+            pair.run(&format!("TRUNCATE TABLE {table}"));
         }
         for sql in STATEMENTS {
             if sql.contains("mixed") {
                 clock = f64::max(clock, 2_100_000_000.75);
             }
             clock += 10.123;
-            pair.both(&format!("SET timestamp = {clock:.6}"));
-            pair.same(sql, None);
+            pair.run(&format!("SET timestamp = {clock:.6}"));
+            same_and_asked_behind(&mut pair, sql, None);
             for query in CONTENTS {
-                pair.same_rows(query, sql);
+                same_text(&mut pair, query, sql);
             }
         }
         clock = 2_000_001_000.5;
@@ -230,31 +195,32 @@ fn values_are_the_servers_time(kind: Kind) {
             if sql.contains("mixed") {
                 clock = f64::max(clock, 2_100_000_000.75);
             }
-            pair.both(&format!("SET timestamp = {clock:.6}"));
-            pair.same(sql, Some(&values));
+            pair.run(&format!("SET timestamp = {clock:.6}"));
+            same_and_asked_behind(&mut pair, sql, Some(&values));
             for query in CONTENTS {
-                pair.same_rows(query, sql);
+                same_text(&mut pair, query, sql);
             }
         }
     }
     // more rows in a plan of one row's shape
-    pair.both("SET timestamp = 2000002000.5");
+    pair.run("SET timestamp = 2000002000.5");
     let rows: Vec<String> = (0..500).map(|n| format!("('n{n}')")).collect();
-    pair.same(
+    same_and_asked_behind(
+        &mut pair,
         &format!("INSERT INTO t (name) VALUES {}", rows.join(", ")),
         None,
     );
-    pair.same_rows(CONTENTS[0], "500 rows");
+    same_text(&mut pair, CONTENTS[0], "500 rows");
     pair.proxy.assert_healthy();
-    pair.server.shutdown();
-    pair.server.assert_no_trace_of(&["2033-05-"]);
+    pair.behind.shutdown();
+    pair.behind.assert_no_trace_of(&["2033-05-"]);
 }
 
 fn a_statement_has_one_time(kind: Kind) {
-    let Some(mut pair) = Pair::start(kind) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
-    pair.both("SET time_zone = '+03:00'");
+    pair.run("SET time_zone = '+03:00'");
     let session = &mut pair.protected;
     let before = session.text("SELECT NOW(6)").unwrap();
     session.must("INSERT INTO mixed (name) VALUES ('a'), ('b'), (NULL)");
@@ -310,10 +276,10 @@ fn a_statement_has_one_time(kind: Kind) {
 }
 
 fn the_session_stays_as_it_was(kind: Kind) {
-    let Some(mut pair) = Pair::start(kind) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
-    pair.both("SET timestamp = 2000000000.5");
+    pair.run("SET timestamp = 2000000000.5");
     let insert = "INSERT INTO t (name) VALUES ('a')";
     for (before, after) in [
         ("SET insert_id = 77", "SELECT LAST_INSERT_ID()"),
@@ -341,19 +307,19 @@ fn the_session_stays_as_it_was(kind: Kind) {
         ("SET NAMES latin1", "SET NAMES utf8mb4"),
         ("SET character_set_results = NULL", "SET NAMES utf8mb4"),
     ] {
-        pair.both(before);
+        pair.run(before);
         let done = pair.sessions().map(|session| {
             let done = session.run(insert);
             done.map(|o| (o.affected, o.insert_id, o.warnings))
                 .map_err(|failure| failure.code)
         });
         assert_eq!(done[0], done[1], "{before}");
-        pair.same_rows(after, before);
+        same_text(&mut pair, after, before);
     }
-    pair.same_rows(CONTENTS[0], "all");
-    pair.same_rows("SELECT COUNT(*) FROM t", "all");
+    same_text(&mut pair, CONTENTS[0], "all");
+    same_text(&mut pair, "SELECT COUNT(*) FROM t", "all");
     // the session's own clock goes on
-    pair.both("SET timestamp = DEFAULT");
+    pair.run("SET timestamp = DEFAULT");
     pair.protected.must(insert);
     let query = "SELECT at FROM t ORDER BY id DESC LIMIT 1";
     let at = pair.protected.text(query).unwrap();
@@ -362,7 +328,7 @@ fn the_session_stays_as_it_was(kind: Kind) {
 }
 
 fn what_has_another_clock_is_refused(kind: Kind) {
-    let Some(mut pair) = Pair::start(kind) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
     let code = |session: &mut Session, sql: &str| {
@@ -411,7 +377,7 @@ fn what_has_another_clock_is_refused(kind: Kind) {
         let failure = session.execute(insert, vec![Value::NULL]);
         let failure = failure.expect_err(insert);
         assert!(failure.message.starts_with("OS1018"), "{failure}");
-        pair.both("INSERT INTO t (id, made) VALUES (93, NULL)");
+        pair.run("INSERT INTO t (id, made) VALUES (93, NULL)");
     }
     let session = &mut pair.protected;
     session.must("INSERT INTO own (x) VALUES (5 + 1)");

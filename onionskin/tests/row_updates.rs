@@ -1,8 +1,10 @@
-//! Updates that need the old value: `SET k = k + 1`, and assignments whose effect only the old value tells.
+//! Updates that need the old value: `SET k = k + 1`, and assignments whose effect only the old
+//! value tells.
 //!
-//! The proxy remembers the cells that it wrote and computes from them, so that a row that is updated again costs
-//! one statement. What it remembers may be wrong at any time: another proxy, a rollback, a replaced row. These tests make
-//! it wrong on purpose; the answers must be those of a plain server.
+//! The proxy remembers the cells that it wrote and computes from them, so that a row that is
+//! updated again costs one statement. What it remembers may be wrong at any time: another proxy, a
+//! rollback, a replaced row. These tests make it wrong on purpose; the answers must be those of a
+//! plain server.
 
 mod support;
 use support::*;
@@ -20,14 +22,16 @@ k = ["eq", "range"]
 c = []
 "#;
 
-struct Stage {
+/// Two proxies with the same keys before one server. There is no plain server: what the one has
+/// written tells what the other must answer.
+struct Proxies {
     server: Server,
     first: Proxy,
     second: Proxy,
 }
 
 /// Two proxies with the same keys, and a table.
-fn stage(kind: Kind) -> Option<Stage> {
+fn proxies(kind: Kind) -> Option<Proxies> {
     let server = Server::start(kind, ServerOptions::default())?;
     let first = Proxy::start(&server, PROTECT);
     let second = Proxy::start_with(
@@ -44,7 +48,7 @@ fn stage(kind: Kind) -> Option<Stage> {
         "CREATE TABLE t (id INT PRIMARY KEY, k TINYINT, c VARCHAR(300), plain INT DEFAULT 0)",
     );
     session.must("INSERT INTO t (id, k, c) VALUES (1, 1, 'one'), (2, 2, 'two'), (3, NULL, NULL)");
-    Some(Stage {
+    Some(Proxies {
         server,
         first,
         second,
@@ -63,7 +67,7 @@ fn counters(admin: &mut Session) -> (u64, u64) {
 }
 
 fn a_row_that_is_updated_again_is_not_read_again(kind: Kind) {
-    let Some(Stage { server, first, .. }) = stage(kind) else {
+    let Some(Proxies { server, first, .. }) = proxies(kind) else {
         return;
     };
     if direct_mode() {
@@ -112,61 +116,86 @@ fn a_row_that_is_updated_again_is_not_read_again(kind: Kind) {
     assert_eq!(affected(one.must("UPDATE t SET c = 'y' WHERE id = 2")), 1);
 }
 
+const INCREMENT: &str = "UPDATE t SET k = k + 1 WHERE id = 1";
+
+fn k(session: &mut Session, id: u32) -> String {
+    session
+        .text(&format!("SELECT k FROM t WHERE id = {id}"))
+        .unwrap()
+}
+
 fn what_is_remembered_is_never_trusted(kind: Kind) {
-    let Some(Stage {
+    let Some(Proxies {
         server,
         first,
         second,
-    }) = stage(kind)
+    }) = proxies(kind)
     else {
         return;
     };
     let (mut here, mut there) = (first.connect_to("app"), second.connect_to("app"));
-    let increment = "UPDATE t SET k = k + 1 WHERE id = 1";
-    let k = |session: &mut Session, id: u32| {
-        session
-            .text(&format!("SELECT k FROM t WHERE id = {id}"))
-            .unwrap()
-    };
+    another_proxy_has_written(&mut here, &mut there);
+    a_transaction_was_rolled_back(&first, &mut here);
+    errors_are_those_of_the_real_value(&mut here, &mut there);
+    null_is_a_value_like_others(&mut here, &mut there);
+    another_row_has_the_same_key(&mut here, &mut there);
+    other_conditions_are_those_of_the_row_as_it_is(&mut here, &mut there);
+    long_cells_are_not_remembered(&mut here);
+    // a cell that somebody exchanged at the server is an error, whatever is remembered
+    if !direct_mode() {
+        here.must(INCREMENT);
+        let mut admin = server.connect();
+        admin.must("UPDATE app.t SET `k$enc` = CONCAT(SUBSTR(`k$enc`, 1, 7), REPEAT('x', LENGTH(`k$enc`) - 7))");
+        let failure = here.run(INCREMENT).expect_err("the cell is not authentic");
+        assert!(failure.message.contains("OS1102"), "{failure}");
+    }
+}
 
-    // another proxy
-    assert_eq!(here.must(increment).affected, 1);
+fn another_proxy_has_written(here: &mut Session, there: &mut Session) {
+    assert_eq!(here.must(INCREMENT).affected, 1);
     assert_eq!(there.must("UPDATE t SET k = 100 WHERE id = 1").affected, 1);
-    assert_eq!(here.must(increment).affected, 1);
-    assert_eq!(k(&mut here, 1), "101");
-    assert_eq!(k(&mut there, 1), "101");
+    assert_eq!(here.must(INCREMENT).affected, 1);
+    assert_eq!(k(here, 1), "101");
+    assert_eq!(k(there, 1), "101");
+}
 
-    // a rollback, of one's own and of another session's
+/// A rollback of one's own and one of another session's.
+fn a_transaction_was_rolled_back(first: &Proxy, here: &mut Session) {
     here.must("BEGIN");
-    here.must(increment);
-    here.must(increment);
-    assert_eq!(k(&mut here, 1), "103");
+    here.must(INCREMENT);
+    here.must(INCREMENT);
+    assert_eq!(k(here, 1), "103");
     here.must("ROLLBACK");
-    assert_eq!(here.must(increment).affected, 1);
-    assert_eq!(k(&mut here, 1), "102");
+    assert_eq!(here.must(INCREMENT).affected, 1);
+    assert_eq!(k(here, 1), "102");
     let mut neighbour = first.connect_to("app");
     neighbour.must("BEGIN");
     neighbour.must("UPDATE t SET k = 50 WHERE id = 1");
     neighbour.must("ROLLBACK");
-    assert_eq!(here.must(increment).affected, 1);
-    assert_eq!(k(&mut here, 1), "103");
+    assert_eq!(here.must(INCREMENT).affected, 1);
+    assert_eq!(k(here, 1), "103");
+}
 
-    // an error that the remembered value would raise and the real one does not, and the other way round
+/// An error that the remembered value would raise and the real one does not, and the other way
+/// round.
+fn errors_are_those_of_the_real_value(here: &mut Session, there: &mut Session) {
+    // round
     here.must("UPDATE t SET k = 126 WHERE id = 2");
     here.must("UPDATE t SET k = k + 1 WHERE id = 2");
-    assert_eq!(k(&mut here, 2), "127");
+    assert_eq!(k(here, 2), "127");
     assert_eq!(there.must("UPDATE t SET k = 5 WHERE id = 2").affected, 1);
     assert_eq!(
         here.must("UPDATE t SET k = k + 1 WHERE id = 2").affected,
         1,
         "127 + 1 is out of range, 5 + 1 is not"
     );
-    assert_eq!(k(&mut there, 2), "6");
+    assert_eq!(k(there, 2), "6");
     assert_eq!(there.must("UPDATE t SET k = 127 WHERE id = 2").affected, 1);
     assert_eq!(here.must_fail("UPDATE t SET k = k + 1 WHERE id = 2"), 1264);
-    assert_eq!(k(&mut here, 2), "127");
+    assert_eq!(k(here, 2), "127");
+}
 
-    // NULL, and from NULL
+fn null_is_a_value_like_others(here: &mut Session, there: &mut Session) {
     assert_eq!(here.must("UPDATE t SET k = k + 1 WHERE id = 3").affected, 0);
     assert_eq!(
         here.must("UPDATE t SET k = 7, c = 'c' WHERE id = 3")
@@ -193,20 +222,23 @@ fn what_is_remembered_is_never_trusted(kind: Kind) {
         here.text("SELECT k, c FROM t WHERE id = 3").unwrap(),
         "NULL\tNULL"
     );
+}
 
-    // another row under the same key, a row that is gone, another table under the same name
+/// Another row under the same key, a row that is gone, another table under the same name.
+fn another_row_has_the_same_key(here: &mut Session, there: &mut Session) {
     there.must("DELETE FROM t WHERE id = 1");
-    assert_eq!(here.must(increment).affected, 0);
+    assert_eq!(here.must(INCREMENT).affected, 0);
     there.must("INSERT INTO t (id, k, c) VALUES (1, 9, 'nine')");
-    assert_eq!(here.must(increment).affected, 1);
-    assert_eq!(k(&mut there, 1), "10");
+    assert_eq!(here.must(INCREMENT).affected, 1);
+    assert_eq!(k(there, 1), "10");
     there.must("DROP TABLE t");
     there.must("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(300))");
     there.must("INSERT INTO t VALUES (1, 1000, 'thousand')");
-    assert_eq!(here.must(increment).affected, 1);
-    assert_eq!(k(&mut here, 1), "1001");
+    assert_eq!(here.must(INCREMENT).affected, 1);
+    assert_eq!(k(here, 1), "1001");
+}
 
-    // conditions besides the key are those of the row as it is
+fn other_conditions_are_those_of_the_row_as_it_is(here: &mut Session, there: &mut Session) {
     assert_eq!(there.must("UPDATE t SET k = 2000 WHERE id = 1").affected, 1);
     assert_eq!(
         here.must("UPDATE t SET k = k + 1 WHERE id = 1 AND k < 1500")
@@ -218,8 +250,10 @@ fn what_is_remembered_is_never_trusted(kind: Kind) {
             .affected,
         1
     );
+}
 
-    // long cells are not remembered, nor is what they replaced
+/// Nor is what they replaced.
+fn long_cells_are_not_remembered(here: &mut Session) {
     let long = "z".repeat(300);
     here.must("UPDATE t SET c = 'short' WHERE id = 1");
     here.must(&format!("UPDATE t SET c = '{long}' WHERE id = 1"));
@@ -231,25 +265,16 @@ fn what_is_remembered_is_never_trusted(kind: Kind) {
         here.must("UPDATE t SET c = 'short' WHERE id = 1").affected,
         0
     );
-
-    // a cell that somebody exchanged at the server is an error, whatever is remembered
-    if !direct_mode() {
-        here.must(increment);
-        let mut admin = server.connect();
-        admin.must("UPDATE app.t SET `k$enc` = CONCAT(SUBSTR(`k$enc`, 1, 7), REPEAT('x', LENGTH(`k$enc`) - 7))");
-        let failure = here.run(increment).expect_err("the cell is not authentic");
-        assert!(failure.message.contains("OS1102"), "{failure}");
-    }
 }
 
 fn many_sessions_count_in_one_row(kind: Kind) {
     const SESSIONS: usize = 8;
     const EACH: usize = 40;
-    let Some(Stage {
+    let Some(Proxies {
         server: _server,
         first,
         second,
-    }) = stage(kind)
+    }) = proxies(kind)
     else {
         return;
     };
@@ -281,9 +306,10 @@ fn many_sessions_count_in_one_row(kind: Kind) {
     );
 }
 
-/// Rows that take each other's values of a unique index: in one order that works, in the other it is a duplicate.
+/// Rows that take each other's values of a unique index: in one order that works, in the other it
+/// is a duplicate.
 fn rows_are_written_in_the_order_that_is_asked_for(kind: Kind) {
-    let Some(stage) = stage(kind) else { return };
+    let Some(stage) = proxies(kind) else { return };
     let mut session = stage.first.connect_to("app");
     session.must("CREATE TABLE places (id INT PRIMARY KEY, k SMALLINT NOT NULL, UNIQUE (k))");
     // More than one statement of the proxy's writes, against the order of the primary key.

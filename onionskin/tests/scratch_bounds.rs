@@ -1,19 +1,16 @@
-//! Changes by the scratch engine have bounds: on time, on rows and bytes of a client's file, on what a time zone can say.
+//! Changes by the scratch engine have bounds: on time, on rows and bytes of a client's file, on
+//! what a time zone can say.
 
 mod support;
 
 #[path = "scratch/findings.rs"]
 mod findings;
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use ::mysql::LocalInfileHandler;
 use findings::Findings;
 use support::*;
-use twins::{Twins, twins_with};
 
 on_both_servers!(
     changes_are_bounded_in_time,
@@ -27,14 +24,14 @@ CREATE TABLE item (id INT PRIMARY KEY, word VARCHAR(40) {eq}, n INT {}, at TIMES
 ";
 const CONTENTS: &[&str] = &["SELECT id, word, n, UNIX_TIMESTAMP(at), note FROM item ORDER BY id"];
 
-fn stage(kind: Kind, settings: &str) -> Option<Twins> {
-    let mut twins = twins_with(kind, TABLES, settings)?;
+fn stage(kind: Kind, settings: &str) -> Option<Pair> {
+    let mut pair = Pair::with_settings(kind, TABLES, settings)?;
     let rows: Vec<String> = (1..=40)
         .map(|n| format!("({n}, 'word {n}', {n})"))
         .collect();
     let sql = format!("INSERT INTO item (id, word, n) VALUES {}", rows.join(","));
-    twins.both_text(&sql);
-    Some(twins)
+    pair.run(&sql);
+    Some(pair)
 }
 
 fn findings() -> Findings {
@@ -45,7 +42,7 @@ fn findings() -> Findings {
 }
 
 fn changes_are_bounded_in_time(kind: Kind) {
-    let Some(mut twins) = stage(kind, "scratch_seconds = 1") else {
+    let Some(mut pair) = stage(kind, "scratch_seconds = 1") else {
         return;
     };
     let slow = "(SELECT COUNT(*) FROM item a, item b, item c, item d, item e, item f \
@@ -55,7 +52,7 @@ fn changes_are_bounded_in_time(kind: Kind) {
         format!("DELETE FROM item WHERE LENGTH(word) < {slow}"),
     ] {
         let begin = Instant::now();
-        match twins.protected.run(&sql) {
+        match pair.protected.run(&sql) {
             Err(failure) if failure.message.starts_with("OS1209") => {
                 assert!(begin.elapsed() > Duration::from_millis(900), "{sql}");
             }
@@ -71,7 +68,7 @@ fn changes_are_bounded_in_time(kind: Kind) {
         assert!(begin.elapsed() < Duration::from_secs(20), "{sql}");
     }
     // the engine works on nothing that nobody waits for
-    let mut engine = twins.scratch.connect();
+    let mut engine = pair.engine().connect();
     let busy = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%CONCAT(%' AND id <> CONNECTION_ID()";
     let end = Instant::now() + Duration::from_secs(10);
     while engine.text(busy).expect("processes") != "0" {
@@ -79,13 +76,13 @@ fn changes_are_bounded_in_time(kind: Kind) {
         std::thread::sleep(Duration::from_millis(50));
     }
     let mut findings = findings();
-    findings.contents(&mut twins, "the bound");
+    findings.contents(&mut pair, "the bound");
     findings.both_ways(
-        &mut twins,
+        &mut pair,
         "UPDATE item SET word = UPPER(word) WHERE id = 3",
         &[],
     );
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
 }
 
 fn gives(
@@ -100,8 +97,8 @@ fn gives(
     session.conn().set_local_infile_handler(Some(handler));
 }
 
-fn allow_files(twins: &Twins) {
-    for server in [&twins.behind, &twins.scratch] {
+fn allow_files(pair: &Pair) {
+    for server in [&pair.behind, pair.engine()] {
         server.connect().must("SET GLOBAL local_infile = 1");
     }
 }
@@ -110,36 +107,36 @@ const LOAD: &str = "LOAD DATA LOCAL INFILE 'x' INTO TABLE item FIELDS TERMINATED
 
 fn files_are_bounded(kind: Kind) {
     let settings = "scratch_rows = 60\nscratch_memory = 1048576";
-    let Some(mut twins) = stage(kind, settings) else {
+    let Some(mut pair) = stage(kind, settings) else {
         return;
     };
-    allow_files(&twins);
+    allow_files(&pair);
     for (lines, width) in [(100, 50), (4000, 300)] {
-        gives(&mut twins.protected, move |writer| {
+        gives(&mut pair.protected, move |writer| {
             let mut line = |n: usize| writeln!(writer, "{},{}", n + 1000, "w".repeat(width));
             (0..lines).try_for_each(&mut line)
         });
-        let failure = twins.protected.run(LOAD).expect_err("a large file");
+        let failure = pair.protected.run(LOAD).expect_err("a large file");
         assert!(failure.message.starts_with("OS1209"), "{failure}");
         let loaded = "SELECT COUNT(*) FROM item WHERE id >= 1000";
-        assert_eq!(twins.protected.text(loaded).expect("rows"), "0");
-        gives(&mut twins.protected, move |writer| {
+        assert_eq!(pair.protected.text(loaded).expect("rows"), "0");
+        gives(&mut pair.protected, move |writer| {
             writeln!(writer, "{width},few")
         });
-        twins.protected.must(LOAD);
+        pair.protected.must(LOAD);
         let word = format!("SELECT word FROM item WHERE id = {width}");
-        assert_eq!(twins.protected.text(&word).expect("a word"), "few");
+        assert_eq!(pair.protected.text(&word).expect("a word"), "few");
     }
 }
 
 fn an_engine_that_dies_leaves_the_session_in_step(kind: Kind) {
-    let Some(mut twins) = stage(kind, "") else {
+    let Some(mut pair) = stage(kind, "") else {
         return;
     };
-    allow_files(&twins);
+    allow_files(&pair);
     // one that looks like a command to whoever has lost the thread
-    let engine = twins.scratch.pid().to_string();
-    gives(&mut twins.protected, move |writer| {
+    let engine = pair.engine().pid().to_string();
+    gives(&mut pair.protected, move |writer| {
         for n in 0..20_000 {
             writeln!(writer, "{},{}", n + 1000, "w".repeat(30))?;
             if n == 5_000 {
@@ -153,24 +150,24 @@ fn an_engine_that_dies_leaves_the_session_in_step(kind: Kind) {
         }
         Ok(())
     });
-    let failure = twins.protected.run(LOAD).expect_err("a dead engine");
+    let failure = pair.protected.run(LOAD).expect_err("a dead engine");
     assert!(failure.message.starts_with("OS1208"), "{failure}");
     let mut findings = findings();
-    findings.contents(&mut twins, "the engine's end");
+    findings.contents(&mut pair, "the engine's end");
     findings.run(
-        &mut twins,
+        &mut pair,
         "INSERT INTO item (id, word) VALUES (600, 'x')",
         None,
     );
-    findings.contents(&mut twins, "an insert");
-    findings.conclude(&mut twins, 0);
+    findings.contents(&mut pair, "an insert");
+    findings.conclude(&mut pair, 0);
 }
 
 fn times_that_the_clock_repeats_are_not_written(kind: Kind) {
-    let Some(mut twins) = stage(kind, "") else {
+    let Some(mut pair) = stage(kind, "") else {
         return;
     };
-    for server in [&twins.plain_server, &twins.behind, &twins.scratch] {
+    for server in [pair.beside(), &pair.behind, pair.engine()] {
         let mut root = server.connect();
         for sql in [
             "INSERT INTO mysql.time_zone VALUES (900, 'N')",
@@ -181,31 +178,31 @@ fn times_that_the_clock_repeats_are_not_written(kind: Kind) {
             root.must(sql);
         }
     }
-    twins.both_text("SET time_zone = '+00:00'");
-    twins.both_text("UPDATE item SET at = '2024-10-27 00:30:00' WHERE id = 1");
-    twins.both_text("UPDATE item SET at = '2024-10-27 01:30:00' WHERE id = 2");
-    twins.both_text("UPDATE item SET at = '2024-10-26 12:00:00' WHERE id = 3");
-    twins.both_text("SET time_zone = 'Europe/Berlin'");
+    pair.run("SET time_zone = '+00:00'");
+    pair.run("UPDATE item SET at = '2024-10-27 00:30:00' WHERE id = 1");
+    pair.run("UPDATE item SET at = '2024-10-27 01:30:00' WHERE id = 2");
+    pair.run("UPDATE item SET at = '2024-10-26 12:00:00' WHERE id = 3");
+    pair.run("SET time_zone = 'Europe/Berlin'");
     for sql in [
         "INSERT INTO item (id, word, at) SELECT id + 200, CONCAT(word, '!'), at FROM item WHERE id = 1",
         "INSERT INTO item (id, word, at) SELECT id + 200, CONCAT(word, '!'), at FROM item WHERE id = 2",
         "UPDATE item SET word = CONCAT(word, '!'), at = at + INTERVAL 12 HOUR + INTERVAL 30 MINUTE WHERE id = 3",
         "INSERT INTO item (id, word) VALUES (3, 'x') ON DUPLICATE KEY UPDATE word = CONCAT(word, '!'), at = '2024-10-27 02:30:00'",
     ] {
-        let failure = twins.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(
             failure.message.contains("a time that the clock repeats"),
             "{sql}: {failure}"
         );
     }
     let mut findings = findings();
-    findings.contents(&mut twins, "refusals");
+    findings.contents(&mut pair, "refusals");
     for sql in [
         "INSERT INTO item (id, word, at) SELECT id + 200, CONCAT(word, '!'), at FROM item WHERE id = 3",
         "UPDATE item SET word = CONCAT(word, '!'), at = at + INTERVAL 1 HOUR WHERE id = 3",
         "INSERT INTO item (id, word) VALUES (3, 'x') ON DUPLICATE KEY UPDATE word = CONCAT(word, '!'), at = at + INTERVAL 1 DAY",
     ] {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
 }

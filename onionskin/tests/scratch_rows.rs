@@ -1,17 +1,14 @@
-//! Rows that only the scratch engine can make or find: values in forms that the proxy does not convert, tables without a primary key,
-//! tables that another proxy has made meanwhile. What becomes of them, and what a client is told, is as on a plain server.
+//! Rows that only the scratch engine can make or find: values in forms that the proxy does not
+//! convert, tables without a primary key, tables that another proxy has made meanwhile. What
+//! becomes of them, and what a client is told, is as on a plain server.
 
 mod support;
 
 #[path = "scratch/findings.rs"]
 mod findings;
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use ::mysql::Value;
 use findings::Findings;
 use support::*;
-use twins::{Twins, twins};
 
 on_both_servers!(
     values_are_converted_as_by_a_plain_server,
@@ -115,8 +112,8 @@ const CHANGES: &[&str] = &[
     "DELETE FROM keyed, l USING keyed, loose AS l WHERE keyed.id = 3 AND LENGTH(l.b) > 1",
 ];
 
-fn stage(kind: Kind) -> Option<Twins> {
-    Some(twins(kind, TABLES)?.filled(ROWS))
+fn stage(kind: Kind) -> Option<Pair> {
+    Some(Pair::with_engine(kind, TABLES)?.filled(ROWS))
 }
 
 fn findings() -> Findings {
@@ -128,13 +125,13 @@ fn findings() -> Findings {
 }
 
 fn values_are_converted_as_by_a_plain_server(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let mut findings = findings();
     for sql in VALUES.iter().chain(IGNORED) {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
     findings.both_ways(
-        &mut twins,
+        &mut pair,
         "INSERT INTO kinds (at, i, n) VALUES (?, ?, ?), ('2001-1-1T1:01:01', 1, 2)",
         &[
             Value::from("20030102T131415"),
@@ -143,60 +140,59 @@ fn values_are_converted_as_by_a_plain_server(kind: Kind) {
         ],
     );
     // a row that is replaced by an equal one counts otherwise
-    twins.both_text("DELETE FROM kinds WHERE id >= 2000000");
-    twins.both_text("SET sql_mode = ''");
+    pair.run("DELETE FROM kinds WHERE id >= 2000000");
+    pair.run("SET sql_mode = ''");
     for sql in VALUES {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
 }
 
 fn rows_without_a_key_are_found(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let mut findings = findings();
     for sql in CHANGES {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
     // each row is a scan: not for ever
     let many: Vec<String> = (0..1001).map(|n| format!("({n}, 'y')")).collect();
-    twins.protected.must("DELETE FROM sealed");
-    twins
-        .protected
+    pair.protected.must("DELETE FROM sealed");
+    pair.protected
         .must(&format!("INSERT INTO sealed VALUES {}", many.join(",")));
     for sql in [
         "UPDATE sealed SET x = ABS(x) + 1",
         "DELETE FROM sealed WHERE ABS(x) >= 0",
     ] {
-        let failure = twins.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS1009"), "{sql}: {failure}");
     }
     let left = "SELECT COUNT(*), SUM(x) FROM sealed";
-    assert_eq!(twins.protected.text(left).expect("rows"), "1001\t500500");
+    assert_eq!(pair.protected.text(left).expect("rows"), "1001\t500500");
     // a row of which little more than NULL stays as it is
     for sql in [
         "UPDATE loose_unique SET c = NULL, d = NULL, a = NULL WHERE b = 10",
         "INSERT INTO loose_unique (b, c) VALUES (10, 1) ON DUPLICATE KEY UPDATE c = IFNULL(c, 0) + 1, a = b",
     ] {
-        twins.both_text(sql);
+        pair.run(sql);
     }
     let rows = "SELECT a, b, c, d FROM loose_unique ORDER BY b, a, c, d";
-    let [plain, ours] =
-        [&mut twins.plain, &mut twins.protected].map(|s| s.text(rows).expect("rows"));
+    let [plain, ours] = [&mut pair.plain, &mut pair.protected].map(|s| s.text(rows).expect("rows"));
     assert_eq!(plain, ours);
 }
 
-/// What no server would have is an error of the server's, by name and number; and a table that another proxy has made is found.
+/// What no server would have is an error of the server's, by name and number; and a table that
+/// another proxy has made is found.
 fn definitions_and_tables_that_are_not(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let other = Proxy::start_with(
-        &twins.behind,
+        &pair.behind,
         ProxyOptions {
             tables: format!(
                 "[scratch]\nsocket = \"{}\"\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n",
-                twins.scratch.socket().display()
+                pair.engine().socket().display()
             ),
-            keys: Some(twins.proxy.keys()),
+            keys: Some(pair.proxy.keys()),
             ..ProxyOptions::default()
         },
     );
@@ -211,22 +207,22 @@ fn definitions_and_tables_that_are_not(kind: Kind) {
         "CREATE TABLE bad (a BLOB(-1))",
         "CREATE TABLE bad (a DATE DEFAULT '2001-02-31')",
     ] {
-        let expected = twins.plain.must_fail(sql);
+        let expected = pair.plain.must_fail(sql);
         assert_eq!(other.must_fail(sql), expected, "{sql}");
     }
-    // the proxy of the twins has looked for it and found nothing
+    // the proxy of the pair has looked for it and found nothing
     let joined =
         "SELECT keyed.id, UPPER(late.a) FROM keyed, late WHERE keyed.a = late.b ORDER BY 1";
-    assert_eq!(twins.plain.must_fail(joined), 1146);
-    assert_eq!(twins.protected.must_fail(joined), 1146);
+    assert_eq!(pair.plain.must_fail(joined), 1146);
+    assert_eq!(pair.protected.must_fail(joined), 1146);
     for sql in [
         "CREATE TABLE late (a VARCHAR(5), b INT)",
         "INSERT INTO late VALUES ('x', 1), ('y', 3)",
     ] {
-        twins.plain.must(sql);
+        pair.plain.must(sql);
         other.must(sql);
     }
-    let rows = twins.plain.text(joined).expect("rows");
-    assert_eq!(twins.protected.text(joined).expect("rows"), rows);
+    let rows = pair.plain.text(joined).expect("rows");
+    assert_eq!(pair.protected.text(joined).expect("rows"), rows);
     assert_eq!(rows, "1\tX\n3\tY");
 }

@@ -1,16 +1,13 @@
-//! `ON DUPLICATE KEY UPDATE` with expressions over protected columns: rows, counts, numbers and warnings are as on a plain server.
+//! `ON DUPLICATE KEY UPDATE` with expressions over protected columns: rows, counts, numbers and
+//! warnings are as on a plain server.
 
 mod support;
 
 #[path = "scratch/findings.rs"]
 mod findings;
-#[path = "scratch/twins.rs"]
-mod twins;
-
 use ::mysql::Value;
 use findings::Findings;
 use support::*;
-use twins::{Twins, twins};
 
 on_both_servers!(
     rows_are_met_as_on_a_plain_server,
@@ -108,8 +105,8 @@ const WITH_ALIAS: &[&str] = &[
     "INSERT INTO tally SET name = 'anna', k = 9 AS new ON DUPLICATE KEY UPDATE k = GREATEST(new.k, tally.k)",
 ];
 
-fn stage(kind: Kind) -> Option<Twins> {
-    Some(twins(kind, TABLES)?.filled(ROWS))
+fn stage(kind: Kind) -> Option<Pair> {
+    Some(Pair::with_engine(kind, TABLES)?.filled(ROWS))
 }
 
 fn findings() -> Findings {
@@ -121,18 +118,18 @@ fn findings() -> Findings {
 }
 
 fn rows_are_met_as_on_a_plain_server(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let mut findings = findings();
     for sql in STATEMENTS {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
     if kind == Kind::MySql {
         for sql in WITH_ALIAS {
-            findings.both_ways(&mut twins, sql, &[]);
+            findings.both_ways(&mut pair, sql, &[]);
         }
     }
     findings.both_ways(
-        &mut twins,
+        &mut pair,
         "INSERT INTO tally (name, k, c) VALUES (?, ?, 'c'), (?, 3, ?) ON DUPLICATE KEY UPDATE k = k + ?, c = CONCAT(IFNULL(c, ''), ?)",
         &[
             Value::from("ANNA!"),
@@ -150,14 +147,14 @@ fn rows_are_met_as_on_a_plain_server(kind: Kind) {
         "INSERT INTO needed (id) SELECT id + 1 FROM source ON DUPLICATE KEY UPDATE k = needed.k + 5, c = UPPER(needed.c), n = needed.n + 1, b = LOWER(needed.b)",
         "INSERT INTO needed (id) VALUES (1) ON DUPLICATE KEY UPDATE k = k + 1",
     ] {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
     // a column that is not there
-    findings.conclude(&mut twins, 2);
+    findings.conclude(&mut pair, 2);
 }
 
 fn rows_that_meet_the_same_row_count_as_there(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let mut findings = Findings {
         tables: &["SELECT * FROM shared ORDER BY id"],
         counted: &["shared"],
@@ -174,13 +171,13 @@ fn rows_that_meet_the_same_row_count_as_there(kind: Kind) {
         "INSERT INTO shared VALUES (3, 'r', 5), (10, 's', 26), (4, 's', 5) ON DUPLICATE KEY UPDATE c = VALUES(c)",
         "INSERT INTO shared VALUES (3, 's', 5), (10, 's', 26) ON DUPLICATE KEY UPDATE c = VALUES(c)",
     ] {
-        findings.both_ways(&mut twins, sql, &[]);
+        findings.both_ways(&mut pair, sql, &[]);
     }
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
 }
 
 fn settings_and_failures(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     let mut findings = findings();
     for setting in [
         "SET sql_mode = ''",
@@ -189,38 +186,38 @@ fn settings_and_failures(kind: Kind) {
         "SET NAMES latin1",
         "SET NAMES utf8mb4, @by = 3, sql_select_limit = DEFAULT, autocommit = 1",
     ] {
-        twins.both_text(setting);
+        pair.run(setting);
         for sql in [
             "INSERT INTO tally (name, k, at) VALUES ('anna', 1, '2024-07-01 12:00:00'), ('anna', 2, '2024-07-02 12:00:00') \
              ON DUPLICATE KEY UPDATE at = VALUES(at) + INTERVAL 1 HOUR, k = k + VALUES(k), n = n + 1",
             "INSERT INTO tally (name, k) VALUES ('bert', 3000000000) ON DUPLICATE KEY UPDATE k = VALUES(k) + 1, c = REPEAT('ab', 40)",
             "INSERT INTO tally (name, k) VALUES ('zoë', 1) ON DUPLICATE KEY UPDATE k = k + IFNULL(@by, 1), name = LOWER(name)",
         ] {
-            findings.both_ways(&mut twins, sql, &[]);
+            findings.both_ways(&mut pair, sql, &[]);
         }
     }
     // what was done before a failure stays, what the statement did does not
     for begin in ["DO 0", "BEGIN"] {
-        twins.both_text(begin);
-        twins.both_text("UPDATE tally SET n = 77 WHERE id = 2");
+        pair.run(begin);
+        pair.run("UPDATE tally SET n = 77 WHERE id = 2");
         for sql in [
             "INSERT INTO tally (id, name, k) VALUES (6000, 'w1', 1), (6001, 'anna', 1), (6002, 'bert', 1) ON DUPLICATE KEY UPDATE name = CONCAT('zo', 'ë')",
             "INSERT INTO tally (id, name, k) VALUES (7000, 'w2', 1), (7001, 'anna', 1), (7002, 'zoë', 1) ON DUPLICATE KEY UPDATE k = IF(id = 1, k + 1, 1e12)",
         ] {
-            findings.run(&mut twins, sql, None);
-            findings.contents(&mut twins, sql);
+            findings.run(&mut pair, sql, None);
+            findings.contents(&mut pair, sql);
         }
-        twins.both_text("COMMIT");
-        findings.contents(&mut twins, begin);
+        pair.run("COMMIT");
+        findings.contents(&mut pair, begin);
     }
-    findings.conclude(&mut twins, 0);
+    findings.conclude(&mut pair, 0);
 }
 
 /// Each session counts on every key once.
-fn counted(twins: &mut Twins, prefix: &str, setting: Option<&str>) {
+fn counted(pair: &mut Pair, prefix: &str, setting: Option<&str>) {
     const SESSIONS: usize = 3;
     const ROUNDS: usize = 15;
-    let proxy = &twins.proxy;
+    let proxy = &pair.proxy;
     std::thread::scope(|scope| {
         for _ in 0..SESSIONS {
             scope.spawn(move || {
@@ -240,59 +237,62 @@ fn counted(twins: &mut Twins, prefix: &str, setting: Option<&str>) {
         "SELECT COUNT(*), MIN(k), MAX(k), MIN(n), MAX(n) FROM tally WHERE name LIKE '{prefix}%'"
     );
     assert_eq!(
-        twins.protected.text(&counts).expect("counts"),
+        pair.protected.text(&counts).expect("counts"),
         format!("{ROUNDS}\t{SESSIONS}\t{SESSIONS}\t{SESSIONS}\t{SESSIONS}")
     );
 }
 
-/// Sessions that meet on keys which are not there yet, each statement a transaction of its own, and in transactions.
+/// Sessions that meet on keys which are not there yet, each statement a transaction of its own, and
+/// in transactions.
 fn sessions_that_count_lose_nothing(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
-    counted(&mut twins, "key", None);
+    let Some(mut pair) = stage(kind) else { return };
+    counted(&mut pair, "key", None);
     if kind == Kind::MariaDb {
         // the default of later versions: what has changed since the snapshot is error 1020
         let isolation = "SET innodb_snapshot_isolation = ON";
-        counted(&mut twins, "isolated", Some(isolation));
+        counted(&mut pair, "isolated", Some(isolation));
     }
     // a row that a transaction has met stays locked
-    let mut other = twins.proxy.connect_to("app");
+    let mut other = pair.proxy.connect_to("app");
     other.must("SET innodb_lock_wait_timeout = 1");
-    twins.protected.must("BEGIN");
+    pair.protected.must("BEGIN");
     let sql = "INSERT INTO tally (name, k) VALUES ('key 1', 1) ON DUPLICATE KEY UPDATE k = k + 1";
-    twins.protected.must(sql);
+    pair.protected.must(sql);
     assert_eq!(other.must_fail(sql), 1205);
-    twins.protected.must("ROLLBACK");
+    pair.protected.must("ROLLBACK");
     other.must(sql);
     if kind == Kind::MariaDb {
         // on by default in later versions, where what follows is error 1020 as on a plain server
-        twins.protected.must("SET innodb_snapshot_isolation = OFF");
+        pair.protected.must("SET innodb_snapshot_isolation = OFF");
     }
     // a key that is newer than the transaction's snapshot
-    twins.protected.must("BEGIN");
-    twins.protected.must("SELECT COUNT(*) FROM tally");
+    pair.protected.must("BEGIN");
+    pair.protected.must("SELECT COUNT(*) FROM tally");
     other.must("INSERT INTO tally (name, k) VALUES ('later', 40)");
-    twins.protected.must(
+    pair.protected.must(
         "INSERT INTO tally (name, k) VALUES ('later', 2) ON DUPLICATE KEY UPDATE k = k + VALUES(k)",
     );
-    twins.protected.must("COMMIT");
-    let later = twins
+    pair.protected.must("COMMIT");
+    let later = pair
         .protected
         .text("SELECT k FROM tally WHERE name = 'later'");
     assert_eq!(later.expect("a row"), "42");
-    // a row under an earlier key that the snapshot does not show, beside one under a later key that does not change
-    twins.protected.must("BEGIN");
-    twins.protected.must("SELECT COUNT(*) FROM tally");
+    // a row under an earlier key that the snapshot does not show, beside one under a later key that
+    // does not change
+    pair.protected.must("BEGIN");
+    pair.protected.must("SELECT COUNT(*) FROM tally");
     other.must("INSERT INTO tally (id, name, k) VALUES (900, 'new', 0)");
-    twins.protected.must(
+    pair.protected.must(
         "INSERT INTO tally (id, name, k) VALUES (900, 'later', 1) ON DUPLICATE KEY UPDATE k = GREATEST(k, VALUES(k))",
     );
-    twins.protected.must("COMMIT");
+    pair.protected.must("COMMIT");
     let both = "SELECT GROUP_CONCAT(k ORDER BY k) FROM tally WHERE name IN ('later', 'new')";
-    assert_eq!(twins.protected.text(both).expect("two rows"), "1,42");
-    after_a_deadlock(&mut twins.protected, other);
+    assert_eq!(pair.protected.text(both).expect("two rows"), "1,42");
+    after_a_deadlock(&mut pair.protected, other);
 }
 
-/// Behind a deadlock there is no transaction any more: a statement of several rows begins one of its own.
+/// Behind a deadlock there is no transaction any more: a statement of several rows begins one of
+/// its own.
 fn after_a_deadlock(first: &mut Session, mut second: Session) {
     second.must("SET innodb_lock_wait_timeout = 20");
     for (session, id) in [(&mut *first, 1), (&mut second, 2)] {
@@ -322,7 +322,7 @@ fn after_a_deadlock(first: &mut Session, mut second: Session) {
 }
 
 fn what_is_not_sound_is_refused(kind: Kind) {
-    let Some(mut twins) = stage(kind) else { return };
+    let Some(mut pair) = stage(kind) else { return };
     for sql in [
         // values of protected columns for plain ones
         "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE n = k + 1",
@@ -339,24 +339,24 @@ fn what_is_not_sound_is_refused(kind: Kind) {
         "INSERT INTO tally (name, k) SELECT name, k FROM tally ON DUPLICATE KEY UPDATE k = tally.k + 1",
         "INSERT INTO two VALUES (1, 1, 'q', 1, 1) ON DUPLICATE KEY UPDATE a = a + 1, b = b + 1, d = d + 1",
     ] {
-        let failure = twins.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
     }
     // a trigger that changes what the clause reads
     let trigger =
         "CREATE TRIGGER app.gives BEFORE INSERT ON app.tally FOR EACH ROW SET NEW.n = NEW.n * 2";
-    twins.behind.connect().must(trigger);
+    pair.behind.connect().must(trigger);
     let sql =
         "INSERT INTO tally (name, n) VALUES ('anna', 4) ON DUPLICATE KEY UPDATE k = k + VALUES(n)";
     // without a change, too
     let same = "INSERT INTO tally (name, n) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = GREATEST(k, VALUES(n))";
     for sql in [sql, same] {
-        let failure = twins.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS1"), "{sql}: {failure}");
     }
-    twins.behind.connect().must("DROP TRIGGER app.gives");
+    pair.behind.connect().must("DROP TRIGGER app.gives");
     let mut findings = findings();
-    findings.contents(&mut twins, "refusals");
-    findings.both_ways(&mut twins, sql, &[]);
-    findings.conclude(&mut twins, 0);
+    findings.contents(&mut pair, "refusals");
+    findings.both_ways(&mut pair, sql, &[]);
+    findings.conclude(&mut pair, 0);
 }

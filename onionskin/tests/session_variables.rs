@@ -1,14 +1,10 @@
-//! Every variable that a session can set: with other values of it, statements near protected tables do what they do on a plain server,
-//! or are refused, however it was set. docs/settings.md names each variable of the servers, and each word of `sql_mode`.
+//! Every variable that a session can set: with other values of it, statements near protected tables
+//! do what they do on a plain server, or are refused, however it was set. docs/settings.md names
+//! each variable of the servers, and each word of `sql_mode`.
 
 mod support;
 
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
-
 use support::*;
-use twins::{Twins, twins};
 
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,
@@ -27,8 +23,8 @@ CREATE TABLE texts (id INT PRIMARY KEY, w VARCHAR(90) COLLATE utf8mb4_general_ci
 CREATE VIEW v AS SELECT id, name, n FROM m
 ";
 
-/// Other values of variables that change what statements come to, and whether definitions are compared under them, too. One that a
-/// server does not know, or does not take, is left out there.
+/// Other values of variables that change what statements come to, and whether definitions are
+/// compared under them, too. One that a server does not know, or does not take, is left out there.
 const VALUES: &[(&str, &[&str], bool)] = &[
     ("auto_increment_increment", &["5"], false),
     ("auto_increment_offset", &["3"], false),
@@ -304,8 +300,8 @@ struct Compared {
 
 impl Compared {
     /// Whether both did it. `bare` is the statement for the plain server.
-    fn compare(&mut self, twins: &mut Twins, setting: &str, sql: &str, bare: &str) -> bool {
-        let protected = twins.protected.run(sql);
+    fn compare(&mut self, pair: &mut Pair, setting: &str, sql: &str, bare: &str) -> bool {
+        let protected = pair.protected.run(sql);
         if let Err(failure) = &protected
             && failure.message.starts_with("OS")
         {
@@ -313,10 +309,10 @@ impl Compared {
             return false;
         }
         self.answers += 1;
-        let plain = twins.plain.run(bare);
+        let plain = pair.plain.run(bare);
         let done = protected.is_ok() && plain.is_ok();
-        let plain = seen(plain, &mut twins.plain);
-        let mut protected = seen(protected, &mut twins.protected);
+        let plain = seen(plain, &mut pair.plain);
+        let mut protected = seen(protected, &mut pair.protected);
         if plain != protected {
             protected = with_the_moments_of(&plain, &protected);
         }
@@ -371,7 +367,8 @@ fn only_moments_that_are_near_are_the_same() {
     assert_eq!(with_the_moments_of(plain, "2\t2"), "2\t2");
 }
 
-/// Rows, counts, and the warnings in any order: which comes first is the plan's choice. Of an error the number: names in its text differ.
+/// Rows, counts, and the warnings in any order: which comes first is the plan's choice. Of an error
+/// the number: names in its text differ.
 fn seen(answer: Answer, session: &mut Session) -> String {
     let done = match answer {
         Ok(done) => done,
@@ -406,37 +403,35 @@ const CLEANING: &[&str] = &[
 ];
 
 /// `None`: the server does not take it.
-fn under(twins: &mut Twins, set: &str, defines: bool) -> Option<Compared> {
-    let port = twins.plain_server.port();
+fn under(pair: &mut Pair, set: &str, defines: bool) -> Option<Compared> {
+    let port = pair.beside().port();
     for cleans in [true, false] {
-        twins.plain = Session::open(port, "root", "", Some("app"));
-        twins.protected = twins.proxy.connect_to("app");
+        pair.plain = Session::open(port, "root", "", Some("app"));
+        pair.protected = pair.proxy.connect_to("app");
         if cleans {
-            CLEANING
-                .iter()
-                .for_each(|statement| twins.both_text(statement));
+            CLEANING.iter().for_each(|statement| pair.run(statement));
         }
     }
     let mut compared = Compared::default();
     if !set.is_empty() {
-        twins.plain.run(set).ok()?;
-        twins.protected.must(set);
+        pair.plain.run(set).ok()?;
+        pair.protected.must(set);
     }
     let seeded: &[&str] = match set.contains("rand_seed") {
         true => WITH_SEEDS,
         false => &[],
     };
     for sql in STATEMENTS.iter().chain(seeded).chain(QUERIES) {
-        compared.compare(twins, set, sql, sql);
+        compared.compare(pair, set, sql, sql);
     }
     for definition in DEFINITIONS.iter().filter(|_| defines) {
         let (sql, bare) = with_and_without_protection(definition);
-        if compared.compare(twins, set, &sql, &bare) {
+        if compared.compare(pair, set, &sql, &bare) {
             for sql in FILLINGS {
-                compared.compare(twins, &format!("{set}, {definition}"), sql, sql);
+                compared.compare(pair, &format!("{set}, {definition}"), sql, sql);
             }
         }
-        for session in [&mut twins.protected, &mut twins.plain] {
+        for session in [&mut pair.protected, &mut pair.plain] {
             let _ = session.run("DROP TABLE made");
         }
     }
@@ -444,7 +439,7 @@ fn under(twins: &mut Twins, set: &str, defines: bool) -> Option<Compared> {
 }
 
 fn statements_mean_what_they_mean_to_the_server(kind: Kind) {
-    let Some(mut twins) = twins(kind, TABLES) else {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
         return;
     };
     let without = |lines: &[String], setting: &str| -> Vec<String> {
@@ -452,13 +447,13 @@ fn statements_mean_what_they_mean_to_the_server(kind: Kind) {
         lines.iter().map(strip).collect()
     };
     // what differs, or is refused, without any setting is another test's
-    let usual = under(&mut twins, "", true).expect("no setting");
+    let usual = under(&mut pair, "", true).expect("no setting");
     let (mut settings, mut answers) = (0, 0);
     let (mut refused, mut different) = (Vec::new(), Vec::new());
     for (name, values, defines) in VALUES {
         for value in *values {
             let set = format!("SET SESSION {name} = {value}");
-            let Some(mut compared) = under(&mut twins, &set, *defines) else {
+            let Some(mut compared) = under(&mut pair, &set, *defines) else {
                 continue;
             };
             settings += 1;

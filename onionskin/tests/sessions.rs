@@ -1,5 +1,6 @@
-//! The life of a session: a program that fails is not called twice, prepared statements outlive what goes wrong at the server and have bounds,
-//! and a login that fails behind the password says why.
+//! The life of a session: a program that fails is not called twice, prepared statements outlive
+//! what goes wrong at the server and have bounds, and a login that fails behind the password says
+//! why.
 
 mod support;
 
@@ -31,10 +32,10 @@ on_both_servers!(
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY, name VARCHAR(40) {eq}, age INT {range})";
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, &[USER, "CREATE TABLE told (what VARCHAR(40))"])?;
-    stage.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
-    Some(stage)
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, &[USER, "CREATE TABLE told (what VARCHAR(40))"])?;
+    pair.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
+    Some(pair)
 }
 
 /// A counter of the server.
@@ -46,12 +47,12 @@ fn status(direct: &mut Session, name: &str) -> u64 {
 }
 
 fn a_program_that_fails_is_called_once(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both(
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both(
         "CREATE PROCEDURE p() BEGIN INSERT INTO told VALUES ('p'); SELECT * FROM nowhere; END",
     );
-    stage.both("CREATE PROCEDURE q(x INT) BEGIN INSERT INTO told VALUES ('q'); SELECT missing FROM told; END");
-    stage.both("PREPARE named FROM 'CALL q(3)'");
+    pair.both("CREATE PROCEDURE q(x INT) BEGIN INSERT INTO told VALUES ('q'); SELECT missing FROM told; END");
+    pair.both("PREPARE named FROM 'CALL q(3)'");
     for sql in [
         "CALL p()",
         "  call q(1)",
@@ -59,107 +60,100 @@ fn a_program_that_fails_is_called_once(kind: Kind) {
         "-- why\nCALL p()",
         "EXECUTE named",
     ] {
-        stage.both_fail(sql);
-        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+        pair.same_error(sql);
+        pair.same_result_of_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
     }
     if kind == Kind::MariaDb {
-        stage.both_fail("EXECUTE IMMEDIATE 'CALL p()'");
-        stage.both_fail("SET STATEMENT max_statement_time = 10 FOR CALL p()");
-        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+        pair.same_error("EXECUTE IMMEDIATE 'CALL p()'");
+        pair.same_error("SET STATEMENT max_statement_time = 10 FOR CALL p()");
+        pair.same_result_of_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
     }
     for n in 0..3 {
-        for session in [&mut stage.plain, &mut stage.protected] {
+        for session in [&mut pair.plain, &mut pair.protected] {
             assert!(session.execute("CALL p()", ()).is_err());
             assert!(session.execute("CALL q(?)", (n,)).is_err());
         }
-        stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+        pair.same_result_of_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
         // what is planned from here on belongs to another generation
-        stage.both(&format!("CREATE TABLE other{n} (id INT)"));
-        stage.both_fail("EXECUTE named");
+        pair.both(&format!("CREATE TABLE other{n} (id INT)"));
+        pair.same_error("EXECUTE named");
     }
-    stage.same_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
+    pair.same_result_of_text("SELECT what, COUNT(*) FROM told GROUP BY what ORDER BY what");
 }
 
 fn plans_outlive_calls(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("CREATE PROCEDURE p() INSERT INTO told VALUES ('p')");
-    let mut direct = stage.behind.connect();
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("CREATE PROCEDURE p() INSERT INTO told VALUES ('p')");
+    let mut direct = pair.behind.connect();
     let count = |direct: &mut Session| status(direct, "Com_stmt_prepare");
-    let ask = |stage: &mut Stage| {
-        let name = stage
+    let ask = |pair: &mut Pair| {
+        let name = pair
             .protected
             .execute_text("SELECT name FROM user WHERE id = ?", (1,));
         assert_eq!(name.expect("the row"), "Alice");
     };
-    ask(&mut stage);
+    ask(&mut pair);
     let before = count(&mut direct);
     for _ in 0..5 {
-        stage.protected.must("CALL p()");
-        stage
-            .protected
+        pair.protected.must("CALL p()");
+        pair.protected
             .must("SELECT /*!40001 SQL_NO_CACHE */ * FROM told");
-        ask(&mut stage);
+        ask(&mut pair);
     }
     assert_eq!(count(&mut direct), before, "nothing is prepared again");
     // a definition, in whatever comment, is noticed
-    stage
-        .protected
+    pair.protected
         .must("/*!50000 ALTER */ TABLE told ADD COLUMN more INT");
-    ask(&mut stage);
+    ask(&mut pair);
     assert_eq!(count(&mut direct), before + 1);
 }
 
 fn an_expired_password_is_told(kind: Kind) {
-    let Some(stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
+    let Some(pair) = pair(kind) else { return };
+    let mut direct = pair.behind.connect();
     direct.must("CREATE USER late IDENTIFIED BY 'right'");
     direct.must("GRANT ALL ON app.* TO late");
     drop(Session::open(
-        stage.proxy.port(),
+        pair.proxy.port(),
         "late",
         "right",
         Some("app"),
     ));
     direct.must("ALTER USER late PASSWORD EXPIRE");
-    let Err(failure) = Session::try_open(stage.proxy.port(), "late", "right", Some("app")) else {
+    let Err(failure) = Session::try_open(pair.proxy.port(), "late", "right", Some("app")) else {
         panic!("the password has expired");
     };
     // that the client cannot handle it, or that no statement is taken until it is changed
     assert!([1862, 1820].contains(&failure.code), "{failure}");
     direct.must("ALTER USER late IDENTIFIED BY 'new'");
-    drop(Session::open(
-        stage.proxy.port(),
-        "late",
-        "new",
-        Some("app"),
-    ));
+    drop(Session::open(pair.proxy.port(), "late", "new", Some("app")));
 }
 
 fn a_statement_outlives_a_preparation_that_failed(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
+    let Some(mut pair) = pair(kind) else { return };
+    let mut direct = pair.behind.connect();
     let sql = "SELECT age FROM user WHERE name = ?";
     assert_eq!(
-        stage.protected.execute_text(sql, ("bob",)).expect("a row"),
+        pair.protected.execute_text(sql, ("bob",)).expect("a row"),
         "17"
     );
     direct.must("SET GLOBAL max_prepared_stmt_count = 0");
     // it has to be prepared again
-    stage.protected.must("ALTER TABLE user ADD COLUMN more INT");
+    pair.protected.must("ALTER TABLE user ADD COLUMN more INT");
     for _ in 0..2 {
-        let failed = stage.protected.execute(sql, ("bob",)).expect_err("no room");
+        let failed = pair.protected.execute(sql, ("bob",)).expect_err("no room");
         assert_eq!(failed.code, 1461, "{failed}");
     }
     direct.must("SET GLOBAL max_prepared_stmt_count = 16382");
     assert_eq!(
-        stage.protected.execute_text(sql, ("bob",)).expect("a row"),
+        pair.protected.execute_text(sql, ("bob",)).expect("a row"),
         "17"
     );
 }
 
 fn prepared_statements_have_bounds(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut client = RawClient::login(stage.proxy.port());
+    let Some(mut pair) = pair(kind) else { return };
+    let mut client = RawClient::login(pair.proxy.port());
     let sql = b"UPDATE app.user SET age = age + 1 WHERE id = 1";
     let first = client.prepare(sql);
     let mut count = 1;
@@ -177,8 +171,7 @@ fn prepared_statements_have_bounds(kind: Kind) {
     client.command(25, &first);
     client.prepare(sql);
     assert_eq!(
-        stage
-            .protected
+        pair.protected
             .text("SELECT age FROM user WHERE id = 1")
             .unwrap(),
         "31"
@@ -186,17 +179,17 @@ fn prepared_statements_have_bounds(kind: Kind) {
 }
 
 fn set_transaction_is_about_the_clients_next_one(kind: Kind) {
-    let Some(stage) = stage(kind) else { return };
+    let Some(pair) = pair(kind) else { return };
     // a proxy that has not looked anything up yet
     let proxy = Proxy::start_with(
-        &stage.behind,
+        &pair.behind,
         ProxyOptions {
-            keys: Some(stage.proxy.keys()),
+            keys: Some(pair.proxy.keys()),
             ..ProxyOptions::default()
         },
     );
     let mut session = proxy.connect_to("app");
-    let mut direct = stage.behind.connect();
+    let mut direct = pair.behind.connect();
     for begin in ["START TRANSACTION", "BEGIN"] {
         session.must("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
         session.must(begin);
@@ -212,38 +205,37 @@ fn set_transaction_is_about_the_clients_next_one(kind: Kind) {
 }
 
 fn savepoints_are_no_tables(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
+    let Some(mut pair) = pair(kind) else { return };
+    let mut direct = pair.behind.connect();
     let questions = |direct: &mut Session| status(direct, "Questions");
-    stage.protected.must("START TRANSACTION");
+    pair.protected.must("START TRANSACTION");
     let before = questions(&mut direct);
     for n in 0..5 {
-        stage.protected.must(&format!("SAVEPOINT s{n}"));
-        stage
-            .protected
+        pair.protected.must(&format!("SAVEPOINT s{n}"));
+        pair.protected
             .must(&format!("ROLLBACK TO SAVEPOINT `s{n}`"));
-        stage.protected.must(&format!("ROLLBACK WORK TO s{n}"));
-        stage.protected.must(&format!("RELEASE SAVEPOINT s{n}"));
+        pair.protected.must(&format!("ROLLBACK WORK TO s{n}"));
+        pair.protected.must(&format!("RELEASE SAVEPOINT s{n}"));
     }
     // and the question itself
     assert_eq!(questions(&mut direct) - before, 20 + 1);
-    stage.protected.must("COMMIT");
+    pair.protected.must("COMMIT");
 }
 
 fn statements_that_dumps_begin_with(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("INSERT INTO told VALUES ('one')");
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("INSERT INTO told VALUES ('one')");
     for sql in [
         "/*!40100 SET @@SQL_MODE='' */",
         "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */",
         "/*!40103 SET TIME_ZONE='+00:00' */",
     ] {
-        stage.both(sql);
-        stage.same_text("SELECT @@sql_mode, @@time_zone");
+        pair.both(sql);
+        pair.same_result_of_text("SELECT @@sql_mode, @@time_zone");
     }
-    stage.both_fail("INSERT INTO user VALUES (1, 'x', 1)");
-    stage.both("INSERT INTO user VALUES (7, 'x', '19 years')");
-    stage.same("SELECT * FROM user ORDER BY id");
+    pair.same_error("INSERT INTO user VALUES (1, 'x', 1)");
+    pair.both("INSERT INTO user VALUES (7, 'x', '19 years')");
+    pair.same_result("SELECT * FROM user ORDER BY id");
 }
 
 fn a_dump_is_made_and_loaded(kind: Kind) {
@@ -251,11 +243,11 @@ fn a_dump_is_made_and_loaded(kind: Kind) {
     if kind == Kind::MySql {
         return;
     }
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     let client = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
         command.args(["--no-defaults", "--host=127.0.0.1", "--user=root"]);
-        command.arg(format!("--port={}", stage.proxy.port()));
+        command.arg(format!("--port={}", pair.proxy.port()));
         command.args(arguments);
         command
     };
@@ -270,7 +262,7 @@ fn a_dump_is_made_and_loaded(kind: Kind) {
     );
     assert!(dump.contains("'Alice'"), "{dump}");
     assert!(!dump.contains("$enc"), "nothing physical: {dump}");
-    stage.protected.must("CREATE DATABASE again");
+    pair.protected.must("CREATE DATABASE again");
     let mut loader = client("mariadb", &["again"])
         .stdin(Stdio::piped())
         .spawn()
@@ -279,7 +271,7 @@ fn a_dump_is_made_and_loaded(kind: Kind) {
     input.write_all(&made.stdout).expect("written");
     drop(input);
     assert!(loader.wait().expect("it ends").success());
-    let rows = stage
+    let rows = pair
         .protected
         .text("SELECT * FROM again.user ORDER BY id")
         .expect("rows");
@@ -294,7 +286,8 @@ fn own_address() -> Option<String> {
     addresses.find(|a| a.contains('.')).map(str::to_owned)
 }
 
-/// Servers block an address from which connections broke off in the greeting (`max_connect_errors`); behind a proxy that would be everybody's.
+/// Servers block an address from which connections broke off in the greeting
+/// (`max_connect_errors`); behind a proxy that would be everybody's.
 fn who_leaves_in_the_greeting_does_not_keep_others_out(kind: Kind) {
     let Some(address) = own_address() else {
         announce("SKIPPED: this machine has no address but 127.0.0.1");
@@ -369,8 +362,8 @@ fn who_leaves_in_the_greeting_does_not_keep_others_out(kind: Kind) {
 
 const DATED: &str = "CREATE TABLE dated (id INT PRIMARY KEY, day DATE NOT NULL {range})";
 
-/// After some errors the proxy looks the tables up again, which ends the server's list of warnings. And what is wrong with a value may be found by the proxy, or by
-/// the scratch engine.
+/// After some errors the proxy looks the tables up again, which ends the server's list of warnings.
+/// And what is wrong with a value may be found by the proxy, or by the scratch engine.
 fn what_was_said_before_an_error_is_shown(kind: Kind) {
     let tables = [
         USER,
@@ -378,11 +371,11 @@ fn what_was_said_before_an_error_is_shown(kind: Kind) {
         "CREATE TABLE bare (id INT PRIMARY KEY, day DATE NOT NULL)",
         "CREATE TABLE kept (id INT PRIMARY KEY, n SMALLINT {}, at TIME {}, c VARCHAR(1), UNIQUE KEY (c))",
     ];
-    let Some(mut stage) = Stage::start(kind, &tables) else {
+    let Some(mut pair) = Pair::start(kind, &tables) else {
         return;
     };
-    stage.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
-    stage.both("INSERT INTO kept VALUES (1, 1, '10:00:00', 'a'), (2, 2, '11:00:00', 'b')");
+    pair.both("INSERT INTO user VALUES (1, 'Alice', 31), (2, 'bob', 17)");
+    pair.both("INSERT INTO kept VALUES (1, 1, '10:00:00', 'a'), (2, 2, '11:00:00', 'b')");
     for sql in [
         "REPLACE INTO bare (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, DEFAULT)",
         "INSERT INTO dated (id, day) VALUES (1, '2020-01-31 10:11:12'), (2, 'abc')",
@@ -401,26 +394,26 @@ fn what_was_said_before_an_error_is_shown(kind: Kind) {
             "SHOW ERRORS",
             "SELECT ROW_COUNT()",
         ] {
-            stage.both_fail(sql);
-            stage.same_text(question);
+            pair.same_error(sql);
+            pair.same_result_of_text(question);
         }
-        stage.same_text("SELECT COUNT(*) FROM dated");
-        stage.both("DO 1");
-        stage.same_text("SHOW WARNINGS");
+        pair.same_result_of_text("SELECT COUNT(*) FROM dated");
+        pair.both("DO 1");
+        pair.same_result_of_text("SHOW WARNINGS");
     }
 }
 
 fn conditions_are_shown_in_parts_and_counted(kind: Kind) {
     let table = "CREATE TABLE visit (id INT PRIMARY KEY AUTO_INCREMENT, day DATE NOT NULL {range})";
-    let Some(mut stage) = Stage::start(kind, &[table]) else {
+    let Some(mut pair) = Pair::start(kind, &[table]) else {
         return;
     };
-    stage.both("SET sql_mode = ''");
+    pair.both("SET sql_mode = ''");
     let warned =
         "INSERT INTO visit (day) VALUES ('x'), ('2020-01-31 10:11:12'), ('y'), ('2020-01-32')";
-    stage.both(warned);
-    stage.same_text("SHOW COUNT(*) WARNINGS");
-    stage.same_text("SHOW WARNINGS");
+    pair.both(warned);
+    pair.same_result_of_text("SHOW COUNT(*) WARNINGS");
+    pair.same_result_of_text("SHOW WARNINGS");
     for question in [
         "SHOW WARNINGS LIMIT 2",
         "show warnings limit 1, 2",
@@ -432,12 +425,12 @@ fn conditions_are_shown_in_parts_and_counted(kind: Kind) {
         "SHOW COUNT( * ) WARNINGS",
         "SHOW COUNT(*) ERRORS",
     ] {
-        stage.both(warned);
-        stage.same_text(question);
+        pair.both(warned);
+        pair.same_result_of_text(question);
         // it is no statement that ends what there is to say
-        stage.same_text("SHOW WARNINGS LIMIT 3");
+        pair.same_result_of_text("SHOW WARNINGS LIMIT 3");
     }
-    stage.both("SET sql_mode = DEFAULT");
+    pair.both("SET sql_mode = DEFAULT");
     for question in [
         "SHOW WARNINGS LIMIT 1",
         "SHOW WARNINGS LIMIT 1, 1",
@@ -450,19 +443,20 @@ fn conditions_are_shown_in_parts_and_counted(kind: Kind) {
             "UPDATE visit SET day = 'x' WHERE id = 1",
             "INSERT INTO visit VALUES (1, '2020-01-31')",
         ] {
-            stage.both_fail(wrong);
-            stage.same_text(question);
+            pair.same_error(wrong);
+            pair.same_result_of_text(question);
         }
     }
 }
 
-/// MySQL gives a parameter the type of the column that it is for; a text for it is converted before it is stored.
+/// MySQL gives a parameter the type of the column that it is for; a text for it is converted before
+/// it is stored.
 fn texts_for_parameters_are_converted(kind: Kind) {
     let table = "CREATE TABLE shift (id INT PRIMARY KEY AUTO_INCREMENT, at TIME {range}, b BIT(9) {eq}, n SMALLINT {eq})";
-    let Some(mut stage) = Stage::start(kind, &[table]) else {
+    let Some(mut pair) = Pair::start(kind, &[table]) else {
         return;
     };
-    stage.both("INSERT INTO shift (at) VALUES ('10:00:00')");
+    pair.both("INSERT INTO shift (at) VALUES ('10:00:00')");
     for (sql, text) in [
         ("INSERT INTO shift (at) VALUES (?)", "2020-01-31 10:11:12"),
         ("UPDATE shift SET at = ?", "2020-01-31 10:11:12.5"),
@@ -471,18 +465,18 @@ fn texts_for_parameters_are_converted(kind: Kind) {
         ("INSERT INTO shift (n) VALUES (?)", "-99999999999999999999"),
         ("INSERT INTO shift (n) VALUES (?)", "70000"),
     ] {
-        let said = [&mut stage.plain, &mut stage.protected].map(|session| {
+        let said = [&mut pair.plain, &mut pair.protected].map(|session| {
             let done = session.execute(sql, vec![Value::from(text)]);
             done.map(|o| o.warnings).map_err(|e| (e.code, e.message))
         });
         assert_eq!(said[0], said[1], "{sql}: {text}");
-        stage.same_text("SHOW WARNINGS");
-        stage.same_text("SELECT at, HEX(b), n FROM shift ORDER BY id");
+        pair.same_result_of_text("SHOW WARNINGS");
+        pair.same_result_of_text("SELECT at, HEX(b), n FROM shift ORDER BY id");
     }
 }
 
 fn rows_of_prepared_inserts_have_numbers(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &[DATED]) else {
+    let Some(mut pair) = Pair::start(kind, &[DATED]) else {
         return;
     };
     let (short, long) = (
@@ -496,23 +490,24 @@ fn rows_of_prepared_inserts_have_numbers(kind: Kind) {
             parameters.extend([Value::from(n), day.clone()]);
         }
         parameters.push(Value::from(first + 2));
-        let said = [&mut stage.plain, &mut stage.protected].map(|session| {
+        let said = [&mut pair.plain, &mut pair.protected].map(|session| {
             let done = session.execute(insert, parameters.clone());
             done.map(|o| o.warnings).map_err(|e| (e.code, e.message))
         });
         assert_eq!(said[0], said[1], "{parameters:?}");
-        stage.same_text("SHOW WARNINGS");
+        pair.same_result_of_text("SHOW WARNINGS");
         said[0].is_ok()
     };
     assert!(run([&short, &long], 1));
     assert!(run([&long, &long], 11));
     assert!(!run([&long, &Value::from("abc")], 21));
-    stage.same_text("SELECT id, day FROM dated ORDER BY id");
+    pair.same_result_of_text("SELECT id, day FROM dated ORDER BY id");
 }
 
-/// Both servers run a query to tell how that went. What it reads is found by tokens, and its rows are not shown.
+/// Both servers run a query to tell how that went. What it reads is found by tokens, and its rows
+/// are not shown.
 fn queries_are_analyzed(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     let analyze = match kind {
         Kind::MariaDb => "ANALYZE",
         Kind::MySql => "EXPLAIN ANALYZE",
@@ -522,7 +517,7 @@ fn queries_are_analyzed(kind: Kind) {
         "SELECT COUNT(*) FROM user WHERE age > 20 GROUP BY name",
         "WITH w AS (SELECT name FROM user) SELECT * FROM w",
     ] {
-        let told = stage.protected.must(&format!("{analyze} {query}"));
+        let told = pair.protected.must(&format!("{analyze} {query}"));
         assert!(!told.sets[0].rows.is_empty(), "{query}");
         let shown = format!("{:?}", told.sets[0].rows);
         assert!(!shown.to_lowercase().contains("alice"), "{query}: {shown}");
@@ -532,9 +527,9 @@ fn queries_are_analyzed(kind: Kind) {
         "UPDATE user SET age = 3",
         "INSERT INTO user VALUES (3, 'c', 3)",
     ] {
-        let failure = stage.protected.run(&format!("{analyze} {statement}"));
+        let failure = pair.protected.run(&format!("{analyze} {statement}"));
         let failure = failure.expect_err(statement);
         assert!(failure.message.starts_with("OS1001"), "{failure}");
     }
-    stage.same_text("SELECT id, name, age FROM user ORDER BY id");
+    pair.same_result_of_text("SELECT id, name, age FROM user ORDER BY id");
 }

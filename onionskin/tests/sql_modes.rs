@@ -1,18 +1,13 @@
-//! Every word of `sql_mode` that a server knows: under each of them statements near protected tables do what they do on a plain server,
-//! or are refused.
+//! Every word of `sql_mode` that a server knows: under each of them statements near protected
+//! tables do what they do on a plain server, or are refused.
 
 mod support;
-
-#[path = "scratch/twins.rs"]
-#[allow(dead_code)]
-mod twins;
 
 #[path = "scratch/pair.rs"]
 mod pair;
 
 use pair::pair;
 use support::*;
-use twins::{Twins, twins};
 
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,
@@ -117,8 +112,8 @@ struct Compared {
 }
 
 impl Compared {
-    fn compare(&mut self, twins: &mut Twins, word: &str, sql: &str) {
-        let protected = twins.protected.run(sql);
+    fn compare(&mut self, pair: &mut Pair, word: &str, sql: &str) {
+        let protected = pair.protected.run(sql);
         if let Err(failure) = &protected
             && failure.message.starts_with("OS")
         {
@@ -126,7 +121,7 @@ impl Compared {
             return;
         }
         self.answers += 1;
-        let plain = twins.plain.run(sql);
+        let plain = pair.plain.run(sql);
         let seen = |answer: Result<Outcome, Failure>| match answer {
             Ok(done) => format!("{:?} {} {}", done.text(), done.affected, done.warnings),
             Err(failure) => format!("error {}", failure.code),
@@ -140,7 +135,7 @@ impl Compared {
     }
 }
 
-fn definitions(twins: &mut Twins, compared: &mut Compared, word: &str) {
+fn definitions(pair: &mut Pair, compared: &mut Compared, word: &str) {
     for column in [
         "REAL",
         "DATE",
@@ -151,9 +146,9 @@ fn definitions(twins: &mut Twins, compared: &mut Compared, word: &str) {
     ] {
         let definition = format!("CREATE TABLE made (id INT PRIMARY KEY, c {column} {{}})");
         let (protected, plain) = with_and_without_protection(&definition);
-        match twins.protected.run(&protected) {
+        match pair.protected.run(&protected) {
             Ok(_) => {
-                twins.plain.must(&plain);
+                pair.plain.must(&plain);
                 for sql in [
                     "SHOW COLUMNS FROM made",
                     "INSERT INTO made VALUES (1, '2020-01-31 10:11:12')",
@@ -161,7 +156,7 @@ fn definitions(twins: &mut Twins, compared: &mut Compared, word: &str) {
                     "INSERT INTO made VALUES (3, '')",
                     "SELECT * FROM made ORDER BY id",
                 ] {
-                    compared.compare(twins, &format!("{word}, {column}"), sql);
+                    compared.compare(pair, &format!("{word}, {column}"), sql);
                 }
             }
             Err(refused) => {
@@ -172,36 +167,36 @@ fn definitions(twins: &mut Twins, compared: &mut Compared, word: &str) {
                 compared.refused.push(format!("{word}: {protected}"));
             }
         }
-        for session in [&mut twins.protected, &mut twins.plain] {
+        for session in [&mut pair.protected, &mut pair.plain] {
             session.must("DROP TABLE IF EXISTS made");
         }
     }
 }
 
 fn statements_mean_what_they_mean_to_the_server(kind: Kind) {
-    let Some(mut twins) = twins(kind, TABLES) else {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
         return;
     };
     let mut compared = Compared::default();
     let mut known = 0;
     for word in WORDS {
         let set = format!("SET sql_mode = '{word}'");
-        if twins.plain.run(&set).is_err() {
+        if pair.plain.run(&set).is_err() {
             continue;
         }
         known += 1;
-        twins.protected.must(&set);
+        pair.protected.must(&set);
         for sql in STATEMENTS.iter().chain(QUERIES) {
-            compared.compare(&mut twins, word, sql);
+            compared.compare(&mut pair, word, sql);
         }
-        definitions(&mut twins, &mut compared, word);
+        definitions(&mut pair, &mut compared, word);
         // under the next word from the beginning
         for sql in [
             "SET sql_mode = ''",
             "TRUNCATE TABLE m",
             "TRUNCATE TABLE strict",
         ] {
-            twins.both_text(sql);
+            pair.run(sql);
         }
     }
     announce(&format!(

@@ -1,4 +1,5 @@
-//! What a session says about its next transaction is the client's: no statement of the proxy's own uses it up.
+//! What a session says about its next transaction is the client's: no statement of the proxy's own
+//! uses it up.
 
 mod support;
 
@@ -26,24 +27,25 @@ fn seen(session: &mut Session, sql: &str) -> String {
     }
 }
 
-fn compare(stage: &mut Stage, sql: &str) {
-    let (plain, protected) = (seen(&mut stage.plain, sql), seen(&mut stage.protected, sql));
+fn compare(pair: &mut Pair, sql: &str) {
+    let (plain, protected) = (seen(&mut pair.plain, sql), seen(&mut pair.protected, sql));
     if !protected.contains("OS1") {
         assert_eq!(plain, protected, "{sql}");
     }
 }
 
-fn fill(stage: &mut Stage) {
-    stage.both("INSERT INTO p VALUES (1, 1, 'a', 1), (2, 2, 'b', 2)");
-    stage.both("INSERT INTO q VALUES (1, 1), (2, 2)");
+fn fill(pair: &mut Pair) {
+    pair.both("INSERT INTO p VALUES (1, 1, 'a', 1), (2, 2, 'b', 2)");
+    pair.both("INSERT INTO q VALUES (1, 1), (2, 2)");
 }
 
-/// Look-ups of tables, reads in front of writes and questions about warnings go over the client's connection.
+/// Look-ups of tables, reads in front of writes and questions about warnings go over the client's
+/// connection.
 fn the_next_transaction_is_the_clients(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+    let Some(mut pair) = Pair::start(kind, &TABLES) else {
         return;
     };
-    fill(&mut stage);
+    fill(&mut pair);
     let read_only = match kind {
         Kind::MariaDb => "SET @@tx_read_only = 1",
         Kind::MySql => "SET @@transaction_read_only = 1",
@@ -73,30 +75,30 @@ fn the_next_transaction_is_the_clients(kind: Kind) {
                 .into_iter()
                 .take(1 + usize::from(said.starts_with("SET T")))
             {
-                compare(&mut stage, said);
+                compare(&mut pair, said);
                 if sleeps {
                     // what is known of the tables is looked up again
                     std::thread::sleep(std::time::Duration::from_millis(1_050));
-                    compare(&mut stage, "SET @a = 1");
+                    compare(&mut pair, "SET @a = 1");
                 }
-                compare(&mut stage, sql);
+                compare(&mut pair, sql);
                 // it may have failed before it began
-                compare(&mut stage, "SELECT plain FROM q WHERE id = 1");
+                compare(&mut pair, "SELECT plain FROM q WHERE id = 1");
                 for table in ["p", "q"] {
-                    compare(&mut stage, &format!("SELECT * FROM {table} ORDER BY id"));
+                    compare(&mut pair, &format!("SELECT * FROM {table} ORDER BY id"));
                 }
             }
         }
     }
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 /// It is not said again for the transaction after the next.
 fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+    let Some(mut pair) = Pair::start(kind, &TABLES) else {
         return;
     };
-    fill(&mut stage);
+    fill(&mut pair);
     for uses in [
         &["SELECT * FROM q ORDER BY id"][..],
         &["SELECT k FROM p ORDER BY id"],
@@ -109,9 +111,9 @@ fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
         ],
         &["SELECT 41", "SHOW WARNINGS", "SELECT * FROM q WHERE id = 1"],
     ] {
-        compare(&mut stage, "SET TRANSACTION READ ONLY");
+        compare(&mut pair, "SET TRANSACTION READ ONLY");
         for sql in uses {
-            compare(&mut stage, sql);
+            compare(&mut pair, sql);
         }
         std::thread::sleep(std::time::Duration::from_millis(1_050));
         for sql in [
@@ -120,7 +122,7 @@ fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
             "UPDATE p SET k = 'x' WHERE id = 1",
             "SELECT * FROM p ORDER BY id",
         ] {
-            compare(&mut stage, sql);
+            compare(&mut pair, sql);
         }
     }
     // within a transaction it is an error, and not of the next one either
@@ -138,34 +140,34 @@ fn what_is_said_of_one_transaction_ends_with_it(kind: Kind) {
         "UPDATE p SET k = 'u'",
         "SELECT * FROM p ORDER BY id",
     ] {
-        compare(&mut stage, sql);
+        compare(&mut pair, sql);
     }
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 /// What bounds a transaction may be prepared: the session learns it as from a text.
 fn prepared_statements_say_it_too(kind: Kind) {
-    let Some(mut stage) = Stage::start(kind, &TABLES) else {
+    let Some(mut pair) = Pair::start(kind, &TABLES) else {
         return;
     };
-    fill(&mut stage);
-    let compare_prepared = |stage: &mut Stage, sql: &str| {
+    fill(&mut pair);
+    let compare_prepared = |pair: &mut Pair, sql: &str| {
         let of = |session: &mut Session| match session.execute(sql, ()) {
             Ok(_) => "done".to_owned(),
             Err(error) => format!("{error}").chars().take(30).collect(),
         };
-        let said = (of(&mut stage.plain), of(&mut stage.protected));
+        let said = (of(&mut pair.plain), of(&mut pair.protected));
         assert_eq!(said.0, said.1, "{sql}");
     };
     // they are looked up again
     let a_second = || std::thread::sleep(std::time::Duration::from_millis(1_050));
-    compare_prepared(&mut stage, "SET TRANSACTION READ ONLY");
+    compare_prepared(&mut pair, "SET TRANSACTION READ ONLY");
     a_second();
-    compare(&mut stage, "UPDATE p SET k = 'x' WHERE id = 1");
-    compare(&mut stage, "SELECT * FROM p ORDER BY id");
+    compare(&mut pair, "UPDATE p SET k = 'x' WHERE id = 1");
+    compare(&mut pair, "SELECT * FROM p ORDER BY id");
     // a look-up that began a transaction must not end it with its savepoints
     for sql in ["SET autocommit = 0", "SAVEPOINT here"] {
-        compare_prepared(&mut stage, sql);
+        compare_prepared(&mut pair, sql);
     }
     a_second();
     for sql in [
@@ -175,20 +177,20 @@ fn prepared_statements_say_it_too(kind: Kind) {
         "SET autocommit = 1",
         "SELECT * FROM p ORDER BY id",
     ] {
-        compare(&mut stage, sql);
+        compare(&mut pair, sql);
     }
     // and locks
     for sql in ["LOCK TABLES p WRITE", "LOCK TABLES q READ"] {
-        compare_prepared(&mut stage, sql);
+        compare_prepared(&mut pair, sql);
         for write in [
             "INSERT INTO p VALUES (5, 5, 'e', 5) ON DUPLICATE KEY UPDATE k = 'y'",
             "UPDATE p SET k = 'q' WHERE id = 5",
             "INSERT INTO q VALUES (7, 7)",
         ] {
-            compare(&mut stage, write);
+            compare(&mut pair, write);
         }
-        compare_prepared(&mut stage, "UNLOCK TABLES");
-        compare(&mut stage, "SELECT * FROM p ORDER BY id");
+        compare_prepared(&mut pair, "UNLOCK TABLES");
+        compare(&mut pair, "SELECT * FROM p ORDER BY id");
     }
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }

@@ -1,4 +1,5 @@
-//! Views over protected tables under names of their own: what they show, what is said of them, and what is refused.
+//! Views over protected tables under names of their own: what they show, what is said of them, and
+//! what is refused.
 
 mod support;
 
@@ -36,21 +37,21 @@ const VIEWS: &[&str] = &[
     "CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW app.town AS SELECT id, city, note AS `a remark` FROM user WHERE id > 1",
 ];
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, TABLES)?;
-    stage.both(&format!(
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, TABLES)?;
+    pair.both(&format!(
         "INSERT INTO user VALUES (1, 'Alice', 31, 'first', 'Bern', '2001-02-03 04:05:06'), (2, 'bob', 17, NULL, 'Rome', NULL), \
          (3, 'carol', 45, '{SECRET}', NULL, '2002-02-02 02:02:02'), (4, 'Alina', NULL, 'x', 'Basel', NULL)"
     ));
-    stage.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2), (3, 'y', 1)");
+    pair.both("INSERT INTO open VALUES (1, 'alice', 1), (2, 'x', 2), (3, 'y', 1)");
     for view in VIEWS {
-        stage.both(view);
+        pair.both(view);
     }
-    Some(stage)
+    Some(pair)
 }
 
 fn names_of_their_own(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "SELECT * FROM short ORDER BY id",
         "SELECT n FROM short WHERE n = 'BOB'",
@@ -79,28 +80,28 @@ fn names_of_their_own(kind: Kind) {
         "SELECT x.n FROM short x WHERE x.id IN (SELECT owner FROM open) ORDER BY x.n",
         "SELECT n, (SELECT COUNT(*) FROM user WHERE name < n) FROM short ORDER BY id",
     ] {
-        stage.same(sql);
+        pair.same_result(sql);
     }
-    stage.same_with(
+    pair.same_result_with(
         "SELECT id, n FROM short WHERE n = ? AND id < ?",
         &["alice".into(), 40.into()],
     );
-    stage.both_fail("SELECT name FROM short");
-    stage.both_fail("SELECT n FROM short WHERE b = 1");
+    pair.same_error("SELECT name FROM short");
+    pair.same_error("SELECT n FROM short WHERE b = 1");
     // other proxies read the view as they read tables
     let keys = ProxyOptions {
-        keys: Some(stage.proxy.keys()),
+        keys: Some(pair.proxy.keys()),
         ..ProxyOptions::default()
     };
-    let second = Proxy::start_with(&stage.behind, keys);
+    let second = Proxy::start_with(&pair.behind, keys);
     let mut there = second.connect_to("app");
     let found = there.text("SELECT n FROM short WHERE n = 'carol'");
     assert_eq!(found.as_deref(), Ok("carol"));
     // new definitions, seen by all
-    stage.both("ALTER VIEW short AS SELECT age AS n, id FROM user");
-    stage.same("SELECT n FROM short WHERE n < 40 ORDER BY n");
-    stage.both("CREATE OR REPLACE VIEW short AS SELECT note AS other, id FROM user");
-    stage.same("SELECT * FROM short ORDER BY id");
+    pair.both("ALTER VIEW short AS SELECT age AS n, id FROM user");
+    pair.same_result("SELECT n FROM short WHERE n < 40 ORDER BY n");
+    pair.both("CREATE OR REPLACE VIEW short AS SELECT note AS other, id FROM user");
+    pair.same_result("SELECT * FROM short ORDER BY id");
     assert_eq!(
         there
             .text("SELECT other FROM short WHERE id = 1")
@@ -108,19 +109,19 @@ fn names_of_their_own(kind: Kind) {
         Ok("first")
     );
     // the table goes on beneath
-    stage.both("INSERT INTO user (name, age, seen) VALUES ('dora', 50, NULL)");
-    stage.both("UPDATE user SET age = 51 WHERE name = 'dora'");
-    stage.same("SELECT Age FROM cased WHERE NAME = 'DORA'");
-    stage.both("DROP VIEW short, listed");
-    assert_eq!(stage.both_fail("SELECT * FROM short"), 1146);
-    stage.nothing_leaked();
+    pair.both("INSERT INTO user (name, age, seen) VALUES ('dora', 50, NULL)");
+    pair.both("UPDATE user SET age = 51 WHERE name = 'dora'");
+    pair.same_result("SELECT Age FROM cased WHERE NAME = 'DORA'");
+    pair.both("DROP VIEW short, listed");
+    assert_eq!(pair.same_error("SELECT * FROM short"), 1146);
+    pair.nothing_leaked();
 }
 
 fn definitions_are_shown_as_on_a_plain_server(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     let mut different = Vec::new();
-    let mut compare = |stage: &mut Stage, sql: &str| {
-        let (a, b) = (stage.plain.text(sql), stage.protected.text(sql));
+    let mut compare = |pair: &mut Pair, sql: &str| {
+        let (a, b) = (pair.plain.text(sql), pair.protected.text(sql));
         let text = |t: Result<String, Failure>| t.unwrap_or_else(|e| e.to_string());
         let (a, b) = (text(a), text(b));
         if a != b {
@@ -143,16 +144,16 @@ fn definitions_are_shown_as_on_a_plain_server(kind: Kind) {
                 "SELECT VIEW_DEFINITION, IS_UPDATABLE FROM information_schema.VIEWS WHERE TABLE_NAME = '{name}'"
             ),
         ] {
-            compare(&mut stage, &sql);
+            compare(&mut pair, &sql);
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
-    stage.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 fn what_a_server_makes_up_is_refused(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    let mut direct = stage.behind.connect();
+    let Some(mut pair) = pair(kind) else { return };
+    let mut direct = pair.behind.connect();
     direct.must("USE app");
     let columns = "SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY ORDINAL_POSITION SEPARATOR ' ') FROM information_schema.COLUMNS \
          WHERE TABLE_SCHEMA = 'app' AND TABLE_NAME = 'swapped'";
@@ -183,7 +184,7 @@ fn what_a_server_makes_up_is_refused(kind: Kind) {
     let text = |session: &mut Session, sql: &str| session.text(sql);
     assert_eq!(
         text(
-            &mut stage.protected,
+            &mut pair.protected,
             "SELECT name FROM again WHERE name = 'first'"
         )
         .as_deref(),
@@ -195,15 +196,15 @@ fn what_a_server_makes_up_is_refused(kind: Kind) {
             format!("SELECT * FROM {view}"),
             format!("SELECT 1 FROM {view} WHERE name = 'x'"),
         ] {
-            let failure = stage.protected.run(&sql).expect_err(&sql);
+            let failure = pair.protected.run(&sql).expect_err(&sql);
             assert!(failure.message.contains("OS1101"), "{sql}: {failure}");
         }
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }
 
 fn rows_are_deleted_through_views(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "DELETE FROM short WHERE n = 'nobody'",
         "DELETE FROM short WHERE n = 'ALICE'",
@@ -211,27 +212,27 @@ fn rows_are_deleted_through_views(kind: Kind) {
         "DELETE FROM of_view WHERE id = 77",
         "DELETE FROM listed WHERE c = 'Rome' ORDER BY a LIMIT 1",
     ] {
-        stage.both(sql);
-        stage.same("SELECT * FROM user ORDER BY id");
+        pair.both(sql);
+        pair.same_result("SELECT * FROM user ORDER BY id");
     }
     // which views that goes for, the server knows
-    assert_eq!(stage.both_fail("DELETE FROM joined WHERE w = 'x'"), 1395);
-    stage.both("CREATE ALGORITHM=TEMPTABLE VIEW apart AS SELECT id, name FROM user");
-    assert_eq!(stage.both_fail("DELETE FROM apart WHERE id = 4"), 1288);
+    assert_eq!(pair.same_error("DELETE FROM joined WHERE w = 'x'"), 1395);
+    pair.both("CREATE ALGORITHM=TEMPTABLE VIEW apart AS SELECT id, name FROM user");
+    assert_eq!(pair.same_error("DELETE FROM apart WHERE id = 4"), 1288);
     // the proxy would pick the rows, and a view has no key
     for sql in [
         "DELETE FROM short WHERE n LIKE '%a%'",
         "DELETE FROM short WHERE UPPER(n) = 'A'",
     ] {
-        let failure = stage.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
     }
-    stage.same("SELECT * FROM user ORDER BY id");
-    stage.nothing_leaked();
+    pair.same_result("SELECT * FROM user ORDER BY id");
+    pair.nothing_leaked();
 }
 
 fn rows_are_updated_through_views(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     for sql in [
         "UPDATE short SET n = 'Alicia' WHERE n = 'ALICE'",
         "UPDATE short SET n = 'bob' WHERE id = 2",
@@ -252,8 +253,8 @@ fn rows_are_updated_through_views(kind: Kind) {
         "UPDATE town SET `a remark` = 'everywhere'",
         "UPDATE town SET `a remark` = 'everywhere', city = 'Rome' WHERE id IN (1, 2, 3)",
     ] {
-        stage.both(sql);
-        stage.same("SELECT * FROM user ORDER BY id");
+        pair.both(sql);
+        pair.same_result("SELECT * FROM user ORDER BY id");
     }
     let update = "UPDATE short SET n = ? WHERE id = ?";
     for value in ["robert", "Robert", "Robert"] {
@@ -261,24 +262,24 @@ fn rows_are_updated_through_views(kind: Kind) {
             let outcome = session.execute(update, vec![Value::from(value), Value::from(2)]);
             outcome.map(|o| (o.affected, o.warnings)).expect(update)
         };
-        assert_eq!(run(&mut stage.plain), run(&mut stage.protected), "{value}");
+        assert_eq!(run(&mut pair.plain), run(&mut pair.protected), "{value}");
     }
-    stage.same("SELECT * FROM user ORDER BY id");
+    pair.same_result("SELECT * FROM user ORDER BY id");
     assert_eq!(
-        stage.both_fail("UPDATE short SET n = NULL WHERE id = 1"),
+        pair.same_error("UPDATE short SET n = NULL WHERE id = 1"),
         1048
     );
-    assert_eq!(stage.both_fail("UPDATE short SET name = 'x'"), 1054);
-    what_changes_with_its_row(&mut stage);
+    assert_eq!(pair.same_error("UPDATE short SET name = 'x'"), 1054);
+    what_changes_with_its_row(&mut pair);
     // a table that has changed since
-    stage.both("CREATE VIEW part AS SELECT id, name, age FROM user");
-    stage.both("UPDATE part SET name = 'before' WHERE id = 1");
+    pair.both("CREATE VIEW part AS SELECT id, name, age FROM user");
+    pair.both("UPDATE part SET name = 'before' WHERE id = 1");
     define(
-        &mut stage,
+        &mut pair,
         "ALTER TABLE user ADD COLUMN late TIMESTAMP NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP {}",
     );
-    stage.both("CREATE ALGORITHM=TEMPTABLE VIEW apart AS SELECT id, name FROM user");
-    stage.both("CREATE VIEW reckoned AS SELECT id, age, id + 1 AS next, city FROM user");
+    pair.both("CREATE ALGORITHM=TEMPTABLE VIEW apart AS SELECT id, name FROM user");
+    pair.both("CREATE VIEW reckoned AS SELECT id, age, id + 1 AS next, city FROM user");
     for sql in [
         "UPDATE part SET name = 'Hb4YqMz7' WHERE id = 1",
         "UPDATE apart SET name = 'x' WHERE id = 1",
@@ -291,42 +292,42 @@ fn rows_are_updated_through_views(kind: Kind) {
         "UPDATE short, open SET n = 'x' WHERE short.id = owner",
         "UPDATE open SET word = (SELECT COUNT(*) FROM short)",
     ] {
-        let failure = stage.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
     }
-    stage.same("SELECT id, name, age, note, city FROM user ORDER BY id");
-    stage.nothing_leaked();
+    pair.same_result("SELECT id, name, age, note, city FROM user ORDER BY id");
+    pair.nothing_leaked();
 }
 
 /// A definition on both.
-fn define(stage: &mut Stage, sql: &str) {
+fn define(pair: &mut Pair, sql: &str) {
     let (definition, bare) = with_and_without_protection(sql);
-    stage.plain.must(&bare);
-    stage.protected.must(&definition);
+    pair.plain.must(&bare);
+    pair.protected.must(&definition);
 }
 
 /// ON UPDATE of a column that the view does not show.
-fn what_changes_with_its_row(stage: &mut Stage) {
+fn what_changes_with_its_row(pair: &mut Pair) {
     define(
-        stage,
+        pair,
         "CREATE TABLE watched (id INT PRIMARY KEY, w VARCHAR(20) {eq}, n INT {eq}, at TIMESTAMP NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP)",
     );
-    stage.both("CREATE VIEW watching AS SELECT w AS word, id, n FROM watched");
-    stage.both("INSERT INTO watched (id, w, n) VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)");
+    pair.both("CREATE VIEW watching AS SELECT w AS word, id, n FROM watched");
+    pair.both("INSERT INTO watched (id, w, n) VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)");
     for sql in [
         "UPDATE watching SET word = 'a'",
         "UPDATE watching SET n = 2 WHERE n = 2",
         "UPDATE watching SET n = 5 WHERE word = 'c'",
     ] {
-        stage.both(sql);
-        stage.same("SELECT id, w, n, at IS NULL FROM watched ORDER BY id");
+        pair.both(sql);
+        pair.same_result("SELECT id, w, n, at IS NULL FROM watched ORDER BY id");
     }
 }
 
 fn rows_are_inserted_through_views(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
-    stage.both("CREATE VIEW same AS SELECT id, name, age, city, seen FROM user");
-    stage.both("CREATE VIEW part AS SELECT id, name, age FROM user");
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("CREATE VIEW same AS SELECT id, name, age, city, seen FROM user");
+    pair.both("CREATE VIEW part AS SELECT id, name, age FROM user");
     for sql in [
         "INSERT INTO same (id, name, age, seen) VALUES (10, 'dora', 5, NULL), (11, 'emil', NULL, '2001-01-01')",
         "INSERT INTO same VALUES (12, 'fritz', 7, 'Ulm', NULL)",
@@ -335,23 +336,23 @@ fn rows_are_inserted_through_views(kind: Kind) {
         "INSERT INTO same (age, seen) VALUES (1, NULL), (2, NULL)",
         "INSERT IGNORE INTO same (id, name, seen) VALUES (12, 'fritz', NULL), (20, 'hans', NULL)",
     ] {
-        stage.both(sql);
-        stage.same("SELECT * FROM user ORDER BY id");
+        pair.both(sql);
+        pair.same_result("SELECT * FROM user ORDER BY id");
     }
     let insert = "INSERT INTO same (name, age, seen) VALUES (?, ?, NULL)";
     let run = |session: &mut Session| {
         let outcome = session.execute(insert, vec![Value::from("Ida"), Value::from(44)]);
         outcome.map(|o| (o.affected, o.insert_id)).expect(insert)
     };
-    assert_eq!(run(&mut stage.plain), run(&mut stage.protected));
-    stage.same("SELECT name, age FROM same WHERE name = 'ida'");
+    assert_eq!(run(&mut pair.plain), run(&mut pair.protected));
+    pair.same_result("SELECT name, age FROM same WHERE name = 'ida'");
     for (sql, code) in [
         ("INSERT INTO same (id, seen) VALUES (12, NULL)", 1062),
         ("INSERT INTO same (name, seen) VALUES (NULL, NULL)", 1048),
         ("INSERT INTO same (note, seen) VALUES ('x', NULL)", 1054),
         ("INSERT INTO same VALUES (1, 'x')", 1136),
     ] {
-        assert_eq!(stage.both_fail(sql), code, "{sql}");
+        assert_eq!(pair.same_error(sql), code, "{sql}");
     }
     for sql in [
         // its default is the proxy's to fill in
@@ -365,16 +366,16 @@ fn rows_are_inserted_through_views(kind: Kind) {
         "INSERT INTO same (id, name, seen) VALUES ((SELECT MAX(id) + 1 FROM open), 'Hb4YqMz7', NULL)",
         "INSERT INTO open SELECT id, city, id FROM same",
     ] {
-        let failure = stage.protected.run(sql).expect_err(sql);
+        let failure = pair.protected.run(sql).expect_err(sql);
         assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
     }
-    stage.same("SELECT * FROM user ORDER BY id");
-    stage.same("SELECT * FROM open ORDER BY id");
-    stage.nothing_leaked();
+    pair.same_result("SELECT * FROM user ORDER BY id");
+    pair.same_result("SELECT * FROM open ORDER BY id");
+    pair.nothing_leaked();
 }
 
 fn what_is_refused(kind: Kind) {
-    let Some(mut stage) = stage(kind) else { return };
+    let Some(mut pair) = pair(kind) else { return };
     let long = "a".repeat(50);
     for sql in [
         format!("INSERT INTO short (n) VALUES ('{SECRET}')"),
@@ -390,9 +391,9 @@ fn what_is_refused(kind: Kind) {
         "CREATE VIEW w AS SELECT UPPER(name) AS n FROM user".into(),
         format!("CREATE VIEW w AS SELECT id, name AS n FROM user WHERE name = '{SECRET}'"),
     ] {
-        let failure = stage.protected.run(&sql).expect_err(&sql);
+        let failure = pair.protected.run(&sql).expect_err(&sql);
         assert!(failure.message.starts_with("OS"), "{sql}: {failure}");
-        assert_eq!(stage.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
+        assert_eq!(pair.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
     }
-    stage.nothing_leaked();
+    pair.nothing_leaked();
 }

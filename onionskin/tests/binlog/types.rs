@@ -1,4 +1,5 @@
-//! A table with a column of every type, random values, and a comparison of every image with what SELECT says.
+//! A table with a column of every type, random values, and a comparison of every image with what
+//! SELECT says.
 
 use std::collections::HashMap;
 
@@ -26,16 +27,34 @@ struct Sample {
     literals: Vec<String>,
 }
 
+fn add(all: &mut Vec<Sample>, definition: &'static str, look: Look, literals: Vec<String>) {
+    all.push(Sample {
+        definition,
+        look,
+        literals,
+    });
+}
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|s| s.to_string()).collect()
+}
+
 fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
     let mut all = Vec::new();
-    let mut add = |definition: &'static str, look, literals: Vec<String>| {
-        all.push(Sample {
-            definition,
-            look,
-            literals,
-        });
-    };
-    let texts = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+    add_integers(&mut all, random);
+    add_decimals(&mut all, random);
+    add_other_numbers(&mut all, random);
+    add_times(&mut all, random);
+    add_texts(&mut all);
+    add_bytes(&mut all);
+    match kind {
+        Kind::MySql => add_types_of_mysql(&mut all, random),
+        Kind::MariaDb => add_types_of_mariadb(&mut all),
+    }
+    all
+}
+
+fn add_integers(all: &mut Vec<Sample>, random: &mut StdRng) {
     for (name, bits) in [
         ("TINYINT", 8),
         ("SMALLINT", 16),
@@ -52,82 +71,99 @@ fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
             unsigned.push(n);
         }
         let words = |numbers: Vec<i128>| numbers.iter().map(i128::to_string).collect();
-        add(name, Look::Plain, words(signed));
+        add(all, name, Look::Plain, words(signed));
         let definition: &'static str = Box::leak(format!("{name} UNSIGNED").into_boxed_str());
-        add(definition, Look::Plain, words(unsigned));
+        add(all, definition, Look::Plain, words(unsigned));
     }
-    let decimals = |whole: usize, scale: usize, random: &mut StdRng| {
-        let mut list: Vec<String> = texts(&["0", "-0.00"]);
-        list.push(
-            "9".repeat(whole.max(1))
-                .chars()
-                .take(whole)
-                .chain("0.".chars())
-                .collect::<String>()
-                .replace("90.", "9."),
-        );
-        for _ in 0..10 {
-            let digits = |n: usize, random: &mut StdRng| -> String {
-                (0..n)
-                    .map(|_| char::from(b'0' + random.random_range(0..10u8)))
-                    .collect()
-            };
-            let length = random.random_range(0..=whole);
-            let sign = if random.random() { "-" } else { "" };
-            list.push(format!(
-                "{sign}0{}.{}0",
-                digits(length, random),
-                digits(scale, random)
-            ));
-        }
-        list.retain(|text| {
-            text.trim_start_matches(['-', '0'])
-                .split('.')
-                .next()
-                .unwrap_or("")
-                .len()
-                <= whole
-        });
-        list
-    };
-    add("DECIMAL(10,2)", Look::Plain, decimals(8, 2, random));
-    add("DECIMAL(65,30)", Look::Plain, decimals(35, 30, random));
-    add("DECIMAL(5,0)", Look::Plain, decimals(5, 0, random));
-    add("DECIMAL(9,9)", Look::Plain, decimals(0, 9, random));
-    add("DECIMAL(20,1)", Look::Plain, decimals(19, 1, random));
+}
+
+/// Numbers of so many digits before the point and behind it.
+fn decimals(whole: usize, scale: usize, random: &mut StdRng) -> Vec<String> {
+    let mut list: Vec<String> = texts(&["0", "-0.00"]);
+    list.push(
+        "9".repeat(whole.max(1))
+            .chars()
+            .take(whole)
+            .chain("0.".chars())
+            .collect::<String>()
+            .replace("90.", "9."),
+    );
+    for _ in 0..10 {
+        let digits = |n: usize, random: &mut StdRng| -> String {
+            (0..n)
+                .map(|_| char::from(b'0' + random.random_range(0..10u8)))
+                .collect()
+        };
+        let length = random.random_range(0..=whole);
+        let sign = if random.random() { "-" } else { "" };
+        list.push(format!(
+            "{sign}0{}.{}0",
+            digits(length, random),
+            digits(scale, random)
+        ));
+    }
+    list.retain(|text| {
+        text.trim_start_matches(['-', '0'])
+            .split('.')
+            .next()
+            .unwrap_or("")
+            .len()
+            <= whole
+    });
+    list
+}
+
+fn add_decimals(all: &mut Vec<Sample>, random: &mut StdRng) {
+    add(all, "DECIMAL(10,2)", Look::Plain, decimals(8, 2, random));
+    add(all, "DECIMAL(65,30)", Look::Plain, decimals(35, 30, random));
+    add(all, "DECIMAL(5,0)", Look::Plain, decimals(5, 0, random));
+    add(all, "DECIMAL(9,9)", Look::Plain, decimals(0, 9, random));
+    add(all, "DECIMAL(20,1)", Look::Plain, decimals(19, 1, random));
+}
+
+fn add_other_numbers(all: &mut Vec<Sample>, random: &mut StdRng) {
     let mut doubles = texts(&["0", "-0e0", "1e-300", "1.5", "-2.25e10", "1e20", "0.1"]);
     doubles.extend((0..8).map(|_| format!("{:e}", (random.random::<f64>() - 0.5) * 1e15)));
-    add("DOUBLE", Look::Plain, doubles);
+    add(all, "DOUBLE", Look::Plain, doubles);
     add(
+        all,
         "FLOAT",
         Look::Float,
         texts(&["0", "0.1", "-3.25", "1e30", "16777217", "1.17549e-38"]),
     );
     let mut bits = texts(&["0", "1", "x'1fff'"]);
     bits.push(format!("{}", random.random_range(0..8192)));
-    add("BIT(13)", Look::Number, bits);
+    add(all, "BIT(13)", Look::Number, bits);
     add(
+        all,
         "BIT(64)",
         Look::Number,
         texts(&["0", "18446744073709551615", "x'0102030405060708'"]),
     );
-    add("BIT(1)", Look::Number, texts(&["0", "1"]));
+    add(all, "BIT(1)", Look::Number, texts(&["0", "1"]));
     add(
+        all,
         "ENUM('a','b','ü')",
         Look::Number,
         texts(&["'a'", "'b'", "'ü'", "3"]),
     );
     add(
+        all,
         "SET('p','q','r','s','t','u','v','w','x')",
         Look::Number,
         texts(&["''", "'p'", "'p,x'", "511", "'q,r'"]),
     );
+}
+
+fn add_times(all: &mut Vec<Sample>, random: &mut StdRng) {
     add(
+        all,
         "YEAR",
         Look::Plain,
         texts(&["0", "1901", "2155", "2026", "1970"]),
     );
     add(
+        all,
         "DATE",
         Look::Plain,
         texts(&[
@@ -180,14 +216,23 @@ fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
             timestamps.push(text);
         }
         let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-        add(leak(format!("TIME({digits})")), Look::Plain, times);
-        add(leak(format!("DATETIME({digits})")), Look::Plain, datetimes);
+        add(all, leak(format!("TIME({digits})")), Look::Plain, times);
         add(
+            all,
+            leak(format!("DATETIME({digits})")),
+            Look::Plain,
+            datetimes,
+        );
+        add(
+            all,
             leak(format!("TIMESTAMP({digits}) NULL")),
             Look::Plain,
             timestamps,
         );
     }
+}
+
+fn add_texts(all: &mut Vec<Sample>) {
     let words = texts(&[
         "''",
         "'a'",
@@ -219,8 +264,11 @@ fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
         if definition == "LONGTEXT" {
             literals.push("REPEAT('long', 20000)".into());
         }
-        add(definition, Look::Hex, literals);
+        add(all, definition, Look::Hex, literals);
     }
+}
+
+fn add_bytes(all: &mut Vec<Sample>) {
     let bytes = texts(&[
         "''",
         "x'00'",
@@ -239,9 +287,10 @@ fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
         "MEDIUMBLOB",
         "LONGBLOB",
     ] {
-        add(definition, Look::Hex, bytes.clone());
+        add(all, definition, Look::Hex, bytes.clone());
     }
     add(
+        all,
         "GEOMETRY",
         Look::Hex,
         texts(&[
@@ -250,64 +299,67 @@ fn samples(kind: Kind, random: &mut StdRng) -> Vec<Sample> {
             "ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')",
         ]),
     );
-    match kind {
-        Kind::MySql => {
-            let mut documents = texts(&[
-                "'null'",
-                "'[]'",
-                "'{}'",
-                "'{\"a\": 1, \"b\": [true, false, null, -1, 65536, 4294967296, 18446744073709551615]}'",
-                "'\"tab\\\\t quote\\\\\" \\\\u0001 ü\"'",
-                "'[1.2345678901234567e18, 1.2345678901234567e19, -1.2345678901234567e20, 1.2345678901234567e21, 1.2345678901234567e22, 1e14, 1.5, 1e20, 1e300, 0.00001, 100.0, -0.0, 123456789012345680, 1e15, 1e16, 1e17, 1.7976931348623157e308, 5e-324, 0.000123]'",
-                "JSON_ARRAY(REPEAT('x', 200), REPEAT('y', 70000), 70000, -70000)",
-                "JSON_OBJECT('d', CAST('2026-01-02' AS DATE), 'n', CAST('-12.50' AS DECIMAL(10,2)), 't', CAST('-10:11:12.5' AS TIME(6)), 'dt', CAST('2026-01-02 03:04:05.6' AS DATETIME(6)), 'b', x'00ff10')",
-                "'{\"deep\": [[[[{\"x\": {\"y\": [1, 2, {\"z\": \"end\"}]}}]]]]}'",
-            ]);
-            documents.extend((0..12).map(|_| {
-                let exponent = random.random_range(-30..30);
-                format!(
-                    "'[{}e{exponent}, {}]'",
-                    random.random::<f64>(),
-                    random.random::<i64>()
-                )
-            }));
-            add("JSON", Look::Plain, documents);
-            add(
-                "VECTOR(3)",
-                Look::Hex,
-                texts(&["STRING_TO_VECTOR('[1,2.5,-3]')"]),
-            );
-        }
-        Kind::MariaDb => {
-            add("JSON", Look::Hex, texts(&["'{\"a\":   1}'", "'[]'"]));
-            add(
-                "UUID",
-                Look::Plain,
-                texts(&[
-                    "'123e4567-e89b-12d3-a456-426655440000'",
-                    "'00000000-0000-0000-0000-000000000000'",
-                    "'ffffffff-ffff-4fff-bfff-ffffffffff00'",
-                    "'01234567-89ab-7cde-8f00-112233445566'",
-                ]),
-            );
-            add(
-                "INET6",
-                Look::Hex,
-                texts(&[
-                    "'::'",
-                    "'2001:db8::ff00:42:8300'",
-                    "'fe80::'",
-                    "'::ffff:1.2.3.4'",
-                ]),
-            );
-            add(
-                "INET4",
-                Look::Hex,
-                texts(&["'0.0.0.0'", "'10.0.0.0'", "'255.255.255.255'"]),
-            );
-        }
-    }
-    all
+}
+
+fn add_types_of_mysql(all: &mut Vec<Sample>, random: &mut StdRng) {
+    let mut documents = texts(&[
+        "'null'",
+        "'[]'",
+        "'{}'",
+        "'{\"a\": 1, \"b\": [true, false, null, -1, 65536, 4294967296, 18446744073709551615]}'",
+        "'\"tab\\\\t quote\\\\\" \\\\u0001 ü\"'",
+        "'[1.2345678901234567e18, 1.2345678901234567e19, -1.2345678901234567e20, 1.2345678901234567e21, 1.2345678901234567e22, 1e14, 1.5, 1e20, 1e300, 0.00001, 100.0, -0.0, 123456789012345680, 1e15, 1e16, 1e17, 1.7976931348623157e308, 5e-324, 0.000123]'",
+        "JSON_ARRAY(REPEAT('x', 200), REPEAT('y', 70000), 70000, -70000)",
+        "JSON_OBJECT('d', CAST('2026-01-02' AS DATE), 'n', CAST('-12.50' AS DECIMAL(10,2)), 't', CAST('-10:11:12.5' AS TIME(6)), 'dt', CAST('2026-01-02 03:04:05.6' AS DATETIME(6)), 'b', x'00ff10')",
+        "'{\"deep\": [[[[{\"x\": {\"y\": [1, 2, {\"z\": \"end\"}]}}]]]]}'",
+    ]);
+    documents.extend((0..12).map(|_| {
+        let exponent = random.random_range(-30..30);
+        format!(
+            "'[{}e{exponent}, {}]'",
+            random.random::<f64>(),
+            random.random::<i64>()
+        )
+    }));
+    add(all, "JSON", Look::Plain, documents);
+    add(
+        all,
+        "VECTOR(3)",
+        Look::Hex,
+        texts(&["STRING_TO_VECTOR('[1,2.5,-3]')"]),
+    );
+}
+
+fn add_types_of_mariadb(all: &mut Vec<Sample>) {
+    add(all, "JSON", Look::Hex, texts(&["'{\"a\":   1}'", "'[]'"]));
+    add(
+        all,
+        "UUID",
+        Look::Plain,
+        texts(&[
+            "'123e4567-e89b-12d3-a456-426655440000'",
+            "'00000000-0000-0000-0000-000000000000'",
+            "'ffffffff-ffff-4fff-bfff-ffffffffff00'",
+            "'01234567-89ab-7cde-8f00-112233445566'",
+        ]),
+    );
+    add(
+        all,
+        "INET6",
+        Look::Hex,
+        texts(&[
+            "'::'",
+            "'2001:db8::ff00:42:8300'",
+            "'fe80::'",
+            "'::ffff:1.2.3.4'",
+        ]),
+    );
+    add(
+        all,
+        "INET4",
+        Look::Hex,
+        texts(&["'0.0.0.0'", "'10.0.0.0'", "'255.255.255.255'"]),
+    );
 }
 
 /// The cell as SELECT shows it in the way that `look` asks for.
@@ -421,20 +473,15 @@ fn select(client: &mut Client, list: &str) -> HashMap<i64, Row> {
         .collect()
 }
 
-/// Writes random rows, updates and deletes them, and compares all images.
-pub fn compare(server: &Server, rows: i64) {
-    let seed: u64 = std::env::var("ONIONSKIN_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or_else(rand::random);
-    println!("ONIONSKIN_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
-    let samples = samples(server.kind(), &mut random);
-    let mut client = client(server);
-    client.query("SET sql_mode='', time_zone='+00:00'").unwrap();
-    client
-        .query("CREATE DATABASE d CHARACTER SET utf8mb4")
-        .unwrap();
+/// What SELECT showed after all rows were inserted, and after some were changed.
+struct Written {
+    count: i64,
+    inserted: HashMap<i64, Row>,
+    updated: HashMap<i64, Row>,
+}
+
+/// Creates the table; returns what SELECT asks for.
+fn create(client: &mut Client, samples: &[Sample]) -> String {
     let columns: Vec<String> = samples
         .iter()
         .enumerate()
@@ -459,17 +506,28 @@ pub fn compare(server: &Server, rows: i64) {
             Look::Hex => format!("HEX(c{i})"),
         })
         .collect();
-    let list = list.join(", ");
-    let begin = now(server);
-    let choose = |random: &mut StdRng| -> Vec<String> {
-        samples
-            .iter()
-            .map(|sample| match random.random_range(0..10) {
-                0 => "NULL".into(),
-                _ => sample.literals[random.random_range(0..sample.literals.len())].clone(),
-            })
-            .collect()
-    };
+    list.join(", ")
+}
+
+/// A literal for each column.
+fn choose(samples: &[Sample], random: &mut StdRng) -> Vec<String> {
+    samples
+        .iter()
+        .map(|sample| match random.random_range(0..10) {
+            0 => "NULL".into(),
+            _ => sample.literals[random.random_range(0..sample.literals.len())].clone(),
+        })
+        .collect()
+}
+
+/// Writes rows, changes some, and deletes all.
+fn write(
+    client: &mut Client,
+    samples: &[Sample],
+    random: &mut StdRng,
+    list: &str,
+    rows: i64,
+) -> Written {
     // In several transactions and with several rows to a statement.
     let mut id = 0;
     while id < rows {
@@ -479,7 +537,7 @@ pub fn compare(server: &Server, rows: i64) {
                 id += 1;
                 format!(
                     "({id}, {}, DEFAULT, DEFAULT)",
-                    choose(&mut random).join(", ")
+                    choose(samples, random).join(", ")
                 )
             })
             .collect();
@@ -487,10 +545,10 @@ pub fn compare(server: &Server, rows: i64) {
             .query(&format!("INSERT INTO d.t VALUES {}", values.join(", ")))
             .unwrap();
     }
-    let inserted = select(&mut client, &list);
+    let inserted = select(client, list);
     for target in 1..=id {
         if random.random_range(0..3) == 0 {
-            let sets: Vec<String> = choose(&mut random)
+            let sets: Vec<String> = choose(samples, random)
                 .iter()
                 .enumerate()
                 .map(|(i, v)| format!("c{i} = {v}"))
@@ -503,35 +561,60 @@ pub fn compare(server: &Server, rows: i64) {
                 .unwrap();
         }
     }
-    let updated = select(&mut client, &list);
+    let updated = select(client, list);
     client.query("DELETE FROM d.t").unwrap();
+    Written {
+        count: id,
+        inserted,
+        updated,
+    }
+}
+
+fn check(samples: &[Sample], image: &Option<Vec<Value>>, rows: &HashMap<i64, Row>, what: &str) {
+    let row = image.as_ref().expect("an image");
+    let Value::Int(id) = row[0] else {
+        panic!("{:?}", row[0])
+    };
+    for (i, sample) in samples.iter().enumerate() {
+        let cell = &rows[&id][i];
+        assert!(
+            same(&row[i + 1], sample.look, sample.definition, cell),
+            "{what} {id}, c{i} {}: {:?} is shown as {:?}",
+            sample.definition,
+            row[i + 1],
+            cell.as_ref()
+                .map(|c| String::from_utf8_lossy(c).into_owned())
+        );
+    }
+    // The stored one is always there.
+    let expected = match &row[1] {
+        Value::Int(n) => Value::Int(n + 1),
+        other => other.clone(),
+    };
+    assert_eq!(row[samples.len() + 2], expected);
+}
+
+/// Writes random rows, updates and deletes them, and compares all images.
+pub fn compare(server: &Server, rows: i64) {
+    let seed: u64 = std::env::var("ONIONSKIN_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or_else(rand::random);
+    println!("ONIONSKIN_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let samples = samples(server.kind(), &mut random);
+    let mut client = client(server);
+    client.query("SET sql_mode='', time_zone='+00:00'").unwrap();
+    client
+        .query("CREATE DATABASE d CHARACTER SET utf8mb4")
+        .unwrap();
+    let list = create(&mut client, &samples);
+    let begin = now(server);
+    let written = write(&mut client, &samples, &mut random, &list, rows);
 
     let described = TableColumns::describe(&mut client, &TableName::new("d", "t")).unwrap();
     assert_eq!(described.columns.len(), samples.len() + 3);
     assert!(described.columns[samples.len() + 1].virtual_column);
-    let check = |image: &Option<Vec<Value>>, rows: &HashMap<i64, Row>, what: &str| {
-        let row = image.as_ref().expect("an image");
-        let Value::Int(id) = row[0] else {
-            panic!("{:?}", row[0])
-        };
-        for (i, sample) in samples.iter().enumerate() {
-            let cell = &rows[&id][i];
-            assert!(
-                same(&row[i + 1], sample.look, sample.definition, cell),
-                "{what} {id}, c{i} {}: {:?} is shown as {:?}",
-                sample.definition,
-                row[i + 1],
-                cell.as_ref()
-                    .map(|c| String::from_utf8_lossy(c).into_owned())
-            );
-        }
-        // The stored one is always there.
-        let expected = match &row[1] {
-            Value::Int(n) => Value::Int(n + 1),
-            other => other.clone(),
-        };
-        assert_eq!(row[samples.len() + 2], expected);
-    };
     let (mut inserts, mut updates, mut deletes) = (0, 0, 0);
     assert_eq!(tables(server, &["t"]).len(), 1);
     for item in follow(server, &["t"], &begin) {
@@ -545,22 +628,22 @@ pub fn compare(server: &Server, rows: i64) {
             for image in rows {
                 match kind {
                     RowKind::Insert => {
-                        check(&image.after, &inserted, "insert");
+                        check(&samples, &image.after, &written.inserted, "insert");
                         inserts += 1;
                     }
                     RowKind::Update => {
-                        check(&image.before, &inserted, "before update");
-                        check(&image.after, &updated, "after update");
+                        check(&samples, &image.before, &written.inserted, "before update");
+                        check(&samples, &image.after, &written.updated, "after update");
                         updates += 1;
                     }
                     RowKind::Delete => {
-                        check(&image.before, &updated, "delete");
+                        check(&samples, &image.before, &written.updated, "delete");
                         deletes += 1;
                     }
                 }
             }
         }
     }
-    assert_eq!((inserts, deletes), (id, id));
+    assert_eq!((inserts, deletes), (written.count, written.count));
     assert!(updates > 0);
 }

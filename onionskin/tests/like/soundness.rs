@@ -1,7 +1,7 @@
-//! MySQL's index over grams misses no row: its answers and those of a scan, in one snapshot, while eight sessions write.
+//! MySQL's index over grams misses no row: its answers and those of a scan, in one snapshot, while
+//! eight sessions write.
 
 use crate::support::*;
-use crate::twins::{Twins, twins};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -39,7 +39,8 @@ impl Random {
     }
 }
 
-/// Everything that writes: rows beside duplicates of either key, changes of the same rows, transactions that are undone in whole or in part.
+/// Everything that writes: rows beside duplicates of either key, changes of the same rows,
+/// transactions that are undone in whole or in part.
 fn write(session: &mut Session, random: &mut Random) -> Result<(), Failure> {
     let rows: Vec<String> = (0..2 + random.below(3)).map(|_| random.row()).collect();
     let (rows, id, name) = (rows.join(","), random.below(ROWS), random.name());
@@ -74,7 +75,8 @@ fn write(session: &mut Session, random: &mut Random) -> Result<(), Failure> {
     })
 }
 
-/// The ids that a pattern finds by the index, and those of the rows that match, of all that one snapshot holds.
+/// The ids that a pattern finds by the index, and those of the rows that match, of all that one
+/// snapshot holds.
 fn compare(session: &mut Session, random: &mut Random) -> u64 {
     session.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
     let mut found = 0;
@@ -104,13 +106,13 @@ pub fn an_index_answers_as_a_scan_while_others_write(kind: Kind) {
         return; // without like_index all rows are opened
     }
     let create = "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
     let mut random = Random(7);
     for id in 0..ROWS {
         let sql = format!("INSERT INTO t VALUES ({id}, {id}, '{}')", random.name());
-        twins.protected.must(&sql);
+        pair.protected.must(&sql);
     }
     let seconds = if long_run() { 240 } else { 4 };
     let stop = AtomicBool::new(false);
@@ -119,7 +121,7 @@ pub fn an_index_answers_as_a_scan_while_others_write(kind: Kind) {
     let mut found = 0;
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let mut session = twins.proxy.connect_to("app");
+            let mut session = pair.proxy.connect_to("app");
             let (stop, writes) = (&stop, &writes);
             scope.spawn(move || {
                 let mut random = Random(1000 + writer);
@@ -138,12 +140,12 @@ pub fn an_index_answers_as_a_scan_while_others_write(kind: Kind) {
         }
         let end = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < end {
-            found += compare(&mut twins.protected, &mut random);
+            found += compare(&mut pair.protected, &mut random);
             compared += 6;
         }
         stop.store(true, Ordering::Relaxed);
     });
-    compare(&mut twins.protected, &mut random);
+    compare(&mut pair.protected, &mut random);
     let writes = writes.into_inner();
     announce(&format!(
         "{}: {compared} searches by the index equal to scans of their snapshots, {found} rows found, {writes} writes meanwhile",
@@ -151,50 +153,56 @@ pub fn an_index_answers_as_a_scan_while_others_write(kind: Kind) {
     ));
     assert!(compared > 20 && found > 100 && writes > 100);
     // the server's own look at the table and its index
-    let checked = twins.admin.text("CHECK TABLE app.t EXTENDED").unwrap();
+    let checked = pair
+        .behind
+        .connect()
+        .text("CHECK TABLE app.t EXTENDED")
+        .unwrap();
     assert!(checked.ends_with("\tOK"), "{checked}");
     // of a handful of rows, if the writers have left no more, any server reads all
     let filling: Vec<String> = (100_000..101_000)
         .map(|id| format!("({id}, {id}, 'quite another {id}')"))
         .collect();
     let sql = format!("INSERT INTO t VALUES {}", filling.join(", "));
-    twins.protected.must(&sql);
+    pair.protected.must(&sql);
     in_force(
-        &mut twins,
+        &mut pair,
         "SELECT id FROM t WHERE name LIKE '%kelvin3 web%'",
     );
-    twins.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }
 
 /// MySQL's own EXPLAIN of the statement that it gets: it is answered by the index.
-pub fn in_force(twins: &mut Twins, sql: &str) {
-    let sent = sent_for(twins, sql);
+pub fn in_force(pair: &mut Pair, sql: &str) {
+    let sent = sent_for(pair, sql);
     assert!(sent.contains(" MEMBER OF("), "{sent}");
-    twins.admin.must("USE app");
+    let mut admin = pair.behind.connect();
+    admin.must("USE app");
     // otherwise the server may still believe that there are a handful of rows
-    twins.admin.must("ANALYZE TABLE t");
-    let plan = twins.admin.text(&format!("EXPLAIN FORMAT=TREE {sent}"));
+    admin.must("ANALYZE TABLE t");
+    let plan = admin.text(&format!("EXPLAIN FORMAT=TREE {sent}"));
     let plan = plan.unwrap();
     assert!(plan.contains("using onionskin_"), "{sent}\n{plan}");
 }
 
 /// What the server gets in the place of a SELECT.
-pub fn sent_for(twins: &mut Twins, sql: &str) -> String {
-    twins.admin.must(
+pub fn sent_for(pair: &mut Pair, sql: &str) -> String {
+    let mut admin = pair.behind.connect();
+    admin.must(
         "SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1",
     );
-    twins.protected.must(sql);
-    twins.admin.must("SET GLOBAL general_log = 0");
-    twins
-        .admin
+    pair.protected.must(sql);
+    admin.must("SET GLOBAL general_log = 0");
+    admin
         .text("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE argument LIKE 'SELECT%$enc%' ORDER BY event_time DESC LIMIT 1")
         .unwrap()
 }
 
-/// Texts with more grams than an index entry may have are found all the same, and a row of the longest texts can be changed and deleted.
+/// Texts with more grams than an index entry may have are found all the same, and a row of the
+/// longest texts can be changed and deleted.
 pub fn long_texts_are_found(kind: Kind) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, a TEXT {like}, b VARCHAR(300) {like}, c VARCHAR(2000) {like}, d TEXT {eq, like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_bin";
-    let Some(mut twins) = twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
         return;
     };
     let mut random = Random(3);
@@ -205,11 +213,11 @@ pub fn long_texts_are_found(kind: Kind) {
     // 64 different grams are the most of each cell
     for (id, length) in [10, 62, 64, 80, 90, 300, 290, 63].into_iter().enumerate() {
         let [a, b, c, d] = [text(length), text(length), text(length), text(length)];
-        twins.both(&format!(
+        pair.both(&format!(
             "INSERT INTO t VALUES ({id}, '{a} needle', '{b}', '{c}', '{d} needle')"
         ));
         let [a, b, c, d] = [text(length), text(length), text(length), text(length)];
-        twins.both(&format!(
+        pair.both(&format!(
             "UPDATE t SET a = '{a}', b = '{b}', c = 'needle{c}', d = '{d} needle' WHERE id = {id}"
         ));
         let part = &b[2..8];
@@ -218,38 +226,37 @@ pub fn long_texts_are_found(kind: Kind) {
             "SELECT id FROM t WHERE d LIKE '%needle'".into(),
             "SELECT id, c FROM t WHERE c LIKE 'needle%' AND d LIKE '%needle%'".into(),
         ] {
-            assert!(twins.same(&sql, &[]) > 0, "{sql}");
+            assert!(pair.same_rows_in_any_order(&sql, &[]) > 0, "{sql}");
         }
         assert_eq!(
-            twins.same("SELECT id FROM t WHERE a LIKE '%needle%'", &[]),
+            pair.same_rows_in_any_order("SELECT id FROM t WHERE a LIKE '%needle%'", &[]),
             0
         );
     }
-    twins.both("UPDATE t SET a = 'needlex' WHERE d LIKE '%needle%' AND id > 5");
+    pair.both("UPDATE t SET a = 'needlex' WHERE d LIKE '%needle%' AND id > 5");
     assert_eq!(
-        twins.same("SELECT id FROM t WHERE a LIKE 'needlex'", &[]),
+        pair.same_rows_in_any_order("SELECT id FROM t WHERE a LIKE 'needlex'", &[]),
         2
     );
     if kind == Kind::MySql {
         let gram = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' AND COLUMN_NAME LIKE 'b$gram%'";
-        let gram = twins.admin.text(gram).unwrap();
+        let gram = pair.behind.connect().text(gram).unwrap();
         let many = format!(
             "SELECT GROUP_CONCAT(id ORDER BY id) FROM app.t WHERE `{gram}` = CAST('[729000000]' AS JSON)"
         );
-        assert_eq!(twins.admin.text(&many).unwrap(), "3,4,5,6");
+        assert_eq!(pair.behind.connect().text(&many).unwrap(), "3,4,5,6");
     }
-    assert_eq!(twins.both("DELETE FROM t WHERE d LIKE '%needle%'"), 8);
+    assert_eq!(pair.both("DELETE FROM t WHERE d LIKE '%needle%'"), 8);
     // a session without a character set of its own
-    twins.protected.must("SET NAMES binary");
+    pair.protected.must("SET NAMES binary");
     let sql = "INSERT INTO t (id, b) VALUES (?, ?)";
-    twins.protected.execute(sql, (1, "a needle")).unwrap();
-    twins
-        .protected
+    pair.protected.execute(sql, (1, "a needle")).unwrap();
+    pair.protected
         .must("INSERT INTO t (id, b) VALUES (2, 'the needle')");
-    twins.protected.must("SET NAMES utf8mb4");
-    let found = twins
+    pair.protected.must("SET NAMES utf8mb4");
+    let found = pair
         .protected
         .text("SELECT id FROM t WHERE b LIKE '%needle' ORDER BY id");
     assert_eq!(found.unwrap(), "1\n2");
-    twins.proxy.assert_healthy();
+    pair.proxy.assert_healthy();
 }

@@ -1,11 +1,11 @@
-//! How much faster a selective pattern is found by grams than by opening all rows, and what grams cost in rows and on disk.
+//! How much faster a selective pattern is found by grams than by opening all rows, and what grams
+//! cost in rows and on disk.
 //!
-//! `ONIONSKIN_LIKE_ROWS` says how many rows (20,000; a million with `ONIONSKIN_TEST_LONG`). From a million rows on, the index must be at least
-//! 20 times faster.
+//! `ONIONSKIN_LIKE_ROWS` says how many rows (20,000; a million with `ONIONSKIN_TEST_LONG`). From a
+//! million rows on, the index must be at least 20 times faster.
 
 use crate::soundness::in_force;
 use crate::support::*;
-use crate::twins::indexed_twins;
 use crate::{GRAM_COLUMN, GRAM_INDEX};
 use ::mysql::prelude::Queryable;
 use ::mysql::{Conn, OptsBuilder};
@@ -16,7 +16,8 @@ const SYLLABLES: [&str; 24] = [
     "gan", "ster", "el", "ma", "qui", "jor", "fy", "ze", "cor",
 ];
 
-/// A name of four to seven syllables, whose grams are common, and a code of eight letters and digits, whose grams are rare.
+/// A name of four to seven syllables, whose grams are common, and a code of eight letters and
+/// digits, whose grams are rare.
 fn name(n: usize) -> String {
     let mut state = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D;
     let mut next = |below: usize| {
@@ -57,20 +58,21 @@ pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
         Err(_) => 20_000,
     };
     let create = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) {like}) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci";
-    let Some(mut twins) = indexed_twins(kind, create) else {
+    let Some(mut pair) = Pair::on_one_server(kind, create, "like_index = true\n") else {
         return;
     };
-    let index = twins.admin.text(GRAM_INDEX).unwrap();
-    let column = twins.admin.text(GRAM_COLUMN).unwrap();
+    let index = pair.behind.connect().text(GRAM_INDEX).unwrap();
+    let column = pair.behind.connect().text(GRAM_COLUMN).unwrap();
     // an index is built faster than it is filled
-    twins.admin.must(&format!("DROP INDEX `{index}` ON app.t"));
+    pair.behind
+        .connect()
+        .must(&format!("DROP INDEX `{index}` ON app.t"));
     let start = Instant::now();
     let mut at = 0;
     while at < rows {
         let end = (at + 1000).min(rows);
         let values: Vec<String> = (at..end).map(|n| format!("({n}, '{}')", name(n))).collect();
-        twins
-            .protected
+        pair.protected
             .must(&format!("INSERT INTO t VALUES {}", values.join(",")));
         at = end;
     }
@@ -80,12 +82,12 @@ pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
     let (common, code) = wanted.rsplit_once(' ').expect("a code");
     let search = |part: &str| format!("SELECT id FROM t WHERE name LIKE '%{part}%' ORDER BY id");
     let (query, broad) = (search(&code[1..7]), search(&common[..6]));
-    let (opening, expected) = fastest(&mut twins.protected, &query, 2);
+    let (opening, expected) = fastest(&mut pair.protected, &query, 2);
     let start = Instant::now();
     // a session of the tests waits for a minute at most
     let options = OptsBuilder::new()
         .ip_or_hostname(Some("127.0.0.1"))
-        .tcp_port(twins.server.port())
+        .tcp_port(pair.behind.port())
         .user(Some("root"));
     let mut patient = Conn::new(options).expect("a session");
     let definition = match kind {
@@ -96,23 +98,23 @@ pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
         .query_drop(format!("ALTER TABLE app.t ADD {definition}"))
         .expect("an index");
     let built = start.elapsed();
-    let (searching, found) = fastest(&mut twins.protected, &query, 3);
-    let (searching_common, _) = fastest(&mut twins.protected, &broad, 2);
+    let (searching, found) = fastest(&mut pair.protected, &query, 3);
+    let (searching_common, _) = fastest(&mut pair.protected, &broad, 2);
     assert_eq!(found, expected, "{query}");
     match kind {
-        Kind::MySql => in_force(&mut twins, &query),
-        Kind::MariaDb => assert!(twins.touched(&query) < 100),
+        Kind::MySql => in_force(&mut pair, &query),
+        Kind::MariaDb => assert!(super::touched(&mut pair, &query) < 100),
     }
     assert!(
         found.lines().any(|id| id == (rows / 2).to_string()),
         "{query}: {found}"
     );
-    let sizes = twins
-        .admin
+    let sizes = pair
+        .behind.connect()
         .text(&format!("SELECT AVG(LENGTH(`name$enc`)), AVG(LENGTH(`{column}`)), AVG(LENGTH(`name$enc`) - 35) FROM app.t"))
         .unwrap();
     let mut disk = [0, 0];
-    for file in std::fs::read_dir(twins.server.data_dir().join("app")).unwrap() {
+    for file in std::fs::read_dir(pair.behind.data_dir().join("app")).unwrap() {
         let file = file.unwrap();
         let name = file.file_name().to_string_lossy().to_ascii_lowercase();
         disk[usize::from(name.starts_with("fts_"))] += file.metadata().unwrap().len() >> 20;
@@ -120,8 +122,8 @@ pub fn selective_patterns_do_not_open_all_rows(kind: Kind) {
     if kind == Kind::MySql {
         let pages = "SELECT stat_value * @@innodb_page_size DIV 1048576 FROM mysql.innodb_index_stats \
              WHERE database_name = 'app' AND stat_name = 'size' AND index_name LIKE 'onionskin%'";
-        twins.admin.must("ANALYZE TABLE app.t");
-        disk[1] = twins.admin.text(pages).unwrap().parse().unwrap();
+        pair.behind.connect().must("ANALYZE TABLE app.t");
+        disk[1] = pair.behind.connect().text(pages).unwrap().parse().unwrap();
         disk[0] -= disk[1];
     }
     let ratio = opening / searching;

@@ -1,8 +1,8 @@
 //! One test file on three lanes: a plain server, another plain server, and the proxy.
 //!
-//! Each statement runs through the proxy first. If it is refused, the plain servers are spared it, so that the data stay the
-//! same. The second plain server tells what no two servers agree on. Conditions and variables of the test's language
-//! are evaluated on the first.
+//! Each statement runs through the proxy first. If it is refused, the plain servers are spared it,
+//! so that the data stay the same. The second plain server tells what no two servers agree on.
+//! Conditions and variables of the test's language are evaluated on the first.
 
 use super::definitions::{self, Creation, Level};
 use super::language::{self, Node};
@@ -14,7 +14,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Ports of the three lanes, and of a proxy with the same keys that protects only what statements ask for.
+#[path = "run/commands.rs"]
+mod commands;
+#[path = "run/values.rs"]
+mod values;
+
+/// Ports of the three lanes, and of a proxy with the same keys that protects only what statements
+/// ask for.
 #[derive(Clone, Debug)]
 pub struct Ports {
     pub plain: u16,
@@ -69,7 +75,8 @@ struct Runner<'a> {
     /// What `--error` said of the next statement.
     expects_error: bool,
     sorted: bool,
-    /// Names of tables, in lower case: those with protected columns, and those that differ since a difference.
+    /// Names of tables, in lower case: those with protected columns, and those that differ since a
+    /// difference.
     protected: HashSet<String>,
     tainted: HashSet<String>,
     /// A statement that would have changed something was refused.
@@ -87,7 +94,8 @@ struct Runner<'a> {
     report: Report,
 }
 
-/// Runs a file in new sessions and a new database `test`; `home` is the folder that holds `include` and `main`.
+/// Runs a file in new sessions and a new database `test`; `home` is the folder that holds `include`
+/// and `main`.
 pub fn file(ports: &Ports, home: &Path, name: &str) -> Report {
     let mut runner = Runner {
         ports,
@@ -131,6 +139,15 @@ pub fn file(ports: &Ports, home: &Path, name: &str) -> Report {
     }
     runner.clean();
     runner.report
+}
+
+/// What is known of a statement before it runs.
+struct Asked {
+    /// It names a table with protected columns.
+    near: bool,
+    /// Its rows are sorted before they are compared.
+    sorted: bool,
+    expects_error: bool,
 }
 
 impl Runner<'_> {
@@ -226,294 +243,6 @@ impl Runner<'_> {
         }
     }
 
-    fn command(&mut self, name: &str, rest: &str) -> Step {
-        match name {
-            "error" => self.expects_error = true,
-            "sorted_result" => self.sorted = true,
-            "eval" | "evalp" => {
-                let sql = self.substituted(rest)?;
-                return self.statement(&sql);
-            }
-            "query" | "query_vertical" | "query_horizontal" => {
-                let sql = self.substituted(rest)?;
-                return self.statement(&sql);
-            }
-            "let" => return self.assign(rest),
-            "inc" | "dec" => {
-                let variable = rest.trim_start_matches('$').trim();
-                let value: i64 = self.variable(variable)?.trim().parse().unwrap_or(0);
-                let value = value + if name == "inc" { 1 } else { -1 };
-                self.variables.insert(variable.into(), value.to_string());
-            }
-            "source" => return self.include(rest),
-            "connect" => return self.connect(rest),
-            "connection" => {
-                let name = self.substituted(rest)?;
-                if !self.lanes.contains_key(&name) && !self.dead.contains_key(&name) {
-                    return stop(format!("no connection {name}"));
-                }
-                self.current = name;
-            }
-            "disconnect" | "dirty_close" => {
-                let name = self.substituted(rest)?;
-                self.lanes.remove(&name);
-                self.dead.remove(&name);
-            }
-            "reset_connection" => {
-                let lanes = self.lanes()?;
-                for conn in [&mut lanes.plain, &mut lanes.control, &mut lanes.proxy] {
-                    let reset = conn.reset().and_then(|()| conn.query_drop(CLOCK));
-                    reset.map_err(|_| Stop("a connection that is not reset".into()))?;
-                }
-            }
-            // as a new session
-            "change_user" => {
-                let rest = self.substituted(rest)?;
-                let parts: Vec<&str> = rest.split(',').map(str::trim).collect();
-                let part = |i: usize| parts.get(i).copied().unwrap_or_default();
-                let user = if part(0).is_empty() { "root" } else { part(0) };
-                let name = self.current.clone();
-                return self.open(&name, user, part(1), part(2));
-            }
-            // Such a statement waits, as a rule, for what other connections do before it is reaped: it runs then.
-            "send" | "send_eval" => {
-                let sql = self.substituted(rest)?;
-                self.sent.insert(self.current.clone(), sql);
-            }
-            "reap" => {
-                if let Some(sql) = self.sent.remove(&self.current) {
-                    return self.statement(&sql);
-                }
-            }
-            "shutdown_server" | "send_shutdown" | "send_quit" | "exec_in_background" => {
-                return stop("a server that is shut down");
-            }
-            "exit" | "die" | "skip" => return stop(format!("`{name}` of the file")),
-            // Files, programs, and the form of the output.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// `name [,] host, user, password, database, …`, in parentheses or not.
-    fn connect(&mut self, rest: &str) -> Step {
-        let rest = self.substituted(rest)?;
-        let rest = rest.trim().trim_start_matches('(').trim_end_matches(')');
-        let trimmed = |part: &'_ str| part.trim().trim_matches(['"', '\'']).to_owned();
-        let parts: Vec<String> = rest.split(',').map(trimmed).collect();
-        let part = |i: usize| parts.get(i).map_or("", String::as_str);
-        let user = if part(2).is_empty() { "root" } else { part(2) };
-        let database = match part(4) {
-            "" => "test",
-            "*NO-ONE*" => "",
-            given => given,
-        };
-        if std::mem::take(&mut self.expects_error) {
-            // it shall fail: the one before goes on
-            return Ok(());
-        }
-        self.open(part(0), user, part(3), database)
-    }
-
-    fn include(&mut self, rest: &str) -> Step {
-        let name = self.substituted(rest)?;
-        let base = Path::new(&name).file_name().unwrap_or_default();
-        let base = base.to_string_lossy();
-        // What these ask for is there; what they wait for has happened, because nothing runs at the same time.
-        const NEEDLESS: &[&str] = &[
-            "have_innodb.inc",
-            "have_sequence.inc",
-            "have_partition.inc",
-            "have_compress.inc",
-            "have_crypt.inc",
-            "have_normal_zlib.inc",
-            "have_ssl_crypto_functs.inc",
-            "have_ucs2.inc",
-            "have_utf8.inc",
-            "have_utf8mb4.inc",
-            "have_collation.inc",
-            "default_optimizer_switch.inc",
-            "default_charset.inc",
-            "no_valgrind_without_big.inc",
-            "no_msan_without_big.inc",
-            "not_valgrind.inc",
-            "not_embedded.inc",
-            "no_view_protocol.inc",
-            "long_test.inc",
-            "big_test.inc",
-            "protocol.inc",
-            "count_sessions.inc",
-            "wait_until_count_sessions.inc",
-            "wait_until_disconnected.inc",
-            "wait_condition.inc",
-            "have_metadata_lock_info.inc",
-            "have_profiling.inc",
-        ];
-        if NEEDLESS.contains(&&*base) {
-            return Ok(());
-        }
-        if base.starts_with("have_")
-            || base.starts_with("is_embedded")
-            || base.starts_with("windows")
-        {
-            return stop(format!("it needs what {base} asks for"));
-        }
-        // it looks for words in the server's own files
-        if base.starts_with("search_pattern") {
-            return Ok(());
-        }
-        if base.starts_with("restart") {
-            return stop(format!("{base} restarts the server"));
-        }
-        let places = [self.home.join(&name), self.home.join("main").join(&name)];
-        let found: Option<&PathBuf> = places.iter().find(|p| p.exists());
-        let Some(text) = found.and_then(|p| std::fs::read(p).ok()) else {
-            return stop(format!("{base} is not there"));
-        };
-        self.depth += 1;
-        if self.depth > 8 {
-            return stop("files that include each other");
-        }
-        let result = self.nodes(&language::read(&text));
-        self.depth -= 1;
-        result
-    }
-
-    fn variable(&self, name: &str) -> Result<String, Stop> {
-        if name == "mysql_errno" {
-            return Ok(self.last_error.to_string());
-        }
-        let known = match name {
-            "MYSQL_TEST_DIR" => self.home.to_str(),
-            "MYSQLTEST_VARDIR" | "MYSQL_TMP_DIR" => self.scratch.path().to_str(),
-            "MASTER_MYPORT" | "MASTER_MYSOCK" => Some("1"),
-            "PS_PROTOCOL" | "CURSOR_PROTOCOL" | "VIEW_PROTOCOL" | "SP_PROTOCOL" | "EMBEDDED"
-            | "VALGRIND_TEST" | "BIG_TEST" | "LOW_MEMORY" => Some("0"),
-            _ => None,
-        };
-        let own = self.variables.get(name).cloned();
-        own.or(known.map(str::to_owned))
-            .ok_or_else(|| Stop(format!("the variable ${name}")))
-    }
-
-    /// The text with its variables replaced.
-    fn substituted(&self, text: &str) -> Result<String, Stop> {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find('$') {
-            let (before, after) = rest.split_at(at);
-            let name: String = after[1..]
-                .chars()
-                .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-                .collect();
-            if let Some(before) = before.strip_suffix('\\') {
-                out += before;
-                out.push('$');
-                rest = &after[1..];
-            } else if name.is_empty() {
-                out += before;
-                out.push('$');
-                rest = &after[1..];
-            } else {
-                out += before;
-                out += &self.variable(&name)?;
-                rest = &after[1 + name.len()..];
-            }
-        }
-        Ok(out + rest)
-    }
-
-    fn assign(&mut self, rest: &str) -> Step {
-        let Some((name, value)) = rest.split_once('=') else {
-            return stop("a `let` without a value");
-        };
-        let name = name.trim().trim_start_matches('$').to_owned();
-        let value = self.value(value.trim())?;
-        self.variables.insert(name, value);
-        Ok(())
-    }
-
-    /// A text, a query in backticks, or `query_get_value(query, column, row)`.
-    fn value(&mut self, text: &str) -> Result<String, Stop> {
-        if let Some(query) = text.strip_prefix('`').and_then(|t| t.strip_suffix('`')) {
-            let query = self.substituted(query)?;
-            let answer = seen::run(&mut self.lanes()?.plain, &query);
-            if answer.problem.is_some() {
-                return Err(Stop("a query for a variable that fails".into()));
-            }
-            let row = answer.sets.first().and_then(|s| s.rows.first());
-            let cells: Vec<String> = row.iter().flat_map(|r| r.iter()).map(plain_text).collect();
-            return Ok(cells.join("\t"));
-        }
-        if let Some(call) = text.strip_prefix("query_get_value") {
-            return self.cell(call.trim());
-        }
-        self.substituted(text)
-    }
-
-    /// `(query, column, row)`: a cell of an answer; rows are counted from 1.
-    fn cell(&mut self, call: &str) -> Result<String, Stop> {
-        let inside = call.strip_prefix('(').and_then(|c| c.strip_suffix(')'));
-        let mut parts = inside.unwrap_or_default().rsplitn(3, ',').map(str::trim);
-        let (Some(row), Some(column), Some(query)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return Err(Stop("query_get_value without three arguments".into()));
-        };
-        let query = self.substituted(query.trim_matches(['"', '\'']))?;
-        let row: usize = self.substituted(row)?.parse().unwrap_or(1);
-        let answer = seen::run(&mut self.lanes()?.plain, &query);
-        let Some(set) = answer.sets.first() else {
-            return Err(Stop("a query for a variable that fails".into()));
-        };
-        let place = set
-            .columns
-            .iter()
-            .position(|c| c.0.eq_ignore_ascii_case(column));
-        let cell = place.and_then(|at| set.rows.get(row.wrapping_sub(1))?.get(at));
-        Ok(cell.map_or("No such row".into(), plain_text))
-    }
-
-    /// A condition of `if` and `while`: a value, its negation, or a comparison.
-    fn holds(&mut self, condition: &str) -> Result<bool, Stop> {
-        let condition = condition.trim();
-        if !condition.starts_with('`') && !condition.starts_with("!`") {
-            for sign in ["==", "!=", "<=", ">=", "<", ">"] {
-                if let Some((left, right)) = condition.split_once(sign) {
-                    let left = self.value(left.trim())?;
-                    let right = self.value(right.trim().trim_matches(['\'', '"']))?;
-                    let numbers = left
-                        .trim()
-                        .parse::<i64>()
-                        .ok()
-                        .zip(right.trim().parse::<i64>().ok());
-                    let order = numbers.map_or_else(|| left.cmp(&right), |(l, r)| l.cmp(&r));
-                    return Ok(match sign {
-                        "==" => order.is_eq(),
-                        "!=" => order.is_ne(),
-                        "<=" => order.is_le(),
-                        ">=" => order.is_ge(),
-                        "<" => order.is_lt(),
-                        _ => order.is_gt(),
-                    });
-                }
-            }
-        }
-        let (negated, text) = match condition.strip_prefix('!') {
-            Some(rest) => (true, rest.trim()),
-            None => (false, condition),
-        };
-        // A variable that nothing has set is no error in a condition.
-        let value = match text.strip_prefix('$') {
-            Some(name) if !self.variables.contains_key(name) => {
-                self.variable(name).unwrap_or_default()
-            }
-            _ => self.value(text)?,
-        };
-        let value = value.trim();
-        let truth = !(value.is_empty() || value.parse::<f64>().is_ok_and(|n| n == 0.0));
-        Ok(truth != negated)
-    }
-
     fn statement(&mut self, sql: &str) -> Step {
         let expects_error = std::mem::take(&mut self.expects_error);
         let sorted = std::mem::take(&mut self.sorted);
@@ -536,34 +265,8 @@ impl Runner<'_> {
             .filter(|w| *w != "(")
             .nth(1)
             .map_or("", |w| w.as_str());
-        if let Some(reason) = not_comparable(verb, second, &words) {
+        if let Some(reason) = self.left_out(verb, second, &words) {
             self.report.not_run(reason, 1);
-            return Ok(());
-        }
-        let asks = [
-            "warnings",
-            "errors",
-            "row_count",
-            "found_rows",
-            "warning_count",
-            "error_count",
-        ];
-        let asks =
-            matches!(verb, "show" | "select") && words.iter().any(|w| asks.contains(&w.as_str()));
-        if asks && self.just_refused {
-            self.report
-                .not_run("a question about a statement that was refused", 1);
-            return Ok(());
-        }
-        self.just_refused = false;
-        let runs_prepared = matches!(verb, "execute" | "deallocate" | "drop");
-        let of_prepared = if verb == "execute" {
-            second
-        } else {
-            words.last().map_or("", |w| w)
-        };
-        if runs_prepared && self.unprepared.contains(of_prepared) {
-            self.report.not_run("follows from a refusal", 1);
             return Ok(());
         }
         let creation = definitions::creation(sql);
@@ -619,6 +322,54 @@ impl Runner<'_> {
             self.report.not_run("follows from a difference", 1);
             return Ok(());
         }
+        let asked = Asked {
+            near,
+            sorted,
+            expects_error,
+        };
+        self.judge(sql, &words, [&plain, &proxied, &control], asked);
+        Ok(())
+    }
+
+    /// Why a statement is not run on any lane.
+    fn left_out(&mut self, verb: &str, second: &str, words: &[String]) -> Option<&'static str> {
+        if let Some(reason) = not_comparable(verb, second, words) {
+            return Some(reason);
+        }
+        let asks = [
+            "warnings",
+            "errors",
+            "row_count",
+            "found_rows",
+            "warning_count",
+            "error_count",
+        ];
+        let asks =
+            matches!(verb, "show" | "select") && words.iter().any(|w| asks.contains(&w.as_str()));
+        if asks && self.just_refused {
+            return Some("a question about a statement that was refused");
+        }
+        self.just_refused = false;
+        let runs_prepared = matches!(verb, "execute" | "deallocate" | "drop");
+        let of_prepared = if verb == "execute" {
+            second
+        } else {
+            words.last().map_or("", |w| w)
+        };
+        if runs_prepared && self.unprepared.contains(of_prepared) {
+            return Some("follows from a refusal");
+        }
+        None
+    }
+
+    /// Compares the answers of a plain server, the proxy and a second plain server.
+    fn judge(&mut self, sql: &str, words: &[String], answers: [&Seen; 3], asked: Asked) {
+        let [plain, proxied, control] = answers;
+        let Asked {
+            near,
+            sorted,
+            expects_error,
+        } = asked;
         let mut certain = seen::certain(sql);
         if sorted && certain == Certain::Order {
             certain = Certain::Rows;
@@ -629,27 +380,28 @@ impl Runner<'_> {
                 "group_concat" | "json_arrayagg" | "json_objectagg"
             )
         });
-        // Two plain servers have the same rows in the same order, and so agree even where nothing promises it.
-        if seen::difference(&plain, &control, Certain::Rows, false).is_some() {
+        // Two plain servers have the same rows in the same order, and so agree even where nothing
+        // promises it.
+        if seen::difference(plain, control, Certain::Rows, false).is_some() {
             self.report
                 .not_run("another answer on a second plain server", 1);
-            return Ok(());
+            return;
         }
         // of rows with equal keys, LIMIT may keep any
         let limited = words.iter().any(|w| w == "limit");
-        match seen::difference(&plain, &proxied, certain, gathered) {
+        match seen::difference(plain, proxied, certain, gathered) {
             Some((kind, _))
                 if (kind == "order of rows" || kind == "rows" && limited)
                     && certain == Certain::Order
-                    && seen::differs_in_ties_only(sql, &plain, &proxied) =>
+                    && seen::differs_in_ties_only(sql, plain, proxied) =>
             {
                 self.report.equal(near);
             }
             Some((kind, detail)) => {
-                if let Some(reason) = self.uncertain(sql, &words, &kind, &plain, &proxied) {
+                if let Some(reason) = self.uncertain(sql, words, &kind, plain, proxied) {
                     self.report.not_run(reason, 1);
                 } else {
-                    self.differs(sql, kind, detail, &words);
+                    self.differs(sql, kind, detail, words);
                 }
             }
             None if self.again => {}
@@ -658,7 +410,6 @@ impl Runner<'_> {
             }
             None => self.report.equal(near),
         }
-        Ok(())
     }
 
     /// Why two answers that differ may both be right.
@@ -726,7 +477,8 @@ impl Runner<'_> {
         });
     }
 
-    /// Counts a refusal. A table that cannot be protected as a whole is made with as many protected columns as possible.
+    /// Counts a refusal. A table that cannot be protected as a whole is made with as many protected
+    /// columns as possible.
     fn refused(
         &mut self,
         sql: &str,

@@ -4,7 +4,6 @@ use mysql::prelude::Queryable;
 use mysql::{Params, Value};
 
 use crate::support::*;
-use crate::twins::Twins;
 
 /// What a client is told of a statement without rows, and may ask behind it.
 #[derive(PartialEq, Debug, Default)]
@@ -72,7 +71,8 @@ pub fn tell(session: &mut Session, sql: &str, prepared: Option<&[Value]>) -> Tol
     told
 }
 
-/// The warnings in any order: those of duplicates come after those of values. What a duplicate is, a server that sees tokens cannot tell.
+/// The warnings in any order: those of duplicates come after those of values. What a duplicate is,
+/// a server that sees tokens cannot tell.
 fn warnings(session: &mut Session) -> String {
     let shown = session.text("SHOW WARNINGS").unwrap_or_default();
     let mut lines: Vec<String> = shown
@@ -107,11 +107,12 @@ pub struct Findings {
 
 #[allow(dead_code)] // not every test compares in every way
 impl Findings {
-    /// Gives the next numbers of AUTO_INCREMENT: servers reserve more of them for a query's rows than are used.
-    pub fn renumber(&mut self, twins: &mut Twins) {
+    /// Gives the next numbers of AUTO_INCREMENT: servers reserve more of them for a query's rows
+    /// than are used.
+    pub fn renumber(&mut self, pair: &mut Pair) {
         self.next += 1000;
         for table in self.counted {
-            twins.both_text(&format!(
+            pair.run(&format!(
                 "ALTER TABLE {table} AUTO_INCREMENT = {}",
                 self.next
             ));
@@ -119,14 +120,14 @@ impl Findings {
     }
 
     /// Runs a statement on both and compares what both say; returns whether it did anything.
-    pub fn run(&mut self, twins: &mut Twins, sql: &str, prepared: Option<&[Value]>) -> bool {
+    pub fn run(&mut self, pair: &mut Pair, sql: &str, prepared: Option<&[Value]>) -> bool {
         self.compared += 1;
-        let mut b = tell(&mut twins.protected, sql, prepared);
+        let mut b = tell(&mut pair.protected, sql, prepared);
         if b.message.starts_with("OS") {
             self.refused.push(format!("{sql}\n  {}", b.message));
             return false;
         }
-        let mut a = tell(&mut twins.plain, sql, prepared);
+        let mut a = tell(&mut pair.plain, sql, prepared);
         let messages = (
             std::mem::take(&mut a.message),
             std::mem::take(&mut b.message),
@@ -138,9 +139,9 @@ impl Findings {
         true
     }
 
-    pub fn contents(&mut self, twins: &mut Twins, sql: &str) {
+    pub fn contents(&mut self, pair: &mut Pair, sql: &str) {
         for query in self.tables {
-            let (a, b) = (twins.plain.text(query), twins.protected.text(query));
+            let (a, b) = (pair.plain.text(query), pair.protected.text(query));
             if a != b {
                 let text = |t: Result<String, Failure>| t.unwrap_or_else(|e| e.to_string());
                 let (a, b) = (text(a), text(b));
@@ -157,27 +158,27 @@ impl Findings {
     }
 
     /// Prepared and rolled back, then as text.
-    pub fn both_ways(&mut self, twins: &mut Twins, sql: &str, values: &[Value]) {
+    pub fn both_ways(&mut self, pair: &mut Pair, sql: &str, values: &[Value]) {
         let inserts = !sql.starts_with("UPDATE") && !sql.starts_with("DELETE");
         if inserts {
-            self.renumber(twins);
+            self.renumber(pair);
         }
-        twins.both_text("BEGIN");
-        if self.run(twins, sql, Some(values)) {
-            self.contents(twins, &format!("prepared {sql}"));
+        pair.run("BEGIN");
+        if self.run(pair, sql, Some(values)) {
+            self.contents(pair, &format!("prepared {sql}"));
         }
-        twins.both_text("ROLLBACK");
+        pair.run("ROLLBACK");
         if values.is_empty() {
             if inserts {
-                self.renumber(twins);
+                self.renumber(pair);
             }
-            self.run(twins, sql, None);
-            self.contents(twins, sql);
+            self.run(pair, sql, None);
+            self.contents(pair, sql);
         }
     }
 
-    pub fn conclude(&self, twins: &mut Twins, refused: usize) {
-        twins.proxy.assert_healthy();
+    pub fn conclude(&self, pair: &mut Pair, refused: usize) {
+        pair.proxy.assert_healthy();
         announce(&format!(
             "{} statements compared, {} refused, {} different",
             self.compared,

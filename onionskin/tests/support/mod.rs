@@ -1,8 +1,8 @@
-//! The harness of the integration tests: private database servers, the proxy under test in front of them,
-//! a recording relay between the two, sysbench, and the command-line clients.
+//! The harness of the integration tests: private database servers, the proxy under test in front of
+//! them, a recording relay between the two, sysbench, and the command-line clients.
 //!
-//! A test takes a [`Kind`] of server and is listed in [`on_both_servers!`], which runs it on MariaDB and on
-//! MySQL:
+//! A test takes a [`Kind`] of server and is listed in [`on_both_servers!`], which runs it on
+//! MariaDB and on MySQL:
 //!
 //! ```ignore
 //! mod support;
@@ -17,12 +17,14 @@
 //! }
 //! ```
 //!
-//! Every server has its own data directory (a copy of a template that is initialised once), Unix socket and
-//! TCP port, and is killed and removed when its handle is dropped. Where MySQL could not be installed,
-//! `Server::start` says so on the terminal, whatever the test runner captures, and returns `None`.
+//! Every server has its own data directory (a copy of a template that is initialised once), Unix
+//! socket and TCP port, and is killed and removed when its handle is dropped. Where MySQL could not
+//! be installed, `Server::start` says so on the terminal, whatever the test runner captures, and
+//! returns `None`.
 //!
-//! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out the
-//! server's own address: a way to check the harness, and a test's expectations, against a plain server.
+//! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out
+//! the server's own address: a way to check the harness, and a test's expectations, against a plain
+//! server.
 
 // Each test file compiles its own copy of this module and uses a part of it.
 #![allow(dead_code, unused_imports, unused_macros)]
@@ -32,6 +34,7 @@ mod cli;
 mod far;
 mod liar;
 mod migration;
+mod pair;
 mod proxy;
 mod raw;
 mod relay;
@@ -40,7 +43,6 @@ mod scenery;
 mod search;
 mod server;
 mod session;
-mod stage;
 mod sysbench;
 mod twin;
 
@@ -53,6 +55,7 @@ pub use migration::{
     must_not_migrate, run_migration, server_of_its_own, set_state, start_migration,
     table_with_rows,
 };
+pub use pair::{Engine, Pair, PairOptions, SECRET, Said, with_and_without_protection};
 pub use proxy::{Proxy, ProxyOptions, direct_mode};
 pub use raw::{RawClient, Reply, login_payload, packet};
 pub use relay::Relay;
@@ -61,9 +64,11 @@ pub use scenery::{Scenery, TABLES, checksums, has_mariadb_backup};
 pub use search::{Pattern, find_all};
 pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
-pub use stage::{SECRET, Stage, with_and_without_protection};
 pub use sysbench::{Sysbench, SysbenchReport};
 pub use twin::{assert_equal_to_twin, beside_a_writer, table_and_twin};
+
+/// The earlier name of [`Pair`].
+pub type Stage = Pair;
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -100,10 +105,11 @@ pub fn checkout() -> PathBuf {
 
 /// A TCP port on 127.0.0.1 that is free at this moment.
 ///
-/// Taken from below the range that the kernel uses for outgoing connections, so that no connection of another
-/// test takes it before the server that it is meant for.
+/// Taken from below the range that the kernel uses for outgoing connections, so that no connection
+/// of another test takes it before the server that it is meant for.
 pub fn free_port() -> u16 {
-    // a server listens some time after its port was chosen; no other test of the process may choose it meanwhile
+    // a server listens some time after its port was chosen; no other test of the process may choose
+    // it meanwhile
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN
         .lock()
@@ -139,9 +145,9 @@ pub(crate) fn signal(name: &str, pid: u32) {
     );
 }
 
-/// A command that is killed by the kernel when the test process dies, however that happens, so that an
-/// interrupted test run leaves no servers behind. The command must be started from the test's own thread: the
-/// kernel watches the thread, not the process.
+/// A command that is killed by the kernel when the test process dies, however that happens, so that
+/// an interrupted test run leaves no servers behind. The command must be started from the test's
+/// own thread: the kernel watches the thread, not the process.
 pub(crate) fn tied_command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);

@@ -5,11 +5,10 @@ use onionskin_value::Charset;
 
 use super::{Ids, MODES, at_most, write};
 use crate::support::*;
-use crate::twins::twins;
 
 /// `NAMES`, text in it: é, ß, € where there is one, 中 where there is one.
 pub fn character_sets_of_connections(kind: Kind) {
-    let Some(mut twins) = twins(
+    let Some(mut pair) = Pair::with_engine(
         kind,
         "CREATE TABLE t (id INT PRIMARY KEY, u VARCHAR(20) COLLATE utf8mb4_general_ci {eq}, b VARCHAR(20) COLLATE utf8mb4_bin {eq}, l VARCHAR(20) CHARACTER SET latin1 {eq}, \
          a CHAR(8) CHARACTER SET ascii {}, three TEXT CHARACTER SET utf8mb3 {}, x VARBINARY(40) {eq})",
@@ -43,19 +42,19 @@ pub fn character_sets_of_connections(kind: Kind) {
     ];
     for mode in MODES {
         for (names, values) in texts {
-            twins.both_text(&format!("SET NAMES {names}"));
-            twins.both_text(&format!("SET sql_mode = '{mode}'"));
+            pair.run(&format!("SET NAMES {names}"));
+            pair.run(&format!("SET sql_mode = '{mode}'"));
             for value in *values {
                 for column in ["u", "b", "l", "a", "three", "x"] {
                     let insert = ids.insert("t", column, "?");
                     write(
-                        &mut twins,
+                        &mut pair,
                         &mut refused,
                         "t",
                         &insert,
                         &[Value::Bytes(value.to_vec())],
                     );
-                    twins.compare(
+                    pair.compare(
                         &format!("SELECT id, {column} FROM t WHERE {column} = ? ORDER BY id"),
                         &[Value::Bytes(value.to_vec())],
                     );
@@ -63,7 +62,7 @@ pub fn character_sets_of_connections(kind: Kind) {
             }
         }
     }
-    twins.both_text("SET NAMES utf8mb4");
+    pair.run("SET NAMES utf8mb4");
     // MySQL warns of literals in utf8mb3, the proxy does not
     let three = match kind {
         Kind::MariaDb => &["N'Zoë'", "n'plain'", "_utf8mb3'Zoë'"][..],
@@ -84,20 +83,20 @@ pub fn character_sets_of_connections(kind: Kind) {
     {
         for column in ["u", "b", "l"] {
             write(
-                &mut twins,
+                &mut pair,
                 &mut refused,
                 "t",
                 &ids.insert("t", column, literal),
                 &[],
             );
-            twins.compare(
+            pair.compare(
                 &format!("SELECT id FROM t WHERE {column} = {literal} ORDER BY id"),
                 &[],
             );
         }
     }
     at_most(&refused, 40);
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
 /// Every code point, to each character set and back: the bytes are those of the server.
@@ -154,15 +153,16 @@ pub fn conversions_are_the_servers(kind: Kind) {
     }
 }
 
-/// String columns are announced with the collation that the server would announce, however the session came to it.
+/// String columns are announced with the collation that the server would announce, however the
+/// session came to it.
 pub fn announced_collations(kind: Kind) {
-    let Some(mut twins) = twins(
+    let Some(mut pair) = Pair::with_engine(
         kind,
         "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9) {eq}, b TEXT {}, e ENUM('x','y') {}, l CHAR(5) CHARACTER SET latin1 {range})",
     ) else {
         return;
     };
-    twins.both("INSERT INTO t VALUES (1, 'a', 'bb', 'x', 'l'), (2, 'A', NULL, 'y', 'L')");
+    pair.both("INSERT INTO t VALUES (1, 'a', 'bb', 'x', 'l'), (2, 'A', NULL, 'y', 'L')");
     for setting in [
         "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
         "SET NAMES utf8mb4",
@@ -174,25 +174,25 @@ pub fn announced_collations(kind: Kind) {
         "SET NAMES utf8mb3",
         "SET NAMES DEFAULT",
     ] {
-        twins.both_text(setting);
-        twins.compare("SELECT * FROM t ORDER BY id", &[]);
-        twins.compare("SELECT a, l, e FROM t ORDER BY l DESC, a, id", &[]);
-        twins.compare("SELECT UPPER(a), CONCAT(b, e) FROM t ORDER BY id", &[]);
+        pair.run(setting);
+        pair.compare("SELECT * FROM t ORDER BY id", &[]);
+        pair.compare("SELECT a, l, e FROM t ORDER BY l DESC, a, id", &[]);
+        pair.compare("SELECT UPPER(a), CONCAT(b, e) FROM t ORDER BY id", &[]);
     }
     // the question behind such a statement leaves no trace
     let setting = "SET character_set_results = utf8mb4, sort_buffer_size = 1";
     for question in ["SHOW WARNINGS", "SELECT ROW_COUNT()", "SELECT FOUND_ROWS()"] {
-        twins.both_text("SELECT id FROM t ORDER BY id");
-        twins.both_text(setting);
-        twins.compare_text(question);
+        pair.run("SELECT id FROM t ORDER BY id");
+        pair.run(setting);
+        pair.compare_text(question);
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }
 
-/// A character set in a definition means its collation in the session: MariaDB 11.8 has others than 10.11, and lets sessions
-/// choose.
+/// A character set in a definition means its collation in the session: MariaDB 11.8 has others than
+/// 10.11, and lets sessions choose.
 pub fn character_sets_that_stand_for_other_collations(kind: Kind) {
-    let Some(mut twins) = twins(
+    let Some(mut pair) = Pair::with_engine(
         kind,
         "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8mb4 {eq}, b VARCHAR(9) CHARACTER SET latin1 {eq}); \
          CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(9) {eq}) CHARACTER SET utf8mb3",
@@ -200,16 +200,15 @@ pub fn character_sets_that_stand_for_other_collations(kind: Kind) {
         return;
     };
     let chosen = "SET character_set_collations = 'latin1=latin1_bin,utf8mb4=utf8mb4_bin'";
-    if twins.plain.run(chosen).is_ok() {
-        twins.protected.must(chosen);
+    if pair.plain.run(chosen).is_ok() {
+        pair.protected.must(chosen);
         let create = "CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8mb4, b VARCHAR(9) CHARACTER SET latin1)";
-        twins.plain.must(create);
+        pair.plain.must(create);
         let words = create.replace("utf8mb4", "utf8mb4 ENCRYPTED FOR (eq)");
-        twins
-            .protected
+        pair.protected
             .must(&words.replace("latin1", "latin1 ENCRYPTED FOR (eq)"));
     } else {
-        twins.both("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))");
+        pair.both("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))");
     }
     for table in ["t", "u", "v"] {
         let columns = if table == "u" { "id, a" } else { "id, a, b" };
@@ -219,20 +218,20 @@ pub fn character_sets_that_stand_for_other_collations(kind: Kind) {
             } else {
                 format!(", '{text}'")
             };
-            twins.both(&format!(
+            pair.both(&format!(
                 "INSERT INTO {table} ({columns}) VALUES ({id}, '{text}'{more})"
             ));
         }
         let show = format!("SHOW CREATE TABLE {table}");
-        let (a, b) = (twins.plain.must(&show), twins.protected.must(&show));
+        let (a, b) = (pair.plain.must(&show), pair.protected.must(&show));
         assert_eq!(a.text(), b.text(), "{show}");
         for column in columns.split(", ").skip(1) {
             for text in ["ss", "\u{df}", "s"] {
-                twins.compare_text(&format!(
+                pair.compare_text(&format!(
                     "SELECT id FROM {table} WHERE {column} = '{text}' ORDER BY id"
                 ));
             }
         }
     }
-    twins.conclude(0);
+    pair.conclude(0);
 }

@@ -1,22 +1,17 @@
-//! A plain server and a protected one with a scratch engine; what both say to a statement, in both protocols.
+//! What both of a pair say, with whole definitions of columns, collected to the end.
 
-use super::support::*;
+use super::Pair;
+use crate::support::{Failure, Session, announce};
 use ::mysql::consts::{ColumnFlags, ColumnType};
 use ::mysql::prelude::{Protocol, Queryable};
 use ::mysql::{Params, QueryResult, Value};
 
-/// The two, and everything that they need.
-#[allow(dead_code)] // not every test looks at every server
-pub struct Twins {
-    pub plain: Session,
-    pub protected: Session,
-    pub proxy: Proxy,
-    pub behind: Server,
-    pub scratch: Server,
+/// What was compared.
+#[derive(Default)]
+pub struct Findings {
     compared: usize,
     refused: Vec<String>,
     different: Vec<String>,
-    pub plain_server: Server,
 }
 
 /// What a client sees of a column.
@@ -41,84 +36,8 @@ struct Seen {
     prepared: Vec<Definition>,
 }
 
-#[allow(dead_code)] // some tests have settings
-pub fn twins(kind: Kind, tables: &str) -> Option<Twins> {
-    twins_with(kind, tables, "")
-}
-
-/// `{words}` in the definitions stands for the protection of a column. Behind the settings may stand tables of the configuration.
-#[allow(dead_code)] // some tests have none
-pub fn twins_with(kind: Kind, tables: &str, settings: &str) -> Option<Twins> {
-    if direct_mode() {
-        return None;
-    }
-    let behind = Server::start(
-        kind,
-        ServerOptions {
-            general_log: true,
-            binlog: Some(Binlog::Row),
-            ..ServerOptions::default()
-        },
-    )?;
-    let plain_server = Server::start(kind, ServerOptions::default())?;
-    let scratch = Server::start(kind, ServerOptions::default())?;
-    let (settings, sections) = settings.split_at(settings.find('[').unwrap_or(settings.len()));
-    let socket = scratch.socket().display().to_string();
-    let proxy = Proxy::start_with(
-        &behind,
-        ProxyOptions {
-            settings: settings.into(),
-            tables: format!("[scratch]\nsocket = \"{socket}\"\n{sections}"),
-            ..ProxyOptions::default()
-        },
-    );
-    for server in [&plain_server, &behind] {
-        server
-            .connect()
-            .must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
-    }
-    let mut plain = Session::open(plain_server.port(), "root", "", Some("app"));
-    let mut protected = proxy.connect_to("app");
-    for create in tables.split(';').filter(|c| !c.trim().is_empty()) {
-        let (definition, bare) = with_and_without_protection(create);
-        plain.must(&bare);
-        protected.must(&definition);
-    }
-    Some(Twins {
-        plain,
-        protected,
-        proxy,
-        behind,
-        scratch,
-        compared: 0,
-        refused: Vec::new(),
-        different: Vec::new(),
-        plain_server,
-    })
-}
-
-#[allow(dead_code)] // not every test compares in every way
-impl Twins {
-    /// With rows in the tables.
-    pub fn filled(mut self, rows: &[&str]) -> Self {
-        for row in rows {
-            self.both_text(row);
-        }
-        self
-    }
-
-    /// Runs a statement that must succeed on both.
-    pub fn both(&mut self, sql: &str) {
-        let (a, b) = (self.plain.must(sql), self.protected.must(sql));
-        assert_eq!((a.affected, a.warnings), (b.affected, b.warnings), "{sql}");
-    }
-
-    /// Runs a query on both, whatever it answers.
-    pub fn both_text(&mut self, sql: &str) {
-        self.plain.must(sql);
-        self.protected.must(sql);
-    }
-
+/// Differences are told in the end.
+impl Pair {
     /// Compares everything that both say to a statement, as text and prepared.
     pub fn compare(&mut self, sql: &str, parameters: &[Value]) {
         if parameters.is_empty() {
@@ -136,6 +55,7 @@ impl Twins {
         self.judge(&format!("prepared: {sql}"), a, b);
     }
 
+    /// As a text only.
     pub fn compare_text(&mut self, sql: &str) {
         let a = text(&mut self.plain, sql);
         let b = text(&mut self.protected, sql);
@@ -143,11 +63,11 @@ impl Twins {
     }
 
     fn judge(&mut self, sql: &str, mut a: Seen, mut b: Seen) {
-        self.compared += 1;
+        self.findings.compared += 1;
         if let Some((_, message)) = &b.error
             && message.starts_with("OS")
         {
-            self.refused.push(format!("{sql}\n  {message}"));
+            self.findings.refused.push(format!("{sql}\n  {message}"));
             return;
         }
         // servers take them from the temporary table, if the optimizer needs one: two plain servers differ
@@ -197,17 +117,7 @@ impl Twins {
                     a.warnings, a.error, b.warnings, b.error
                 );
             }
-            self.different.push(text);
-        }
-    }
-
-    /// Ends the server behind the proxy and looks for texts in all of its files, and in the proxy's log.
-    pub fn assert_no_trace_of(&mut self, texts: &[&str]) {
-        let log = self.proxy.log();
-        self.behind.shutdown();
-        self.behind.assert_no_trace_of(texts);
-        for text in texts {
-            assert!(!log.contains(text), "{text} in the proxy's log");
+            self.findings.different.push(text);
         }
     }
 
@@ -216,15 +126,15 @@ impl Twins {
         self.proxy.assert_healthy();
         announce(&format!(
             "{} answers compared, {} refused, {} different",
-            self.compared,
-            self.refused.len(),
-            self.different.len()
+            self.findings.compared,
+            self.findings.refused.len(),
+            self.findings.different.len()
         ));
         assert!(
-            self.different.is_empty() && self.refused.len() <= refused,
+            self.findings.different.is_empty() && self.findings.refused.len() <= refused,
             "different:\n{}\nrefused:\n{}",
-            self.different.join("\n"),
-            self.refused.join("\n")
+            self.findings.different.join("\n"),
+            self.findings.refused.join("\n")
         );
     }
 }
