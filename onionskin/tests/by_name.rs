@@ -19,15 +19,15 @@ const ROWS: &str = "INSERT INTO user (name, age, wage, born, note, city, seen) V
      ('bob', 17, 2.25, '2008-01-31', NULL, 'Rome', 18446744073709551615), ('carol', 45, 7, NULL, 'last', NULL, 7)";
 const OPEN: &str = "CREATE TABLE open (id INT PRIMARY KEY, word VARCHAR(40)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
 
-fn stage(kind: Kind) -> Option<Stage> {
-    let mut stage = Stage::start(kind, &[USER, OPEN])?;
+fn stage(kind: Kind) -> Option<Pair> {
+    let mut stage = Pair::start(kind, &[USER, OPEN])?;
     stage.both(ROWS);
     stage.both("INSERT INTO open VALUES (1, 'alice'), (2, 'x')");
     Some(stage)
 }
 
 /// Runs a statement on both: the same answer, or the same error.
-fn alike(stage: &mut Stage, sql: &str) {
+fn alike(stage: &mut Pair, sql: &str) {
     let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
     match (a, b) {
         (Ok(a), Ok(b)) => {
@@ -55,7 +55,7 @@ fn alike(stage: &mut Stage, sql: &str) {
 }
 
 /// Runs a statement that the proxy has to refuse with this code.
-fn refused(stage: &mut Stage, sql: &str, code: &str) {
+fn refused(stage: &mut Pair, sql: &str, code: &str) {
     match stage.protected.run(sql) {
         Ok(outcome) => panic!("{sql}\n→ succeeded: {outcome:?}"),
         Err(e) => assert!(e.message.starts_with(code), "{sql}\n→ {e}"),
@@ -212,7 +212,7 @@ fn errors_are_the_servers(kind: Kind) {
     }
 }
 
-fn what_cannot_be_told_is_refused(kind: Kind, stage: &mut Stage) {
+fn what_cannot_be_told_is_refused(kind: Kind, stage: &mut Pair) {
     for text in [
         "SELECT ?, name FROM user",
         "SELECT name FROM user ORDER BY ?",
@@ -256,7 +256,7 @@ fn what_was_prepared_stays_what_it_was(kind: Kind) {
     a_refused_preparation_frees_the_name(&mut stage);
 }
 
-fn databases_and_settings_of_the_preparation_count(stage: &mut Stage) {
+fn databases_and_settings_of_the_preparation_count(stage: &mut Pair) {
     for sql in [
         "CREATE DATABASE elsewhere",
         "PREPARE s FROM 'SELECT name FROM user WHERE age = ?'",
@@ -313,7 +313,7 @@ fn databases_and_settings_of_the_preparation_count(stage: &mut Stage) {
 }
 
 /// A server forgets the statement of a name before it looks at the new text. So it is where the new one is refused.
-fn a_refused_preparation_frees_the_name(stage: &mut Stage) {
+fn a_refused_preparation_frees_the_name(stage: &mut Pair) {
     const OF_PROXY: &str = "SELECT name FROM user";
     const OF_SERVER: &str = "SELECT word FROM open";
     for before in [OF_PROXY, OF_SERVER] {
@@ -346,7 +346,7 @@ fn a_refused_preparation_frees_the_name(stage: &mut Stage) {
     refused(stage, "EXECUTE `é`", "OS1016");
 }
 
-fn tables_that_become_protected_are_noticed(stage: &mut Stage) {
+fn tables_that_become_protected_are_noticed(stage: &mut Pair) {
     let mut other = stage.proxy.connect_to("app");
     stage.both("CREATE TABLE soon (id INT PRIMARY KEY, word VARCHAR(40))");
     stage.both("INSERT INTO soon VALUES (1, 'plain')");
@@ -399,12 +399,12 @@ fn tables_that_become_protected_are_noticed(stage: &mut Stage) {
     alike(stage, "EXECUTE p");
 }
 
-fn sessions_that_begin_again_have_none(stage: &mut Stage) {
+fn sessions_that_begin_again_have_none(stage: &mut Pair) {
     let text = "PREPARE s FROM 'SELECT name FROM user WHERE age = 31'";
     stage.both(text);
     stage.plain.conn().reset().unwrap();
     stage.protected.conn().reset().unwrap();
-    assert_eq!(stage.both_fail("EXECUTE s"), 1243);
+    assert_eq!(stage.same_error("EXECUTE s"), 1243);
     stage.both(text);
     for session in [&mut stage.plain, &mut stage.protected] {
         session
@@ -412,10 +412,10 @@ fn sessions_that_begin_again_have_none(stage: &mut Stage) {
             .change_user(ChangeUserOpts::default())
             .unwrap();
     }
-    assert_eq!(stage.both_fail("EXECUTE s"), 1243);
+    assert_eq!(stage.same_error("EXECUTE s"), 1243);
 }
 
-fn several_statements_in_one_text(stage: &mut Stage) {
+fn several_statements_in_one_text(stage: &mut Pair) {
     alike(
         stage,
         "SET @a = 31; PREPARE s FROM 'SELECT name FROM user WHERE age = ?'; EXECUTE s USING @a; DEALLOCATE PREPARE s; SELECT 1",
@@ -437,7 +437,7 @@ fn nothing_reaches_the_server(kind: Kind) {
     stage.nothing_leaked();
 }
 
-fn texts_never_reach_the_server(stage: &mut Stage) {
+fn texts_never_reach_the_server(stage: &mut Pair) {
     let s = SECRET;
     for sql in [
         "PREPARE s FROM 'INSERT INTO user (name, note) VALUES (''{s} 1'', ''{s}'')'",
@@ -474,7 +474,7 @@ fn texts_never_reach_the_server(stage: &mut Stage) {
 }
 
 /// SELECT … INTO leaves values with the server: counts and plain columns may go there, what is protected may not.
-fn results_that_stay_with_the_server(stage: &mut Stage) {
+fn results_that_stay_with_the_server(stage: &mut Pair) {
     for sql in [
         "SELECT COUNT(*) INTO @n FROM user",
         "SELECT @n",

@@ -239,7 +239,7 @@ fn a_lying_client_harms_nobody_else(kind: Kind) {
     if direct_mode() {
         return;
     }
-    let Some(mut stage) = Stage::start(kind, &[TABLE]) else {
+    let Some(mut stage) = Pair::start(kind, &[TABLE]) else {
         return;
     };
     fill(&mut stage.protected);

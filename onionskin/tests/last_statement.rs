@@ -3,10 +3,6 @@
 
 mod support;
 
-#[path = "scratch/pair.rs"]
-mod pair;
-
-use pair::{Pair, pair};
 use support::*;
 
 on_both_servers!(
@@ -28,7 +24,7 @@ const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VA
 const ROWS: &str = "INSERT INTO t VALUES (1, 5, 'a', 'x', 1), (2, 6, 'b', 'y', 2), (3, 7, 'c', 'z', 3), (4, 8, 'd', 'q', 4)";
 
 fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
-    pair(kind, with_engine, &[TABLE, ROWS])
+    Pair::of(kind, with_engine, &[TABLE, ROWS])
 }
 
 /// MariaDB keeps its list over them, MySQL does not; a statement that fails has a list of its own.

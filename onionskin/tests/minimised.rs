@@ -3,10 +3,6 @@
 
 mod support;
 
-#[path = "scratch/pair.rs"]
-mod pair;
-
-use pair::{Pair, pair};
 use support::*;
 
 on_both_servers!(
@@ -33,7 +29,7 @@ const ROWS: &str = "INSERT INTO t VALUES (1, 5, NULL, 1, 1.7976931348623157e308,
                     (2, 6, 0.5, 1, 1.7976931348623157e308, 'b', 2, 2002), (3, 7, 1.5, 2, -1, 'c', 3, 2003)";
 
 fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
-    pair(kind, with_engine, &[TABLE, ROWS])
+    Pair::of(kind, with_engine, &[TABLE, ROWS])
 }
 
 /// `SET TRANSACTION` is of the next statement that begins a transaction. Which failures do is the server's way: MySQL resolves names

@@ -2,10 +2,6 @@
 
 mod support;
 
-#[path = "scratch/pair.rs"]
-mod pair;
-
-use pair::pair;
 use support::*;
 
 on_both_servers!(
@@ -60,7 +56,7 @@ const ADDED: &[&str] = &[
 ];
 
 fn keys_that_no_server_takes(kind: Kind) {
-    let Some(mut pair) = pair(kind, false, &[]) else {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
         return;
     };
     let table = "CREATE TABLE k (id INT, s VARCHAR(2000) {eq}, t LONGTEXT {eq}, u VARCHAR(20) {eq}) CHARSET utf8mb4";
@@ -93,7 +89,7 @@ fn keys_that_no_server_takes(kind: Kind) {
 
 /// MariaDB makes a hash of a UNIQUE index over a long column, and takes no AUTO_INCREMENT column into one.
 fn counters_in_hashes(kind: Kind) {
-    let Some(mut pair) = pair(kind, false, &[]) else {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
         return;
     };
     const COLUMNS: &str = "n INT AUTO_INCREMENT, t TEXT {eq}, v VARCHAR(2000) {eq}, w VARCHAR(20) {eq}, PRIMARY KEY (n)";
@@ -164,7 +160,7 @@ const ADDED_SUMS: &[&str] = &[
 ];
 
 fn all_parts_of_a_key_count(kind: Kind) {
-    let Some(mut pair) = pair(kind, false, &[]) else {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
         return;
     };
     let table =
@@ -196,7 +192,7 @@ fn all_parts_of_a_key_count(kind: Kind) {
 
 /// MariaDB takes the beginning of what is too long for an index, and says so; MySQL refuses it.
 fn long_keys_are_cut_with_a_note(kind: Kind) {
-    let Some(mut pair) = pair(kind, false, &[]) else {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
         return;
     };
     for (definition, added) in [
@@ -263,7 +259,7 @@ fn conditions_that_fail_beside_values_that_do_not_fit(kind: Kind) {
     let table = "CREATE TABLE x (id BIGINT NOT NULL AUTO_INCREMENT, i INT UNSIGNED {eq}, \
                  changed TIMESTAMP(6) NOT NULL DEFAULT '2020-01-01' ON UPDATE CURRENT_TIMESTAMP(6), plain INT, PRIMARY KEY (id)) \
                  DEFAULT CHARSET=latin1";
-    let Some(mut pair) = pair(kind, false, &[table]) else {
+    let Some(mut pair) = Pair::of(kind, false, &[table]) else {
         return;
     };
     for rows in [false, true] {
@@ -296,7 +292,7 @@ fn temporary_tables_with_like(kind: Kind) {
         "CREATE TABLE y (id INT PRIMARY KEY, s INT {eq})",
         "INSERT INTO x (s) VALUES ('one'), ('two')",
     ];
-    let Some(mut pair) = pair(kind, false, &tables) else {
+    let Some(mut pair) = Pair::of(kind, false, &tables) else {
         return;
     };
     for create in [
@@ -333,7 +329,7 @@ fn read_locks_come_before_values(kind: Kind) {
         "CREATE TABLE x (id INT PRIMARY KEY, i TINYINT {eq}, s VARCHAR(3) NOT NULL {eq}, free VARCHAR(3) {}, plain INT)",
         "INSERT INTO x VALUES (1, 1, 'a', 'b', 1)",
     ];
-    let Some(mut pair) = pair(kind, false, &tables) else {
+    let Some(mut pair) = Pair::of(kind, false, &tables) else {
         return;
     };
     let statements = [
@@ -391,7 +387,7 @@ const TABLES: [&str; 4] = [
 /// To a plain server, `SUM (k)` is a call of a stored function, unless `IGNORE_SPACE` is set.
 fn blanks_before_parentheses(kind: Kind) {
     for with_engine in [false, true] {
-        let Some(mut pair) = pair(kind, with_engine, &TABLES) else {
+        let Some(mut pair) = Pair::of(kind, with_engine, &TABLES) else {
             return;
         };
         for mode in ["", "IGNORE_SPACE"] {
@@ -440,7 +436,7 @@ fn blanks_before_parentheses(kind: Kind) {
 /// MySQL changes no table that a subquery of the statement reads.
 fn tables_that_are_changed_and_read(kind: Kind) {
     for with_engine in [false, true] {
-        let Some(mut pair) = pair(kind, with_engine, &TABLES) else {
+        let Some(mut pair) = Pair::of(kind, with_engine, &TABLES) else {
             return;
         };
         for sql in [
@@ -483,7 +479,7 @@ fn tables_that_are_changed_and_read(kind: Kind) {
 
 fn texts_joined_with_numbers(kind: Kind) {
     for with_engine in [false, true] {
-        let Some(mut pair) = pair(kind, with_engine, &TABLES) else {
+        let Some(mut pair) = Pair::of(kind, with_engine, &TABLES) else {
             return;
         };
         for sql in [
@@ -518,7 +514,7 @@ fn texts_joined_with_numbers(kind: Kind) {
 
 fn extremes_with_rollup(kind: Kind) {
     for with_engine in [false, true] {
-        let Some(mut pair) = pair(kind, with_engine, &TABLES) else {
+        let Some(mut pair) = Pair::of(kind, with_engine, &TABLES) else {
             return;
         };
         for sql in [

@@ -3,10 +3,6 @@
 
 mod support;
 
-#[path = "scratch/pair.rs"]
-mod pair;
-
-use pair::pair;
 use support::*;
 
 on_both_servers!(
@@ -229,7 +225,7 @@ fn definitions_are_shown_and_copied_whole(kind: Kind) {
                  ts TIMESTAMP(3) NULL ON UPDATE CURRENT_TIMESTAMP(3) {eq}, t TEXT {eq}, plain VARCHAR(8) COLLATE utf8mb4_bin, \
                  PRIMARY KEY (id), KEY p (plain) USING BTREE COMMENT 'words', KEY t (t(10)), UNIQUE KEY (v)) COMMENT 'more'";
     for with_engine in [false, true] {
-        let Some(mut pair) = pair(
+        let Some(mut pair) = Pair::of(
             kind,
             with_engine,
             &[table, "INSERT INTO m (v) VALUES ('a')"],

@@ -3,10 +3,6 @@
 
 mod support;
 
-#[path = "scratch/pair.rs"]
-mod pair;
-
-use pair::{Pair, pair};
 use support::*;
 
 on_both_servers!(
@@ -24,7 +20,7 @@ const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VA
 const ROWS: &str = "INSERT INTO t VALUES (1, 5, 'tab', 'x', 1), (2, 6, 'tic', 'y', 2), (3, 7, 'top', 'z', 3), (4, 8, 'other', 'q', 4)";
 
 fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
-    pair(kind, with_engine, &[TABLE, ROWS])
+    Pair::of(kind, with_engine, &[TABLE, ROWS])
 }
 
 fn columns_in_parentheses_keep_their_names(kind: Kind) {

@@ -67,9 +67,6 @@ pub use session::{Failure, Outcome, ResultSet, Session};
 pub use sysbench::{Sysbench, SysbenchReport};
 pub use twin::{assert_equal_to_twin, beside_a_writer, table_and_twin};
 
-/// The earlier name of [`Pair`].
-pub type Stage = Pair;
-
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

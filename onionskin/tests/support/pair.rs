@@ -112,6 +112,22 @@ impl Pair {
         Self::start_with(kind, options)
     }
 
+    /// With or without a scratch engine of its own, and tables that are created in the same words.
+    pub fn of(kind: Kind, with_engine: bool, tables: &[&str]) -> Option<Pair> {
+        let options = PairOptions {
+            engine: match with_engine {
+                true => Engine::Own,
+                false => Engine::Missing,
+            },
+            ..PairOptions::default()
+        };
+        let mut pair = Self::start_with(kind, options)?;
+        for table in tables {
+            pair.same(table);
+        }
+        Some(pair)
+    }
+
     /// With a scratch engine of its own. Semicolons end the definitions.
     pub fn with_engine(kind: Kind, tables: &str) -> Option<Pair> {
         Self::with_settings(kind, tables, "")
@@ -262,11 +278,6 @@ impl Pair {
         a
     }
 
-    /// The earlier name of `same_error`.
-    pub fn both_fail(&mut self, sql: &str) -> u16 {
-        self.same_error(sql)
-    }
-
     /// Nothing of the secret is in the server's files, logs among them.
     pub fn nothing_leaked(&mut self) {
         let patterns = Pattern::of_text(SECRET);
@@ -294,6 +305,7 @@ impl Drop for Pair {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.proxy.assert_healthy();
+            assert!(self.findings.are_told(), "compared, and not concluded");
         }
     }
 }

@@ -12,6 +12,15 @@ pub struct Findings {
     compared: usize,
     refused: Vec<String>,
     different: Vec<String>,
+    /// [`Pair::conclude`] has told them.
+    told: bool,
+}
+
+impl Findings {
+    /// Whether all that was compared has been told.
+    pub fn are_told(&self) -> bool {
+        self.told || self.compared == 0
+    }
 }
 
 /// What a client sees of a column.
@@ -123,6 +132,7 @@ impl Pair {
 
     /// Panics if anything differed, or more was refused than that.
     pub fn conclude(&mut self, refused: usize) {
+        self.findings.told = true;
         self.proxy.assert_healthy();
         announce(&format!(
             "{} answers compared, {} refused, {} different",
