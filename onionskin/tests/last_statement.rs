@@ -114,7 +114,7 @@ fn found_rows_count_what_offset_skips(kind: Kind) {
 }
 
 fn copies_have_no_notes(kind: Kind) {
-    let Some(mut pair) = pair(
+    let Some(mut pair) = Pair::of(
         kind,
         false,
         &[
