@@ -33,8 +33,9 @@ static CIPHERS: LazyLock<Vec<(ColumnCipher, Vec<Vec<u8>>)>> = LazyLock::new(|| {
         .into()
 });
 
-/// The first byte chooses the suite; the next one, if it is small, a genuine cell, to which the rest is added byte by
-/// byte (exclusive or). Only what a cipher has sealed opens, and to nothing else than was sealed.
+/// The first byte chooses the suite; the next one, if it is small, a genuine cell, to which the
+/// rest is added byte by byte (exclusive or). Only what a cipher has sealed opens, and to nothing
+/// else than was sealed.
 pub fn run(input: &[u8]) {
     let Some((&[suite, choice], rest)) = input.split_first_chunk::<2>() else {
         return;

@@ -17,7 +17,8 @@ fn sum(bytes: &[u8]) -> [u8; 16] {
     tag
 }
 
-/// A column's comment. The first byte tells whether tags are verified: without, everything behind them is reached.
+/// A column's comment. The first byte tells whether tags are verified: without, everything behind
+/// them is reached.
 pub fn run(input: &[u8]) {
     let Some((&verify, text)) = input.split_first() else {
         return;
@@ -30,8 +31,8 @@ pub fn run(input: &[u8]) {
         let Ok(metadata) = comment::decode(text, name, verified) else {
             continue;
         };
-        // What was read can be written, and reads and writes the same ever after. It need not be equal: MySQL has
-        // no display widths, for example.
+        // What was read can be written, and reads and writes the same ever after. It need not be
+        // equal: MySQL has no display widths, for example.
         for family in [Family::MariaDb, Family::MySql] {
             let Ok(written) = comment::encode(&metadata, &SET, family, sum) else {
                 continue;

@@ -1,8 +1,9 @@
-//! Statements that are deep, long or lean to the left, for every operator and clause that the SQL parser knows, planned on a stack
-//! of a session's size. A stack that overflows ends the process, whoever catches what.
+//! Statements that are deep, long or lean to the left, for every operator and clause that the SQL
+//! parser knows, planned on a stack of a session's size. A stack that overflows ends the process,
+//! whoever catches what.
 //!
-//! `FORMS` is a list of what can be repeated. An operator that a new version of the parser knows belongs there, but the bound
-//! does not rest on the list: it counts tokens, whatever they mean.
+//! `FORMS` is a list of what can be repeated. An operator that a new version of the parser knows
+//! belongs there, but the bound does not rest on the list: it counts tokens, whatever they mean.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +21,8 @@ use onionskin_value::{Charset, Family, SqlType};
 /// What the code of a session takes of its stack before a statement is planned, counted high.
 const TAKEN: usize = 192 << 10;
 
-/// Something that can be repeated around an expression: `open` before it, `link` and `close` behind it.
+/// Something that can be repeated around an expression: `open` before it, `link` and `close` behind
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub open: &'static str,

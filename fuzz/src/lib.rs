@@ -1,11 +1,12 @@
-//! The entry points of all fuzzing: one function for each decoder that reads what an attacker may have written, with
-//! seeds to start from.
+//! The entry points of all fuzzing: one function for each decoder that reads what an attacker may
+//! have written, with seeds to start from.
 //!
-//! They run in two ways. `fuzz_targets/` hands them to libFuzzer, which needs a nightly compiler (`make fuzz`). The
-//! test `onionskin/tests/fuzz_short.rs` includes this file and runs them on any compiler for a few seconds each, with
-//! simple mutations of the seeds, as part of `make test`.
+//! They run in two ways. `fuzz_targets/` hands them to libFuzzer, which needs a nightly compiler
+//! (`make fuzz`). The test `onionskin/tests/fuzz_short.rs` includes this file and runs them on any
+//! compiler for a few seconds each, with simple mutations of the seeds, as part of `make test`.
 //!
-//! A target fails by panicking: from inside a decoder, or because a promise stated here does not hold.
+//! A target fails by panicking: from inside a decoder, or because a promise stated here does not
+//! hold.
 
 pub mod ciphertext;
 pub mod comments;

@@ -8,7 +8,8 @@ use onionskin_wire::messages::{
 use onionskin_wire::rows::{BinaryRow, TextRow};
 use onionskin_wire::{Capabilities, ColumnType, ParamType, ResponseTracker};
 
-/// The first byte chooses a message, the next four are capabilities, the rest is the packet's payload.
+/// The first byte chooses a message, the next four are capabilities, the rest is the packet's
+/// payload.
 pub fn run(input: &[u8]) {
     let Some((&[choice, a, b, c, d], payload)) = input.split_first_chunk::<5>() else {
         return;
@@ -26,7 +27,8 @@ pub fn run(input: &[u8]) {
             if let Ok(message) = HandshakeResponse41::decode(payload) {
                 let _ = (message.attributes().count(), format!("{message:?}"));
                 if message.encode(&mut out).is_ok() {
-                    // Not equal to the message: a field that an old client left out is now there, and empty.
+                    // Not equal to the message: a field that an old client left out is now there,
+                    // and empty.
                     let again = HandshakeResponse41::decode(&out).expect("what was encoded");
                     let mut twice = Vec::new();
                     assert!(again.encode(&mut twice).is_ok() && twice == out);

@@ -174,8 +174,8 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 
 /// Plans the statement in a database with one protected table.
 ///
-/// Only statements about a table as a whole may be relayed when its name is in them: none that reads or writes its
-/// rows, on the surface or inside of an executable comment.
+/// Only statements about a table as a whole may be relayed when its name is in them: none that
+/// reads or writes its rows, on the surface or inside of an executable comment.
 pub fn plans(input: &[u8]) {
     let Some((&flags, sql)) = input.split_first() else {
         return;

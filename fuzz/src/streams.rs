@@ -14,7 +14,8 @@ use onionskin_keys::{PassphraseCost, Suite};
 const PASSPHRASE: &str = "correct horse";
 const FRAME: FrameSize = FrameSize::from_log2(12).expect("a valid size");
 
-/// Genuine streams and their plaintexts. They differ in every run; a corpus of an earlier run does no harm.
+/// Genuine streams and their plaintexts. They differ in every run; a corpus of an earlier run does
+/// no harm.
 static STREAMS: LazyLock<Vec<(Vec<u8>, Vec<u8>)>> = LazyLock::new(|| {
     let text: Vec<u8> = (0..3000u32)
         .flat_map(|n| n.to_string().into_bytes())
@@ -57,8 +58,9 @@ pub fn header(input: &[u8]) {
     }
 }
 
-/// The first byte chooses a genuine stream, the rest is added to it byte by byte behind its header (exclusive or), and
-/// appended where it is longer. Only the stream itself opens; what comes out before an error is its beginning.
+/// The first byte chooses a genuine stream, the rest is added to it byte by byte behind its header
+/// (exclusive or), and appended where it is longer. Only the stream itself opens; what comes out
+/// before an error is its beginning.
 pub fn frames(input: &[u8]) {
     let Some((&choice, masks)) = input.split_first() else {
         return;

@@ -33,10 +33,11 @@ use crate::{
     tls,
 };
 
-/// Follow a server's binlog as a replica does, and seal it in segments; `restore --binlogs` replays them
+/// Follow a server's binlog as a replica does, and seal it in segments; `restore --binlogs` replays
+/// them
 ///
-/// Goes on where the last whole segment in the folder ends. Runs until SIGTERM or SIGINT, which seal what there is. The
-/// account needs REPLICATION SLAVE and, on MySQL, REPLICATION CLIENT.
+/// Goes on where the last whole segment in the folder ends. Runs until SIGTERM or SIGINT, which
+/// seal what there is. The account needs REPLICATION SLAVE and, on MySQL, REPLICATION CLIENT.
 #[derive(Args)]
 pub struct Archive {
     #[command(flatten)]
@@ -47,7 +48,8 @@ pub struct Archive {
     /// Only list the segments of the folder, and whether any is missing between them
     #[arg(long)]
     list: bool,
-    /// Only remove segments, the oldest first, in which everything was committed longer ago: 12h, 30d, 8w
+    /// Only remove segments, the oldest first, in which everything was committed longer ago: 12h,
+    /// 30d, 8w
     #[arg(long, value_name = "AGE", value_parser = parse_age, conflicts_with = "list")]
     keep: Option<u64>,
     /// Say what --keep would remove, and remove nothing
@@ -159,7 +161,8 @@ impl Archive {
         Ok(whole)
     }
 
-    /// Removes what is older than so many seconds. An interruption leaves no gap, because the oldest go first.
+    /// Removes what is older than so many seconds. An interruption leaves no gap, because the
+    /// oldest go first.
     fn prune(&self, seconds: u64) -> Result<(), CommandError> {
         let whole = self.whole()?;
         let now = u64::try_from(Utc::now().timestamp_micros()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `onionskin bench`: what each layer of encryption costs on this machine. The work is in the crate `onionskin-bench`.
+//! `onionskin bench`: what each layer of encryption costs on this machine. The work is in the crate
+//! `onionskin-bench`.
 
 use std::{
     path::PathBuf,
@@ -31,10 +32,12 @@ const PASSWORD: &str = "ONIONSKIN_PASSWORD";
 
 /// Measure what each layer of encryption costs on this machine
 ///
-/// Starts private servers with the configurations under test in a temporary folder, loads them in turns, proves before and after each run that the
-/// setting was in force, and writes report.html, report.md and report.json. Ctrl-C leaves a valid report of what was measured.
-/// ONIONSKIN_MYSQLD names a server program that is not in PATH; several are separated by colons. ONIONSKIN_PASSWORD holds the
-/// password of accounts that are named without one: everybody on the machine can read the arguments of a program.
+/// Starts private servers with the configurations under test in a temporary folder, loads them in
+/// turns, proves before and after each run that the setting was in force, and writes report.html,
+/// report.md and report.json. Ctrl-C leaves a valid report of what was measured. ONIONSKIN_MYSQLD
+/// names a server program that is not in PATH; several are separated by colons. ONIONSKIN_PASSWORD
+/// holds the password of accounts that are named without one: everybody on the machine can read the
+/// arguments of a program.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bench {
@@ -79,12 +82,16 @@ struct Run {
     /// Only to see that everything works
     #[arg(long, hide = true, conflicts_with_all = ["quick", "full"])]
     tiny: bool,
-    /// mariadb, mysql, or both with a comma: start private ones; or a DSN, mysql://user@host:port, for what needs no restart, with the password in ONIONSKIN_PASSWORD [default: the first that is installed]
+    /// mariadb, mysql, or both with a comma: start private ones; or a DSN, mysql://user@host:port,
+    /// for what needs no restart, with the password in ONIONSKIN_PASSWORD [default: the first that
+    /// is installed]
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
-    /// Another proxy to compare with, which stands before a given server: NAME=mysql://user@host:port
+    /// Another proxy to compare with, which stands before a given server:
+    /// NAME=mysql://user@host:port
     ///
-    /// The password is in ONIONSKIN_PASSWORD, or behind the user (mysql://user:password@host:port). Its back end must be the server that --server names by a DSN.
+    /// The password is in ONIONSKIN_PASSWORD, or behind the user (mysql://user:password@host:port).
+    /// Its back end must be the server that --server names by a DSN.
     #[arg(long, value_name = "NAME=DSN")]
     peer: Vec<String>,
     /// Port of the first private server [default: any that is free]
@@ -204,7 +211,8 @@ impl Run {
         }
     }
 
-    /// Families to start, or the server to use, with the password of an account that is named without one.
+    /// Families to start, or the server to use, with the password of an account that is named
+    /// without one.
     fn servers(&self, password: Option<&str>) -> Result<(Vec<Family>, Option<Dsn>), CommandError> {
         let Some(text) = &self.server else {
             return Ok((Vec::new(), None));

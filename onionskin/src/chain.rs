@@ -1,4 +1,5 @@
-//! The backups that one needs to restore a backup: itself, and for an incremental one those before it.
+//! The backups that one needs to restore a backup: itself, and for an incremental one those before
+//! it.
 
 use std::{
     fs::File,

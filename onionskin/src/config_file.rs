@@ -102,7 +102,8 @@ enum Entry {
     Capabilities(Vec<String>),
 }
 
-/// `[scratch]`: the server on the trusted side that does what neither the server behind nor the proxy can.
+/// `[scratch]`: the server on the trusted side that does what neither the server behind nor the
+/// proxy can.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScratchSection {
@@ -254,7 +255,8 @@ impl ConfigFile {
     }
 }
 
-/// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it to one address.
+/// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it
+/// to one address.
 fn login_limits(
     seconds: Option<NonZeroU32>,
     logins: Option<NonZeroU32>,

@@ -1,8 +1,8 @@
 //! What a command ends with when it cannot do its work: one sentence and the way out.
 //!
-//! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are not right, so that
-//! trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed stream is damaged, cut, or none, or no server runs on it; 4 the source
-//! of a backup has failed.
+//! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are
+//! not right, so that trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed
+//! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed.
 
 use std::{io, path::PathBuf, process::ExitCode};
 

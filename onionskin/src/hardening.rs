@@ -2,10 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// No core dumps, here and in programs that are started, and no debugger of the same user's. What fails is told on standard error, and
-/// does not stop the program: some containers allow neither.
+/// No core dumps, here and in programs that are started, and no debugger of the same user's. What
+/// fails is told on standard error, and does not stop the program: some containers allow neither.
 ///
-/// Files in `/proc/PID` belong to root from now on. Those that everybody can read (`stat`, `status`, `statm`, `cmdline`) stay readable.
+/// Files in `/proc/PID` belong to root from now on. Those that everybody can read (`stat`,
+/// `status`, `statm`, `cmdline`) stay readable.
 pub fn keep_memory_private() {
     let none = Rlimit {
         current: Some(0),

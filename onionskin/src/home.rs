@@ -20,8 +20,8 @@ pub const CONFIG: &str = "onionskin.toml";
 /// Name of the keys beside it.
 pub const KEYS: &str = "keys.json";
 
-/// The keys that a configuration names, for a program that goes on with them: out of swap, where the system allows it. What a change of
-/// the file has left beside it is told.
+/// The keys that a configuration names, for a program that goes on with them: out of swap, where
+/// the system allows it. What a change of the file has left beside it is told.
 pub fn load_keys(file: &ConfigFile) -> Result<KeySet, CommandError> {
     let passphrase = passphrase()?;
     let keys = KeySet::load(&file.keys, file.folder(), passphrase.as_deref())?;

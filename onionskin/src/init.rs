@@ -9,8 +9,8 @@ use crate::{config_file::DEFAULT_BACKEND, error::CommandError, home, passphrase:
 
 /// Write onionskin.toml and keys.json into a folder
 ///
-/// The keys are put under a passphrase if the environment variable ONIONSKIN_PASSPHRASE holds one, or ONIONSKIN_PASSPHRASE_FILE
-/// names the file of one.
+/// The keys are put under a passphrase if the environment variable ONIONSKIN_PASSPHRASE holds one,
+/// or ONIONSKIN_PASSPHRASE_FILE names the file of one.
 #[derive(Args)]
 pub struct Init {
     /// The folder; made if it is missing

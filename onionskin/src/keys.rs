@@ -1,7 +1,8 @@
 //! `onionskin keys`: the data keys of a key file, and its passphrase.
 //!
-//! A new key is added first and used later, because every proxy must know it before anybody writes under it: added, the file is
-//! given to all of them; then it is made the active one, and given to them again.
+//! A new key is added first and used later, because every proxy must know it before anybody writes
+//! under it: added, the file is given to all of them; then it is made the active one, and given to
+//! them again.
 
 use std::path::Path;
 
@@ -16,7 +17,8 @@ const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 
 /// List, add and choose data keys, or change the passphrase of the key file
 ///
-/// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is under a passphrase. Programs that run keep the keys that they were started with.
+/// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is
+/// under a passphrase. Programs that run keep the keys that they were started with.
 #[derive(Args)]
 pub struct Keys {
     #[command(flatten)]
@@ -36,7 +38,8 @@ enum Action {
         /// Its number
         number: u16,
     },
-    /// Put the file under the passphrase in ONIONSKIN_NEW_PASSPHRASE, instead of the one that it had, if any
+    /// Put the file under the passphrase in ONIONSKIN_NEW_PASSPHRASE, instead of the one that it
+    /// had, if any
     Passphrase {
         /// Under none: then the file's mode is its only protection
         #[arg(long)]

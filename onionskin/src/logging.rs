@@ -1,4 +1,5 @@
-//! Structured logs on standard error. They hold events, names and numbers; never a value, a key or a password.
+//! Structured logs on standard error. They hold events, names and numbers; never a value, a key or
+//! a password.
 //!
 //! `RUST_LOG` chooses what is logged, `ONIONSKIN_LOG=json` makes every line a JSON object.
 

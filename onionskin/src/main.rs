@@ -1,5 +1,6 @@
-//! `onionskin`: an application speaks to it as if it were its MySQL or MariaDB server, and the server behind it stores
-//! ciphertext. This program is wiring only: a file for each command, a struct for each command's arguments.
+//! `onionskin`: an application speaks to it as if it were its MySQL or MariaDB server, and the
+//! server behind it stores ciphertext. This program is wiring only: a file for each command, a
+//! struct for each command's arguments.
 //!
 //! | file | what it is |
 //! |---|---|

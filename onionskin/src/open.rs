@@ -1,4 +1,5 @@
-//! `onionskin open`: the reverse of `seal`; and what `openssl enc` wrote, so that old backups stay restorable.
+//! `onionskin open`: the reverse of `seal`; and what `openssl enc` wrote, so that old backups stay
+//! restorable.
 
 use std::{num::NonZeroU32, path::PathBuf};
 
@@ -18,8 +19,8 @@ use crate::{
 
 /// Open a sealed stream from standard input or a file
 ///
-/// Nothing leaves before it was verified, and the last part only when the whole stream was. Any exit code but 0 means that
-/// the output is not whole; -o then leaves no file.
+/// Nothing leaves before it was verified, and the last part only when the whole stream was. Any
+/// exit code but 0 means that the output is not whole; -o then leaves no file.
 #[derive(Args)]
 pub struct Open {
     #[command(flatten)]
@@ -33,7 +34,8 @@ pub struct Open {
     /// openssl: what `openssl enc -pbkdf2` wrote, under the passphrase in ONIONSKIN_PASSPHRASE
     #[arg(long, default_value = "sealed")]
     format: Format,
-    /// Of --format openssl: aes-128-cbc, aes-192-cbc, aes-256-cbc, aes-128-ctr, aes-192-ctr, aes-256-ctr or sm4-cbc
+    /// Of --format openssl: aes-128-cbc, aes-192-cbc, aes-256-cbc, aes-128-ctr, aes-192-ctr,
+    /// aes-256-ctr or sm4-cbc
     #[arg(long, value_name = "NAME", required_if_eq("format", "openssl"))]
     cipher: Option<LegacyAlgorithm>,
     /// Of --format openssl: what -iter was

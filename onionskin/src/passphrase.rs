@@ -6,7 +6,8 @@
 //! | `ONIONSKIN_PASSPHRASE_FILE` | a file that has it, for its owner only |
 //! | `$CREDENTIALS_DIRECTORY/onionskin-passphrase` | systemd's `LoadCredential=` or `LoadCredentialEncrypted=` |
 //!
-//! The first two exclude each other; either goes before a credential. One line break at a file's end does not count.
+//! The first two exclude each other; either goes before a credential. One line break at a file's
+//! end does not count.
 
 use std::{
     mem,

@@ -20,8 +20,8 @@ use crate::{
 
 /// Restore a physical backup into an empty or a new directory, ready for a server to start on
 ///
-/// The directory appears when it is whole. What an incremental backup continues is found beside it. Backups by mariadb-backup
-/// need mariadb-backup of the server's version.
+/// The directory appears when it is whole. What an incremental backup continues is found beside it.
+/// Backups by mariadb-backup need mariadb-backup of the server's version.
 #[derive(Args)]
 pub struct Restore {
     #[command(flatten)]

@@ -20,14 +20,16 @@ use crate::{
     tls,
 };
 
-/// How many clients can be connected at once. Each costs a thread; the server's own limit usually comes first.
+/// How many clients can be connected at once. Each costs a thread; the server's own limit usually
+/// comes first.
 pub const MAX_SESSIONS: usize = 10_000;
 
 /// Run the proxy until SIGTERM or SIGINT
 ///
-/// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG chooses what is logged,
-/// ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the keys comes from ONIONSKIN_PASSPHRASE, from
-/// the file that ONIONSKIN_PASSPHRASE_FILE names, or from systemd's credential onionskin-passphrase.
+/// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG
+/// chooses what is logged, ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the
+/// keys comes from ONIONSKIN_PASSPHRASE, from the file that ONIONSKIN_PASSPHRASE_FILE names, or
+/// from systemd's credential onionskin-passphrase.
 #[derive(Args)]
 pub struct Serve {
     /// The configuration [default: onionskin.toml]
@@ -41,8 +43,8 @@ pub struct Serve {
     backend: Option<String>,
     /// Start and watch a MariaDB or MySQL server of its own in this folder; made if it is missing
     ///
-    /// Without a configuration, one is made in the folder, with keys. ONIONSKIN_MYSQLD names the server's program if it
-    /// is not in PATH.
+    /// Without a configuration, one is made in the folder, with keys. ONIONSKIN_MYSQLD names the
+    /// server's program if it is not in PATH.
     #[arg(long, value_name = "DIR", conflicts_with = "backend")]
     private: Option<PathBuf>,
     /// Log every packet by kind and length, without its content
@@ -138,14 +140,16 @@ impl Serve {
         Ok(())
     }
 
-    /// The configuration that was named, or else the private server's own, or else the one in this folder.
+    /// The configuration that was named, or else the private server's own, or else the one in this
+    /// folder.
     fn config_file(&self) -> Result<ConfigFile, CommandError> {
         if let Some(path) = &self.config {
             return Ok(ConfigFile::read(path)?);
         }
         let here = home::default_config();
         match &self.private {
-            // Its data were written under the keys beside them, wherever the program is started from.
+            // Its data were written under the keys beside them, wherever the program is started
+            // from.
             Some(folder) if folder.join(home::CONFIG).exists() => {
                 Ok(ConfigFile::read(&folder.join(home::CONFIG))?)
             }
@@ -158,7 +162,8 @@ impl Serve {
     }
 }
 
-/// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says so.
+/// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says
+/// so.
 pub fn pins(file: &ConfigFile, keys: &KeySet) -> Result<Option<Arc<PinFile>>, CommandError> {
     let Some(path) = file.pins_path() else {
         return Ok(None);

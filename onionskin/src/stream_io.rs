@@ -116,7 +116,8 @@ pub fn watch_signals() -> Result<Termination, CommandError> {
     })
 }
 
-/// At a signal, removes a file or a folder with all its content, and ends the program. To be called once.
+/// At a signal, removes a file or a folder with all its content, and ends the program. To be called
+/// once.
 pub fn remove_at_signal(termination: &Termination, path: &Path, what: &'static str) {
     let path = path.to_owned();
     termination.on_signal(move || {
@@ -164,8 +165,9 @@ impl Write for Output {
     }
 }
 
-/// Starts a program whose output is sealed. It gets our environment without our secrets, and `variable`. It gets SIGTERM when
-/// this program ends, however that happens: one that stays silent would not notice that nobody reads it any more.
+/// Starts a program whose output is sealed. It gets our environment without our secrets, and
+/// `variable`. It gets SIGTERM when this program ends, however that happens: one that stays silent
+/// would not notice that nobody reads it any more.
 ///
 /// To be called by the main thread, see [`tied::command`].
 pub fn start_source(

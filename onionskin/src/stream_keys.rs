@@ -134,7 +134,8 @@ pub fn needed_passphrase() -> Result<String, CommandError> {
     })
 }
 
-/// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the stream.
+/// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the
+/// stream.
 pub struct KeyFinder<'a> {
     keys: &'a KeyArguments,
     /// Read once for any number of streams.
@@ -163,7 +164,8 @@ impl<'a> KeyFinder<'a> {
         }
     }
 
-    /// The key that a header asks for. Without one the result must go through [`KeyFinder::settle`].
+    /// The key that a header asks for. Without one the result must go through
+    /// [`KeyFinder::settle`].
     pub fn find(&self, header: &Header) -> Result<StreamKey, StreamError> {
         match header.key_source {
             KeySource::KeyFile(_) => match self.loaded() {

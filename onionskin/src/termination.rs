@@ -1,7 +1,8 @@
 //! SIGTERM and SIGINT end the program in order: sessions first, then the private server.
 //!
-//! The first signal calls what [`Termination::on_signal`] was given. A later one ends the program at once, for those who
-//! cannot wait for a statement that takes an hour; the private server then ends by itself, see [`crate::tied`].
+//! The first signal calls what [`Termination::on_signal`] was given. A later one ends the program
+//! at once, for those who cannot wait for a statement that takes an hour; the private server then
+//! ends by itself, see [`crate::tied`].
 
 use std::{
     io,
@@ -16,7 +17,8 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// A second signal within this time says the same as the first: some tools send it to the process and to its group.
+/// A second signal within this time says the same as the first: some tools send it to the process
+/// and to its group.
 const SAME_SIGNAL: Duration = Duration::from_secs(2);
 
 /// Knows whether the program was asked to end.
@@ -59,8 +61,8 @@ impl Termination {
         self.state.lock().requested
     }
 
-    /// What the first signal calls, before whatever it was given earlier: what was set up last is cleared first. Called at once
-    /// if the signal has come already.
+    /// What the first signal calls, before whatever it was given earlier: what was set up last is
+    /// cleared first. Called at once if the signal has come already.
     pub fn on_signal(&self, action: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         if state.requested {

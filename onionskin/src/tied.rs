@@ -1,10 +1,12 @@
-//! `onionskin tied`, not for people: becomes another program, one that gets SIGTERM when its parent dies.
+//! `onionskin tied`, not for people: becomes another program, one that gets SIGTERM when its parent
+//! dies.
 //!
-//! A private server must not outlive a proxy that was killed: its data directory would be locked, and nobody would
-//! stop it. Linux offers a signal for that (PR_SET_PDEATHSIG), but it must be asked for by the child itself, between
-//! fork and exec, where Rust allows nothing without `unsafe`; and a change of user takes it back. So the parent starts
-//! this program again, already as the server's user, which asks for the signal and then becomes the server. The
-//! process id stays the same throughout. The programs whose output is sealed are started in the same way.
+//! A private server must not outlive a proxy that was killed: its data directory would be locked,
+//! and nobody would stop it. Linux offers a signal for that (PR_SET_PDEATHSIG), but it must be
+//! asked for by the child itself, between fork and exec, where Rust allows nothing without
+//! `unsafe`; and a change of user takes it back. So the parent starts this program again, already
+//! as the server's user, which asks for the signal and then becomes the server. The process id
+//! stays the same throughout. The programs whose output is sealed are started in the same way.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -51,9 +53,11 @@ impl Tied {
     }
 }
 
-/// A command that is killed with the calling *thread*, which therefore must live as long as the program's work lasts.
+/// A command that is killed with the calling *thread*, which therefore must live as long as the
+/// program's work lasts.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
-    // Not the path of the executable: the server's user need not be able to reach the folder in which it lies.
+    // Not the path of the executable: the server's user need not be able to reach the folder in
+    // which it lies.
     let mut command = Command::new("/proc/self/exe");
     command
         .arg("tied")

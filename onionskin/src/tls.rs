@@ -105,7 +105,8 @@ pub fn server_key(file: &ConfigFile) -> Result<Option<Arc<ServerKey>>, ConfigErr
     }
 }
 
-/// Connections of our own to `backend`, as the configuration says. Whether a server that need not offer TLS does is asked here.
+/// Connections of our own to `backend`, as the configuration says. Whether a server that need not
+/// offer TLS does is asked here.
 pub fn login(
     file: Option<&ConfigFile>,
     backend: &Backend,

@@ -1,7 +1,8 @@
 //! The last question about a backup: does a server start on it, and are its tables sound?
 //!
-//! A physical backup is restored into a temporary folder, a dump is loaded into an empty server there. A private server of
-//! the backup's family is started on it, and every table must pass CHECK TABLE. The folder is removed in the end.
+//! A physical backup is restored into a temporary folder, a dump is loaded into an empty server
+//! there. A private server of the backup's family is started on it, and every table must pass CHECK
+//! TABLE. The folder is removed in the end.
 
 use std::{
     path::{Path, PathBuf},
@@ -131,8 +132,8 @@ impl Start<'_> {
         socket.push(trial.socket());
         let mut child = foreign(&client)
             .args(["--no-defaults", "--user=root", "--batch"])
-            // Whoever administers the server that was dumped writes what is in it: no commands of the client but DELIMITER, and
-            // no files of ours.
+            // Whoever administers the server that was dumped writes what is in it: no commands of
+            // the client but DELIMITER, and no files of ours.
             .args(["--binary-mode", "--local-infile=0"])
             .args(knows_sandbox(&client).then_some("--sandbox"))
             .arg(socket)
@@ -206,7 +207,8 @@ fn needs(manifest: &Manifest, data: &Path) -> Result<(Family, Vec<String>), Sett
     Ok((Family::MariaDb, noted(data, &NEEDED)?))
 }
 
-/// Whether the client can be told to leave the system alone; MySQL's does unless it is told otherwise.
+/// Whether the client can be told to leave the system alone; MySQL's does unless it is told
+/// otherwise.
 fn knows_sandbox(client: &Path) -> bool {
     let output = foreign(client)
         .args(["--no-defaults", "--help"])
@@ -244,7 +246,8 @@ fn check_tables(conn: &mut Conn) -> Result<Checked, mysql::Error> {
             .collect();
         match answers.last() {
             Some((kind, text)) if kind == "status" && text == "OK" => {
-                // A warning before it is not nothing: an index with another number of rows, for example.
+                // A warning before it is not nothing: an index with another number of rows, for
+                // example.
                 match answers
                     .iter()
                     .find(|(kind, _)| kind == "error" || kind == "warning")

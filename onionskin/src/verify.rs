@@ -1,4 +1,5 @@
-//! `onionskin verify`: is this backup what was written? It says what was looked at, and what was not.
+//! `onionskin verify`: is this backup what was written? It says what was looked at, and what was
+//! not.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,8 @@ use crate::{
     trial_start::{self, Start},
 };
 
-/// Verify a sealed file: every frame, with --footer only header and footer in a moment, with --start that a server runs on it
+/// Verify a sealed file: every frame, with --footer only header and footer in a moment, with
+/// --start that a server runs on it
 ///
 /// Exit code 0: everything that was looked at is what was written. 3: it is not.
 #[derive(Args)]
@@ -30,11 +32,12 @@ pub struct Verify {
     /// What is done without it, too
     #[arg(long, hide = true, conflicts_with = "footer")]
     deep: bool,
-    /// Restore it into a temporary folder, start a private server on it, and check every table. A dump is loaded into an empty
-    /// server
+    /// Restore it into a temporary folder, start a private server on it, and check every table. A
+    /// dump is loaded into an empty server
     #[arg(long)]
     start: bool,
-    /// Where --start makes its temporary folder, which needs room for all data [default: the system's]
+    /// Where --start makes its temporary folder, which needs room for all data [default: the
+    /// system's]
     #[arg(long, value_name = "FOLDER", requires = "start")]
     work: Option<PathBuf>,
     /// How many threads open frames [default: one for each processor]

@@ -1,13 +1,14 @@
 //! The direction of dependencies between our crates, and what none of them may depend on.
 //!
-//! The table below is the layout in ARCHITECTURE.md as data. A new crate, or a new edge between crates, has to be
-//! entered here, which is the moment to ask whether it belongs there.
+//! The table below is the layout in ARCHITECTURE.md as data. A new crate, or a new edge between
+//! crates, has to be entered here, which is the moment to ask whether it belongs there.
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Every crate of ours with those of ours that it names in its Cargo.toml. The program wires them all together.
+/// Every crate of ours with those of ours that it names in its Cargo.toml. The program wires them
+/// all together.
 const LAYOUT: &[(&str, &[&str])] = &[
     ("sm4", &[]),
     ("wire", &[]),
@@ -34,7 +35,8 @@ const LAYOUT: &[(&str, &[&str])] = &[
 
 fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    // The graph is known from Cargo.lock; no test needs the network. Crates for other systems have never been downloaded.
+    // The graph is known from Cargo.lock; no test needs the network. Crates for other systems have
+    // never been downloaded.
     let platform = format!(
         "--filter-platform={}-unknown-linux-gnu",
         std::env::consts::ARCH
@@ -164,7 +166,8 @@ fn no_async_runtime_is_in_the_program() {
 
 #[test]
 fn every_crate_inherits_the_lints() {
-    // `unsafe_code = "deny"` and `missing_docs` stand in the workspace's table and count only where it is inherited.
+    // `unsafe_code = "deny"` and `missing_docs` stand in the workspace's table and count only where
+    // it is inherited.
     for package in ours(&metadata()) {
         let manifest = std::fs::read_to_string(&package.manifest_path).expect("its Cargo.toml");
         let inherits = manifest
@@ -178,7 +181,8 @@ fn every_crate_inherits_the_lints() {
     }
 }
 
-/// Every package that the program is built from: reached from `onionskin` without dependencies of tests.
+/// Every package that the program is built from: reached from `onionskin` without dependencies of
+/// tests.
 fn built_from(metadata: &Metadata) -> Vec<&Package> {
     let resolve = metadata.resolve.as_ref().expect("a resolved graph");
     let program = ours(metadata)

@@ -1,4 +1,5 @@
-//! `onionskin backup` and `restore`: a running server into a sealed file, and back into a server with the same rows.
+//! `onionskin backup` and `restore`: a running server into a sealed file, and back into a server
+//! with the same rows.
 
 mod support;
 
@@ -155,8 +156,8 @@ fn pages_that_were_damaged_before_are_found() {
     scenery.must(&["open", "good", "-o", "stream"]);
     let path = scenery.home.path().join("stream");
     let mut stream = fs::read(&path).expect("there");
-    // The head of a piece: type, length of the path, path, and 20 bytes more. (The path alone is in the redo log as well.)
-    // Page 3 is the root of the primary key.
+    // The head of a piece: type, length of the path, path, and 20 bytes more. (The path alone is in
+    // the redo log as well.) Page 3 is the root of the primary key.
     let heads = [&b"P\x0b\0\0\0app/one.ibd"[..], b"P\x0d\0\0\0./app/one.ibd"];
     let content = heads
         .iter()

@@ -1,4 +1,5 @@
-//! Backups of MySQL by its clone plugin: sealed, verified to the page, started on, restored; and what is refused.
+//! Backups of MySQL by its clone plugin: sealed, verified to the page, started on, restored; and
+//! what is refused.
 
 mod support;
 
@@ -68,7 +69,8 @@ fn a_clone_comes_back_as_a_server() {
     let Some(scenery) = scenery() else { return };
     let mut session = scenery.server.connect();
     let before = sums(&mut session);
-    // Pages are compressed when they are written; clone sends those that are not as they lie in memory.
+    // Pages are compressed when they are written; clone sends those that are not as they lie in
+    // memory.
     session.must("FLUSH TABLES app.packed FOR EXPORT");
     session.must("UNLOCK TABLES");
     let status = session.text("SHOW BINARY LOG STATUS").expect("a position");

@@ -1,4 +1,5 @@
-//! Page checksums in all the formats that servers write: `verify` checks them, or says how many it could not.
+//! Page checksums in all the formats that servers write: `verify` checks them, or says how many it
+//! could not.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! `onionskin bench`: every scenario in its smallest form on real servers, what is declared void, what is refused, and
-//! that nothing is left behind.
+//! `onionskin bench`: every scenario in its smallest form on real servers, what is declared void,
+//! what is refused, and that nothing is left behind.
 
 mod support;
 
@@ -106,7 +106,8 @@ fn is_installed(kind: Kind) -> bool {
     kind == Kind::MariaDb || checkout().join(".servers/mysql/.complete").exists()
 }
 
-/// Complete, every available variant measured in every round with proofs that held, a page without addresses.
+/// Complete, every available variant measured in every round with proofs that held, a page without
+/// addresses.
 fn assert_whole(report: &Report, out: &Path, expected: &[&str]) {
     let names: Vec<_> = report.scenarios.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, expected);

@@ -1,4 +1,5 @@
-//! The binlog followed on real servers: every type's images equal what SELECT says, whole transactions, resuming, refusals.
+//! The binlog followed on real servers: every type's images equal what SELECT says, whole
+//! transactions, resuming, refusals.
 
 mod support;
 #[path = "binlog/types.rs"]
@@ -132,7 +133,8 @@ fn compressed_images_equal_what_select_says(kind: Kind) {
     types::compare(&server, 40);
 }
 
-/// `INSERT`s, `UPDATE`s and `DELETE`s of a table `(id, v)` as a short text: `+1=a`, `1=a>1=b`, `-1=b`.
+/// `INSERT`s, `UPDATE`s and `DELETE`s of a table `(id, v)` as a short text: `+1=a`, `1=a>1=b`,
+/// `-1=b`.
 fn changes(transaction: &Transaction) -> String {
     let mut words = Vec::new();
     for change in &transaction.changes {

@@ -1,5 +1,6 @@
-//! Statements that are prepared by name, in SQL: PREPARE, EXECUTE, DEALLOCATE PREPARE, EXECUTE IMMEDIATE. Answers are a plain server's, and a
-//! text that touches something protected never reaches the server.
+//! Statements that are prepared by name, in SQL: PREPARE, EXECUTE, DEALLOCATE PREPARE, EXECUTE
+//! IMMEDIATE. Answers are a plain server's, and a text that touches something protected never
+//! reaches the server.
 
 mod support;
 
@@ -312,7 +313,8 @@ fn databases_and_settings_of_the_preparation_count(stage: &mut Pair) {
     stage.both("SET NAMES utf8mb4");
 }
 
-/// A server forgets the statement of a name before it looks at the new text. So it is where the new one is refused.
+/// A server forgets the statement of a name before it looks at the new text. So it is where the new
+/// one is refused.
 fn a_refused_preparation_frees_the_name(stage: &mut Pair) {
     const OF_PROXY: &str = "SELECT name FROM user";
     const OF_SERVER: &str = "SELECT word FROM open";
@@ -473,7 +475,8 @@ fn texts_never_reach_the_server(stage: &mut Pair) {
     assert_eq!(stored.unwrap(), "1");
 }
 
-/// SELECT … INTO leaves values with the server: counts and plain columns may go there, what is protected may not.
+/// SELECT … INTO leaves values with the server: counts and plain columns may go there, what is
+/// protected may not.
 fn results_that_stay_with_the_server(stage: &mut Pair) {
     for sql in [
         "SELECT COUNT(*) INTO @n FROM user",

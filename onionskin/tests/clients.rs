@@ -1,5 +1,6 @@
-//! The command-line clients that people have, `mariadb` of Debian and `mysql` of MySQL 9.7, log in with a password
-//! and behave: every authentication plugin, with and without TLS, over either kind of back-end connection.
+//! The command-line clients that people have, `mariadb` of Debian and `mysql` of MySQL 9.7, log in
+//! with a password and behave: every authentication plugin, with and without TLS, over either kind
+//! of back-end connection.
 
 mod support;
 use ::mysql::prelude::Queryable;
@@ -96,8 +97,8 @@ fn logins(
             } else {
                 client.without_tls()
             };
-            // Forget cached passwords: the next login of caching_sha2_password takes the full path, the one after it
-            // the fast path.
+            // Forget cached passwords: the next login of caching_sha2_password takes the full path,
+            // the one after it the fast path.
             server.connect().must("FLUSH PRIVILEGES");
             for path in ["full", "fast", "fast"] {
                 let who = client.must("SELECT CURRENT_USER();");

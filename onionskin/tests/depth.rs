@@ -1,5 +1,6 @@
-//! Statements that are deep, long or lean to the left: one statement of any account must not end the process. Each is answered with
-//! an error in time, in each way in which a text can come, and a session that was open before still works.
+//! Statements that are deep, long or lean to the left: one statement of any account must not end
+//! the process. Each is answered with an error in time, in each way in which a text can come, and a
+//! session that was open before still works.
 
 mod support;
 
@@ -94,8 +95,8 @@ fn deep_statements_are_errors(kind: Kind) {
     }
 }
 
-/// Texts of megabytes, none of them deep. What a server answers is what it answers without the proxy; here it only has to
-/// come, and soon.
+/// Texts of megabytes, none of them deep. What a server answers is what it answers without the
+/// proxy; here it only has to come, and soon.
 fn long_statements_are_answered_in_time(kind: Kind) {
     let Some(mut scene) = Scene::start(kind) else {
         return;

@@ -1,26 +1,32 @@
-//! The differential test: random tables, rows and statements, on a plain server and through the proxy. Every answer
-//! is the same, or the proxy refuses the statement.
+//! The differential test: random tables, rows and statements, on a plain server and through the
+//! proxy. Every answer is the same, or the proxy refuses the statement.
 //!
-//! A *case* is one to three tables and a session of some sixty statements (`differential/cases.rs`). Each statement runs
-//! through the proxy first. If it is refused, the plain server is spared it; otherwise both answers are compared as
-//! far as they are certain: rows, everything that column definitions say, affected rows, insert id, warnings, error number
-//! and SQLSTATE. In the end the whole tables and their definitions are compared.
+//! A *case* is one to three tables and a session of some sixty statements
+//! (`differential/cases.rs`). Each statement runs through the proxy first. If it is refused, the
+//! plain server is spared it; otherwise both answers are compared as far as they are certain: rows,
+//! everything that column definitions say, affected rows, insert id, warnings, error number and
+//! SQLSTATE. In the end the whole tables and their definitions are compared.
 //!
-//! A *session* is the same with another emphasis: settings, transactions, statements prepared by name and in the protocol, temporary
-//! tables, errors and refusals, and questions about all of them (`differential/sessions.rs`).
+//! A *session* is the same with another emphasis: settings, transactions, statements prepared by
+//! name and in the protocol, temporary tables, errors and refusals, and questions about all of them
+//! (`differential/sessions.rs`).
 //!
 //! Before cases, scripts are run that once showed a difference (`differential/scripts.rs`).
 //!
-//! A case that shows a difference is made smaller and printed as a script. Differences of one kind are one finding.
+//! A case that shows a difference is made smaller and printed as a script. Differences of one kind
+//! are one finding.
 //!
-//! - `ONIONSKIN_SEED=n` repeats a run (the seed is printed); cases do not depend on how threads are scheduled.
+//! - `ONIONSKIN_SEED=n` repeats a run (the seed is printed); cases do not depend on how threads are
+//!   scheduled.
 //! - `ONIONSKIN_STATEMENTS=n` is how many statements are run on each server.
 //! - `ONIONSKIN_SESSIONS=n` is how many sessions are.
-//! - `ONIONSKIN_CASE=n` or `n,m,…` runs these cases of the seed only; then each difference is a finding of its own.
+//! - `ONIONSKIN_CASE=n` or `n,m,…` runs these cases of the seed only; then each difference is a
+//!   finding of its own.
 //! - `ONIONSKIN_FINDINGS=n` is how many findings are made small and printed as scripts.
 //! - `ONIONSKIN_KNOWN=0` treats differences that are known (`differential/known.rs`) as the others.
 //! - `ONIONSKIN_SCRATCH=1` gives the proxy a scratch engine: what is refused otherwise is compared.
-//! - `ONIONSKIN_TEST_DIRECT=1` compares a plain server with a plain server, which checks the test itself.
+//! - `ONIONSKIN_TEST_DIRECT=1` compares a plain server with a plain server, which checks the test
+//!   itself.
 
 mod support;
 
@@ -114,7 +120,8 @@ const LENGTH: usize = 60;
 /// Findings that are made small and printed; and of those that concern column definitions only.
 const FINDINGS: usize = 10;
 const METADATA_FINDINGS: usize = 4;
-/// How long one finding is made smaller: in a case, and in a session, which may be three times as long.
+/// How long one finding is made smaller: in a case, and in a session, which may be three times as
+/// long.
 const SHRINKING: [Duration; 2] = [Duration::from_secs(40), Duration::from_secs(100)];
 /// Percent of statements that may be refused: refusing everything is no way to pass.
 const REFUSED_AT_MOST: f64 = 20.0;

@@ -1,5 +1,6 @@
-//! The documents: every link and anchor leads somewhere, every page stands in the table of contents, README is two screens
-//! long, lines can be read, and pages for users name no tests. No server is needed.
+//! The documents: every link and anchor leads somewhere, every page stands in the table of
+//! contents, README is two screens long, lines can be read, and pages for users name no tests. No
+//! server is needed.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};

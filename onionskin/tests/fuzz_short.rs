@@ -1,8 +1,8 @@
-//! Every fuzz target for a few seconds, on any compiler: mutations of the seeds, without the guidance of coverage.
-//! `make fuzz` runs the same entry points under libFuzzer.
+//! Every fuzz target for a few seconds, on any compiler: mutations of the seeds, without the
+//! guidance of coverage. `make fuzz` runs the same entry points under libFuzzer.
 //!
-//! The seed of the random numbers is printed when a target fails; `ONIONSKIN_FUZZ_SEED` sets it, and
-//! `ONIONSKIN_FUZZ_SECONDS` the time for each target.
+//! The seed of the random numbers is printed when a target fails; `ONIONSKIN_FUZZ_SEED` sets it,
+//! and `ONIONSKIN_FUZZ_SECONDS` the time for each target.
 
 #[path = "../../fuzz/src/lib.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,5 @@
-//! The harness itself: a plain server starts, answers, restarts, and takes sysbench and the clients; a search finds.
+//! The harness itself: a plain server starts, answers, restarts, and takes sysbench and the
+//! clients; a search finds.
 
 mod support;
 use support::*;

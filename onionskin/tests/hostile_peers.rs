@@ -1,7 +1,8 @@
-//! Peers that lie: a server, a scratch engine, a client. The generators print their seeds; `ONIONSKIN_SEED` runs one again.
+//! Peers that lie: a server, a scratch engine, a client. The generators print their seeds;
+//! `ONIONSKIN_SEED` runs one again.
 //!
-//! Whatever a peer says, the proxy neither panics nor hangs nor grows, it sends no value to the server, and what
-//! it returns of a protected column was stored there.
+//! Whatever a peer says, the proxy neither panics nor hangs nor grows, it sends no value to the
+//! server, and what it returns of a protected column was stored there.
 
 mod support;
 use ::mysql::Value;

@@ -1,8 +1,8 @@
-//! Sources that lie: a server that `archive` and `migrate` read a binlog and rows from, and that `backup` asks what it is. The generator
-//! prints its seed; `ONIONSKIN_SEED` runs it again.
+//! Sources that lie: a server that `archive` and `migrate` read a binlog and rows from, and that
+//! `backup` asks what it is. The generator prints its seed; `ONIONSKIN_SEED` runs it again.
 //!
-//! Whatever the source says, the program ends by itself, with an error or without, within its bounds of time and memory; and
-//! afterwards it works with the same server that tells the truth.
+//! Whatever the source says, the program ends by itself, with an error or without, within its
+//! bounds of time and memory; and afterwards it works with the same server that tells the truth.
 
 mod support;
 use std::process::{Command, Output, Stdio};
@@ -35,7 +35,8 @@ fn rounds(short: usize) -> usize {
     if long_run() { short * 25 } else { short }
 }
 
-/// A server with rows in tables and in its binlog, and a folder whose configuration names the liar before it.
+/// A server with rows in tables and in its binlog, and a folder whose configuration names the liar
+/// before it.
 struct Place {
     scenery: Scenery,
     liar: Liar,

@@ -1,5 +1,6 @@
-//! The proxy keeps nothing that the data depends on: it is killed under load and started again, two of them share a
-//! server, tables change through one while the other works, and every answer is right.
+//! The proxy keeps nothing that the data depends on: it is killed under load and started again, two
+//! of them share a server, tables change through one while the other works, and every answer is
+//! right.
 
 mod support;
 use std::collections::BTreeMap;
@@ -242,8 +243,8 @@ fn tables_change_through_one_proxy_while_the_other_works(kind: Kind) {
     let select = "SELECT k, c FROM t WHERE id = ?";
     assert_eq!(work.execute_text(select, (1,)).unwrap(), "10\tten");
 
-    // The same names with other types, and in another order. Statements that the other proxy has planned, and one
-    // that it has prepared, must not be answered from the old definition.
+    // The same names with other types, and in another order. Statements that the other proxy has
+    // planned, and one that it has prepared, must not be answered from the old definition.
     ddl.must("DROP TABLE t");
     ddl.must("CREATE TABLE t (c DATE, k VARCHAR(20), id INT PRIMARY KEY, v DECIMAL(10, 2))");
     work.must("INSERT INTO t VALUES ('2020-02-29', 'ten', 1, 1.5)");
@@ -348,11 +349,12 @@ fn is_whole(row: &str) -> bool {
     written == Some(true)
 }
 
-/// One session drops and creates a table, with an integer and with a text column of the same name in turns; others
-/// insert and read through another proxy without pause. What they read is what they wrote, and no plaintext is stored.
+/// One session drops and creates a table, with an integer and with a text column of the same name
+/// in turns; others insert and read through another proxy without pause. What they read is what
+/// they wrote, and no plaintext is stored.
 fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
-    // No general log: a statement that was planned a moment before the table changed is refused by the server, whose
-    // log holds it.
+    // No general log: a statement that was planned a moment before the table changed is refused by
+    // the server, whose log holds it.
     let options = ServerOptions {
         binlog: Some(Binlog::Statement),
         ..ServerOptions::default()
@@ -363,7 +365,8 @@ fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
     let (mut first, mut second) = two_proxies(&server);
     // Any of these is right while the table is being replaced; with plain MySQL they occur as well.
     //   1054 unknown column, 1136 column count, 1146 no such table, 1205 lock wait, 1213 deadlock,
-    //   1265/1264/1366/1406 the value does not fit the other definition, 1412 definition has changed
+    //   1265/1264/1366/1406 the value does not fit the other definition, 1412 definition has
+    //   changed
     const EXPECTED: [u16; 9] = [1054, 1136, 1146, 1205, 1213, 1264, 1366, 1406, 1412];
     let end = Instant::now() + Duration::from_secs(if long_run() { 60 } else { 6 });
     let (changes, answers) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -405,7 +408,8 @@ fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
                     match read {
                         // No row: the table was replaced in between.
                         Ok(row) => {
-                            // Another writer's, if the table was replaced and its numbers began anew.
+                            // Another writer's, if the table was replaced and its numbers began
+                            // anew.
                             assert!(
                                 row.is_empty() || row == format!("{k}\t{c}") || is_whole(&row),
                                 "wrote {k}, {c}; read {row}"
@@ -415,7 +419,8 @@ fn a_table_changes_its_types_under_concurrent_traffic(kind: Kind) {
                         Err(failure) => {
                             assert!(
                                 EXPECTED.contains(&failure.code)
-                                // The definition changed twice meanwhile; the statement was not run.
+                                // The definition changed twice meanwhile; the statement was not
+                                // run.
                                 || failure.message.starts_with("OS1105"),
                                 "unexpected: {failure}"
                             )

@@ -1,9 +1,9 @@
 //! Files of a crate that import each other, directly or by way of others: a knot. Whoever wants to
-//! understand one of them has to read them all. Here is how large the largest knot of each crate is;
-//! it may shrink.
+//! understand one of them has to read them all. Here is how large the largest knot of each crate
+//! is; it may shrink.
 //!
-//! Counted are paths that begin with `crate`, `super`, `self` or a submodule's name, in code that is
-//! no test. A name that a file re-exports belongs to the file that has it.
+//! Counted are paths that begin with `crate`, `super`, `self` or a submodule's name, in code that
+//! is no test. A name that a file re-exports belongs to the file that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

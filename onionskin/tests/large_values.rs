@@ -1,5 +1,5 @@
-//! Values as long as the server's `max_allowed_packet` allows are stored as without the proxy; what does not fit is an error, and the
-//! session goes on.
+//! Values as long as the server's `max_allowed_packet` allows are stored as without the proxy; what
+//! does not fit is an error, and the session goes on.
 
 mod support;
 
@@ -22,9 +22,11 @@ on_both_servers!(
 const MIB: usize = 1 << 20;
 /// `max_allowed_packet` of the servers here.
 const LIMIT: usize = 4 * MIB;
-/// What a sealed cell and the text around a value take at most; a plain server has room for all but the text.
+/// What a sealed cell and the text around a value take at most; a plain server has room for all but
+/// the text.
 const AROUND: usize = 256;
-/// The servers' errors for what is too long: a packet, a result of a function, a parameter in pieces.
+/// The servers' errors for what is too long: a packet, a result of a function, a parameter in
+/// pieces.
 const TOO_LONG: [u16; 3] = [1153, 1301, 1105];
 
 const TABLES: &[&str] = &[
@@ -398,7 +400,8 @@ fn long_values_in_other_settings(kind: Kind) {
     place.proxy.assert_healthy();
 }
 
-/// Tier 2 reads a row before it writes it, and writes it on the condition that it is still the same.
+/// Tier 2 reads a row before it writes it, and writes it on the condition that it is still the
+/// same.
 fn rows_with_long_values_are_changed(kind: Kind) {
     let Some(mut place) = place(kind, LIMIT, false) else {
         return;

@@ -1,5 +1,6 @@
-//! What a session can ask about the statement before, and what another statement leaves of that: warnings, errors, `FOUND_ROWS()`; and
-//! what the words around a statement must not change. All of it is a plain server's, or refused.
+//! What a session can ask about the statement before, and what another statement leaves of that:
+//! warnings, errors, `FOUND_ROWS()`; and what the words around a statement must not change. All of
+//! it is a plain server's, or refused.
 
 mod support;
 

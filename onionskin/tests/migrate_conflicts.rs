@@ -113,7 +113,8 @@ fn sealed_values_are_not_shown(kind: Kind) {
     );
 }
 
-/// Notes the new table in the checkpoint as it is, as if it had been made so: by itself, a migration never makes one that is more unique.
+/// Notes the new table in the checkpoint as it is, as if it had been made so: by itself, a
+/// migration never makes one that is more unique.
 fn note_new_table(session: &mut Session, proxy: &Proxy) {
     let shown = session.must("SHOW CREATE TABLE t_onionskin_new");
     let ::mysql::Value::Bytes(text) = &shown.sets[0].rows[0][1] else {

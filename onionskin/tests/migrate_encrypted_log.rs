@@ -1,4 +1,5 @@
-//! Migrations on servers that encrypt their binary log. A server sends its replicas plain events, whatever lies in its files.
+//! Migrations on servers that encrypt their binary log. A server sends its replicas plain events,
+//! whatever lies in its files.
 
 mod support;
 use support::*;
@@ -41,8 +42,8 @@ fn with_key_file(folder: &Path) -> Vec<String> {
     ]
 }
 
-/// MySQL reads which keyring to load beside its own program, and where the keyring's file is beside the component: so both get links in a
-/// folder of the test.
+/// MySQL reads which keyring to load beside its own program, and where the keyring's file is beside
+/// the component: so both get links in a folder of the test.
 fn with_keyring(folder: &Path) -> (Vec<String>, Vec<(String, String)>) {
     const COMPONENT: &str = "component_keyring_file";
     let root = checkout().join(".servers/mysql/usr");

@@ -1,5 +1,6 @@
-//! Migrations that are ended by kill -9 at a certain statement, or at any time, in the moments in which tables change their names or
-//! vanish. A second call of the same command ends the work, and nothing is lost.
+//! Migrations that are ended by kill -9 at a certain statement, or at any time, in the moments in
+//! which tables change their names or vanish. A second call of the same command ends the work, and
+//! nothing is lost.
 
 mod support;
 use support::*;
@@ -95,7 +96,8 @@ fn a_killed_roll_back_is_ended_by_another_one(kind: Kind) {
         ("RENAME TABLE `t`", 1, When::Before),
         ("RENAME TABLE `t`", 1, When::After),
     ];
-    // MariaDB renames when the sentry is gone and the lock's session ends. The first sentry is the one that was left by the kill before.
+    // MariaDB renames when the sentry is gone and the lock's session ends. The first sentry is the
+    // one that was left by the kill before.
     let renames: &[Point<'_>] = match kind {
         Kind::MariaDb => &[("DROP TABLE `t_onionskin_new`", 2, When::After)],
         Kind::MySql => &[],
@@ -215,8 +217,9 @@ fn commands_that_are_killed_at_any_time_are_ended_by_the_same_ones(kind: Kind) {
     assert_equal_to_twin(&mut session, "afterwards");
 }
 
-/// MariaDB lets writers that wait go before a rename that waits, if `max_write_lock_count` says so. The process is killed when it has given the
-/// lock back, so that they write to the old table and nobody is there to read it.
+/// MariaDB lets writers that wait go before a rename that waits, if `max_write_lock_count` says so.
+/// The process is killed when it has given the lock back, so that they write to the old table and
+/// nobody is there to read it.
 fn what_a_killed_switch_has_not_read_is_read_by_resume(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;
@@ -271,8 +274,8 @@ fn assert_tells_of_stragglers(kind: Kind, text: &str) {
     }
 }
 
-/// Kills a migration when its lock is given back while four writers wait for the table; one of the rows is written again afterwards. The twin gets
-/// the same.
+/// Kills a migration when its lock is given back while four writers wait for the table; one of the
+/// rows is written again afterwards. The twin gets the same.
 fn kill_behind_the_lock(server: &Server, session: &mut Session, arguments: &[&str]) {
     let statements = [
         "UPDATE t SET v = 'late' WHERE id = 5",

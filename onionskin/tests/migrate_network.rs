@@ -1,4 +1,5 @@
-//! Migrations over networks that break, servers that end connections, and a server that lets a writer by.
+//! Migrations over networks that break, servers that end connections, and a server that lets a
+//! writer by.
 
 mod support;
 use support::*;
@@ -221,7 +222,8 @@ fn a_reader_that_was_asleep_misses_nothing(kind: Kind) {
     let mut session = server.connect();
     tables_of_a_feed(&mut session);
     let feed = feed_from_the_end(&mut session, login(server.port()));
-    // More transactions than wait in memory, and more bytes than fit into the buffers of two sockets.
+    // More transactions than wait in memory, and more bytes than fit into the buffers of two
+    // sockets.
     for id in 0..SMALL {
         session.must(&format!("INSERT INTO t VALUES ({id}, 'x')"));
     }
@@ -259,7 +261,8 @@ fn a_reader_that_was_asleep_misses_nothing(kind: Kind) {
     }
     assert!(mended > 0, "the stream was never ended");
 
-    // And whoever is answered by nobody does not wait without an end, nor takes a late answer for another's.
+    // And whoever is answered by nobody does not wait without an end, nor takes a late answer for
+    // another's.
     let cable = Cable::to(server.port());
     let mut asking = OurSession::connect(&login(cable.port())).unwrap();
     asking
@@ -278,8 +281,8 @@ fn a_reader_that_was_asleep_misses_nothing(kind: Kind) {
     assert_eq!(asking.text("SELECT 3").unwrap_err().code, 0);
 }
 
-/// MariaDB lets a writer that waits go before a rename that waits if `max_write_lock_count` says so. Migrations refuse to begin under such a setting; here it
-/// comes while one runs.
+/// MariaDB lets a writer that waits go before a rename that waits if `max_write_lock_count` says
+/// so. Migrations refuse to begin under such a setting; here it comes while one runs.
 fn a_writer_that_comes_before_the_rename_is_not_lost(kind: Kind) {
     let Some(server) = logging_server(kind, &[]) else {
         return;

@@ -25,7 +25,8 @@ struct Shown {
     lag: u64,
 }
 
-/// The bar as it was drawn last, in `copying ███░░ 1500 of 60000 rows, 30,000.5/s, 2s left; 3 changes, lag 0 s`.
+/// The bar as it was drawn last, in
+/// `copying ███░░ 1500 of 60000 rows, 30,000.5/s, 2s left; 3 changes, lag 0 s`.
 fn last_bar(terminal: &str) -> Option<Shown> {
     let line = terminal
         .split(['\r', '\n', '\u{1b}'])

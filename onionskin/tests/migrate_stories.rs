@@ -1,6 +1,8 @@
-//! Stories of tables: each is changed while it is written, and must then be what it would have been with ALTER TABLE.
+//! Stories of tables: each is changed while it is written, and must then be what it would have been
+//! with ALTER TABLE.
 //!
-//! Which cases matter is known from what other tools for this purpose test; every story is told in our own words.
+//! Which cases matter is known from what other tools for this purpose test; every story is told in
+//! our own words.
 
 mod support;
 use support::*;

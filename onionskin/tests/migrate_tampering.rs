@@ -1,8 +1,9 @@
-//! Whoever can write to the server changes what a migration keeps there, and exchanges the tables that it works on.
-//! Nothing is decrypted for them, nothing gets a capability, and no other table is put in place.
+//! Whoever can write to the server changes what a migration keeps there, and exchanges the tables
+//! that it works on. Nothing is decrypted for them, nothing gets a capability, and no other table
+//! is put in place.
 //!
-//! Every test ends with a search of all of the server's files, its general log among them, for the values that were
-//! written through the proxy.
+//! Every test ends with a search of all of the server's files, its general log among them, for the
+//! values that were written through the proxy.
 
 mod support;
 use support::*;
@@ -119,7 +120,8 @@ impl Ward {
         assert_eq!(self.session.must_fail("SELECT name FROM patients"), 1054);
     }
 
-    /// The same, after everything that the migration made was removed; and no value is in any file of the server.
+    /// The same, after everything that the migration made was removed; and no value is in any file
+    /// of the server.
     fn close(self) {
         self.must(&["--abort"]);
         self.end();
@@ -173,7 +175,8 @@ fn a_new_table_that_was_exchanged_gets_no_row(kind: Kind) {
         ward.is_untouched();
         ward.must(&["--abort"]);
     }
-    // Another table's authentic definition, with more capabilities; less than was made; more than was made.
+    // Another table's authentic definition, with more capabilities; less than was made; more than
+    // was made.
     let check = "SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = 'app' \
                  AND TABLE_NAME = 'patients_onionskin_new' AND CONSTRAINT_TYPE = 'CHECK' ORDER BY 1 LIMIT 1";
     for attack in ["doctors", "check", "column", "default"] {
@@ -327,7 +330,8 @@ fn a_checkpoint_of_an_earlier_migration_decides_nothing(kind: Kind) {
                 .unwrap(),
             "0"
         );
-        // Where its new table is another one, it decides nothing either, whatever the command line says.
+        // Where its new table is another one, it decides nothing either, whatever the command line
+        // says.
         ward.session.must("CREATE TABLE another LIKE doctors");
         ward.exchange_new("another");
         let text = ward.must_not(&["--resume", arguments[0], arguments[1]]);
@@ -350,7 +354,8 @@ fn id_in(text: &str) -> String {
     id
 }
 
-/// From plaintext, a column gets any capability without another word. So the operator is told, and can name the one he means.
+/// From plaintext, a column gets any capability without another word. So the operator is told, and
+/// can name the one he means.
 fn it_is_told_which_migration_goes_on(kind: Kind) {
     let Some(mut ward) = Ward::open(kind) else {
         return;

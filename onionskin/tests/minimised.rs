@@ -1,5 +1,5 @@
-//! What the generators of statements and sessions found, made small: each story once differed from a plain server. Now it is the
-//! same, or refused.
+//! What the generators of statements and sessions found, made small: each story once differed from
+//! a plain server. Now it is the same, or refused.
 
 mod support;
 
@@ -32,8 +32,8 @@ fn filled(kind: Kind, with_engine: bool) -> Option<Pair> {
     Pair::of(kind, with_engine, &[TABLE, ROWS])
 }
 
-/// `SET TRANSACTION` is of the next statement that begins a transaction. Which failures do is the server's way: MySQL resolves names
-/// before, MariaDB after, and a definition commits first.
+/// `SET TRANSACTION` is of the next statement that begins a transaction. Which failures do is the
+/// server's way: MySQL resolves names before, MariaDB after, and a definition commits first.
 fn failures_keep_or_use_up_what_was_said_of_the_next_transaction(kind: Kind) {
     let Some(mut pair) = filled(kind, false) else {
         return;
@@ -190,7 +190,8 @@ fn queries_without_rows_miss_defaults_all_the_same(kind: Kind) {
     }
 }
 
-/// How many rows an UPDATE had changed when it failed is not known, nor how often its values were warned of.
+/// How many rows an UPDATE had changed when it failed is not known, nor how often its values were
+/// warned of.
 fn warnings_before_the_row_that_fails(kind: Kind) {
     let Some(mut pair) = filled(kind, false) else {
         return;
@@ -211,7 +212,8 @@ fn warnings_before_the_row_that_fails(kind: Kind) {
     }
 }
 
-/// What the engine has warned of is kept by the proxy, and by MariaDB over statements without tables.
+/// What the engine has warned of is kept by the proxy, and by MariaDB over statements without
+/// tables.
 fn warnings_stay_over_statements_without_values(kind: Kind) {
     let Some(mut pair) = filled(kind, true) else {
         return;

@@ -1,4 +1,5 @@
-//! Errors that a plain server raises: through the proxy the statement fails as well, and it raises none that a plain server does not.
+//! Errors that a plain server raises: through the proxy the statement fails as well, and it raises
+//! none that a plain server does not.
 
 mod support;
 
@@ -87,7 +88,8 @@ fn keys_that_no_server_takes(kind: Kind) {
     assert!(failed >= least, "{failed}");
 }
 
-/// MariaDB makes a hash of a UNIQUE index over a long column, and takes no AUTO_INCREMENT column into one.
+/// MariaDB makes a hash of a UNIQUE index over a long column, and takes no AUTO_INCREMENT column
+/// into one.
 fn counters_in_hashes(kind: Kind) {
     let Some(mut pair) = Pair::of(kind, false, &[]) else {
         return;

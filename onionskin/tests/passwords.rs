@@ -1,5 +1,6 @@
-//! Passwords that pass through the proxy go to the right server only: over a Unix socket, under TLS that verifies, or under an RSA key
-//! that the configuration names. A server that only says it is one gets none.
+//! Passwords that pass through the proxy go to the right server only: over a Unix socket, under TLS
+//! that verifies, or under an RSA key that the configuration names. A server that only says it is
+//! one gets none.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Archives that a restore must bring to their end: transactions with GTIDs of every kind and without, LOAD DATA in a binlog of
-//! statements, a data directory that is a mount point.
+//! Archives that a restore must bring to their end: transactions with GTIDs of every kind and
+//! without, LOAD DATA in a binlog of statements, a data directory that is a mount point.
 
 mod support;
 

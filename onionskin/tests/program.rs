@@ -1,4 +1,5 @@
-//! The program as it is called: keys and their protection, the suites, the private server, the demonstration.
+//! The program as it is called: keys and their protection, the suites, the private server, the
+//! demonstration.
 
 mod support;
 use std::fs;
@@ -37,7 +38,8 @@ fn both_suites_keep_their_columns(kind: Kind) {
         keys: Some(first.keys()),
         ..ProxyOptions::default()
     };
-    // The suite of the configuration is that of new tables; a table keeps the one that it was made with.
+    // The suite of the configuration is that of new tables; a table keeps the one that it was made
+    // with.
     let mut proxies =
         ["aes", "sm"].map(|suite| (suite, Proxy::start_with(&server, with_suite(suite))));
     for (suite, proxy) in &proxies {

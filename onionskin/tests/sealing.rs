@@ -1,5 +1,5 @@
-//! `onionskin seal`, `open` and `verify` as they are called: round trips, exit codes, files that are whole or not there,
-//! memory, openssl's format, and the independent reader.
+//! `onionskin seal`, `open` and `verify` as they are called: round trips, exit codes, files that
+//! are whole or not there, memory, openssl's format, and the independent reader.
 
 mod support;
 
@@ -610,8 +610,8 @@ fn what_openssl_enc_wrote() {
     assert_fails(&cipher, 2, "unknown cipher");
 }
 
-/// A Python that has what the independent reader needs, in a virtual environment of the build's own if the system has
-/// none; `None`, loudly, without.
+/// A Python that has what the independent reader needs, in a virtual environment of the build's own
+/// if the system has none; `None`, loudly, without.
 fn python() -> Option<PathBuf> {
     let works = |python: &Path| {
         let test = "from cryptography.hazmat.primitives.kdf.argon2 import Argon2id; \

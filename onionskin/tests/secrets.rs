@@ -1,4 +1,5 @@
-//! The program's own secrets: whose files they are in, where a passphrase comes from, and that nobody else looks into the process.
+//! The program's own secrets: whose files they are in, where a passphrase comes from, and that
+//! nobody else looks into the process.
 
 mod support;
 
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use support::*;
 
-/// `onionskin` with these arguments and variables, in a folder, with nothing of the test's own environment that matters.
+/// `onionskin` with these arguments and variables, in a folder, with nothing of the test's own
+/// environment that matters.
 fn onionskin(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = tied_command("sh");
     // As large as the limit may be: what the program starts with is the system's choice.

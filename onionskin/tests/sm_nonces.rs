@@ -1,8 +1,8 @@
 //! Suite `sm`: cells of version 2, whose nonces are synthetic, beside tables of older programs,
 //! whose CHECK constraints demand version 1.
 //!
-//! `sm_nonces/*.sql` are a table and its rows as the last program with random nonces wrote them, one for
-//! each family of servers, and `*.json` its keys.
+//! `sm_nonces/*.sql` are a table and its rows as the last program with random nonces wrote them,
+//! one for each family of servers, and `*.json` its keys.
 
 mod support;
 use std::os::unix::fs::PermissionsExt;
@@ -125,7 +125,8 @@ fn new_tables_have_cells_of_version_2(kind: Kind) {
             .unwrap(),
         "2"
     );
-    // A cell that says that it is of version 1 is refused, and does not open where the CHECK is gone.
+    // A cell that says that it is of version 1 is refused, and does not open where the CHECK is
+    // gone.
     let disguised = "CONCAT(X'12', SUBSTR(`name$enc`, 2))";
     admin.must_fail(&format!(
         "UPDATE app.t SET `name$enc` = {disguised} WHERE id = 1"

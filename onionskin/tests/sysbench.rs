@@ -1,5 +1,5 @@
-//! sysbench 1.0.20, unmodified, against encrypted tables: every workload without an error, and with the same data
-//! afterwards as on a plain server.
+//! sysbench 1.0.20, unmodified, against encrypted tables: every workload without an error, and with
+//! the same data afterwards as on a plain server.
 
 mod support;
 use ::mysql::Value;
@@ -83,8 +83,8 @@ fn twenty_four_threads_of_every_workload_leave_rows_that_open(kind: Kind) {
     proxy.assert_healthy();
 }
 
-/// With one thread and a fixed seed, `sysbench run` sends the same statements every time. `prepare` does not heed the
-/// seed, so the rows that it made on the plain server are copied.
+/// With one thread and a fixed seed, `sysbench run` sends the same statements every time. `prepare`
+/// does not heed the seed, so the rows that it made on the plain server are copied.
 fn the_same_load_leaves_the_same_rows_as_on_a_plain_server(kind: Kind) {
     let Some(server) = Server::start(kind, ServerOptions::default()) else {
         return;

@@ -1,5 +1,6 @@
-//! Ciphertext and metadata that somebody with access to the server has changed, and keys that are not the right ones:
-//! an error for the cells and tables concerned, never a wrong value, and never plaintext on the server.
+//! Ciphertext and metadata that somebody with access to the server has changed, and keys that are
+//! not the right ones: an error for the cells and tables concerned, never a wrong value, and never
+//! plaintext on the server.
 
 mod support;
 use support::*;
@@ -172,7 +173,8 @@ fn tampered_metadata_is_noticed(kind: Kind) {
                     !failure.is_disconnect() && !failure.message.contains(MARKER),
                     "{failure}"
                 ),
-                // A proxy that has not noticed yet still writes ciphertext, by the definition that it knows.
+                // A proxy that has not noticed yet still writes ciphertext, by the definition that
+                // it knows.
                 Ok(_) => {
                     session.must("DELETE FROM t WHERE id = 70");
                 }

@@ -1,5 +1,6 @@
-//! Order keys that somebody with access to the server has changed: `MIN` and `MAX` return a value that a sealed cell of
-//! the column holds, or OS1102. See docs/threat-model.md for where a value comes from a key alone.
+//! Order keys that somebody with access to the server has changed: `MIN` and `MAX` return a value
+//! that a sealed cell of the column holds, or OS1102. See docs/threat-model.md for where a value
+//! comes from a key alone.
 
 mod support;
 use support::*;

@@ -1,5 +1,6 @@
-//! Texts in which the proxy cannot tell what the server reads, and texts that would cost it more than the server. None of them takes a
-//! value past a protected table, past an enforced section or past a pin, and none takes the process.
+//! Texts in which the proxy cannot tell what the server reads, and texts that would cost it more
+//! than the server. None of them takes a value past a protected table, past an enforced section or
+//! past a pin, and none takes the process.
 
 mod support;
 use support::*;
@@ -355,7 +356,8 @@ fn names_take_little_memory(kind: Kind) {
     place.nothing_leaked();
 }
 
-/// Before a text that is not read is relayed, the names of all protected tables are asked for, whatever `sql_select_limit` is.
+/// Before a text that is not read is relayed, the names of all protected tables are asked for,
+/// whatever `sql_select_limit` is.
 fn unread_texts_under_a_limit_keep_the_session(kind: Kind) {
     let Some(place) = Place::start(kind, "") else {
         return;

@@ -1,5 +1,6 @@
-//! Words that a client reads: names of columns, texts of warnings and of errors, and `FOUND_ROWS()`, which outlives the statements behind it.
-//! All of them are those of a plain server, or the statement is refused. Values of duplicates are left out.
+//! Words that a client reads: names of columns, texts of warnings and of errors, and
+//! `FOUND_ROWS()`, which outlives the statements behind it. All of them are those of a plain
+//! server, or the statement is refused. Values of duplicates are left out.
 
 mod support;
 
@@ -251,7 +252,8 @@ fn errors_quote_nothing_that_the_client_has_not_written(kind: Kind) {
     assert!(failed > 1, "{failed}");
 }
 
-/// Behind a definition the proxy looks at the session's temporary tables, also at those that are gone.
+/// Behind a definition the proxy looks at the session's temporary tables, also at those that are
+/// gone.
 fn warnings_are_not_those_of_the_proxys_questions(kind: Kind) {
     let Some(mut pair) = filled(kind, false) else {
         return;
@@ -275,7 +277,8 @@ fn warnings_are_not_those_of_the_proxys_questions(kind: Kind) {
     }
 }
 
-/// MariaDB keeps warnings over statements without tables. A second after the last look at the tables the proxy looks again.
+/// MariaDB keeps warnings over statements without tables. A second after the last look at the
+/// tables the proxy looks again.
 fn warnings_outlive_a_look_at_the_tables(kind: Kind) {
     let Some(mut pair) = filled(kind, false) else {
         return;
@@ -334,7 +337,8 @@ fn warnings_outlive_a_look_at_the_tables(kind: Kind) {
     }
 }
 
-/// Some words of sql_mode leave things out of what SHOW CREATE TABLE shows, of which copies are made.
+/// Some words of sql_mode leave things out of what SHOW CREATE TABLE shows, of which copies are
+/// made.
 fn definitions_are_not_copied_from_shortened_texts(kind: Kind) {
     if kind == Kind::MySql {
         // it has no such words

@@ -1,7 +1,8 @@
 //! A folder of sealed backups: which are in it, what they hold, which continue which.
 //!
-//! Nothing is stored beside the backups: the catalogue is read from their footers, which are authenticated. Files that are not
-//! sealed streams are passed over. A stream whose footer does not verify is in the catalogue, as what it is.
+//! Nothing is stored beside the backups: the catalogue is read from their footers, which are
+//! authenticated. Files that are not sealed streams are passed over. A stream whose footer does not
+//! verify is in the catalogue, as what it is.
 
 use std::{
     collections::BTreeMap,
@@ -87,8 +88,8 @@ impl Catalogue {
         Ok(Self { entries })
     }
 
-    /// Places of the backups that are needed to restore the one at `place`: the full one first, itself last. `None` if it
-    /// does not verify.
+    /// Places of the backups that are needed to restore the one at `place`: the full one first,
+    /// itself last. `None` if it does not verify.
     pub fn chain(&self, place: usize) -> Option<Result<Vec<usize>, ChainError>> {
         self.entries.get(place)?.content.as_ref().ok()?;
         Some(self.chain_of(place))

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Cuts what `read` gives into chunks. It reads one byte ahead, which tells whether a full chunk is the last.
+/// Cuts what `read` gives into chunks. It reads one byte ahead, which tells whether a full chunk is
+/// the last.
 pub(crate) struct Chunks<F> {
     read: F,
     ahead: Option<u8>,
@@ -19,8 +20,8 @@ impl<F: FnMut(&mut [u8]) -> io::Result<usize>> Chunks<F> {
         self.ahead
     }
 
-    /// Fills `buf` but for its last byte, which is used on the way. Returns the length of the chunk, and whether the input
-    /// ends with it.
+    /// Fills `buf` but for its last byte, which is used on the way. Returns the length of the
+    /// chunk, and whether the input ends with it.
     pub(crate) fn next(&mut self, buf: &mut [u8]) -> io::Result<(usize, bool)> {
         let size = buf.len() - 1;
         let mut len = 0;

@@ -1,11 +1,13 @@
 //! Logical dumps by mariadb-dump and mysqldump, and what their comments say.
 //!
-//! Both programs write SQL with comments: which server it was, the position of the binlog at which the rows were read (if they were
-//! asked for it), before each table its name, and at the very end that the dump is complete. The comments are followed while the
-//! dump goes by. Only a line that begins with `-- ` or with a `SET` of GTIDs is kept, and only its beginning; rows stand on lines
-//! of their own, in which both programs escape line breaks. The body of a routine may hold a line that looks like such a comment: the
-//! list of tables is there to be read by people, nothing is decided by it. The position and GTIDs are taken from where the
-//! programs write them, before the first table and behind the last.
+//! Both programs write SQL with comments: which server it was, the position of the binlog at which
+//! the rows were read (if they were asked for it), before each table its name, and at the very end
+//! that the dump is complete. The comments are followed while the dump goes by. Only a line that
+//! begins with `-- ` or with a `SET` of GTIDs is kept, and only its beginning; rows stand on lines
+//! of their own, in which both programs escape line breaks. The body of a routine may hold a line
+//! that looks like such a comment: the list of tables is there to be read by people, nothing is
+//! decided by it. The position and GTIDs are taken from where the programs write them, before the
+//! first table and behind the last.
 
 use std::io;
 

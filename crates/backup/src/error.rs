@@ -37,7 +37,8 @@ pub enum StreamError {
     /// The stream was sealed with another kind of key than was given.
     #[error("the stream was sealed {0}")]
     OtherKeySource(&'static str),
-    /// The key or the passphrase is not the stream's, or its header was changed: the two cannot be told apart.
+    /// The key or the passphrase is not the stream's, or its header was changed: the two cannot be
+    /// told apart.
     #[error("wrong {0} for this stream (or its header was changed)")]
     WrongKey(&'static str),
     /// The stream ends where it must not.
@@ -118,7 +119,8 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// The stream itself is at fault: it was damaged, cut, or is none. Trying again cannot help; another copy may.
+    /// The stream itself is at fault: it was damaged, cut, or is none. Trying again cannot help;
+    /// another copy may.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::NotSealed

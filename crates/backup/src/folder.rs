@@ -1,6 +1,8 @@
-//! The files of a folder as a source, for backups that are made as files: those of MySQL's clone plugin.
+//! The files of a folder as a source, for backups that are made as files: those of MySQL's clone
+//! plugin.
 //!
-//! They are put into the form of mariadb-backup's streams, one file after the other, with CRC-32s of their pieces.
+//! They are put into the form of mariadb-backup's streams, one file after the other, with CRC-32s
+//! of their pieces.
 
 use std::{
     collections::BTreeMap,
@@ -39,8 +41,8 @@ struct Open {
 }
 
 impl Folder {
-    /// All files below `root` but those for which `skip` is true, which is called with names relative to it. `manifest` says
-    /// what they are; files and tables are added.
+    /// All files below `root` but those for which `skip` is true, which is called with names
+    /// relative to it. `manifest` says what they are; files and tables are added.
     pub fn new(
         root: &Path,
         mut manifest: Manifest,

@@ -1,4 +1,5 @@
-//! The end of a stream: the footer, which is a frame of its own kind under a key of its own, and the trailer.
+//! The end of a stream: the footer, which is a frame of its own kind under a key of its own, and
+//! the trailer.
 //!
 //! Content of the footer, never compressed:
 //!
@@ -11,8 +12,8 @@
 //! | 4 | length of the manifest |
 //! | … | manifest: JSON |
 //!
-//! The trailer is offset of the footer in the stream (8) ‖ `"ONIONEND"` (8). It protects nothing: it is where a reader finds the
-//! footer from the end, and it must say what is right.
+//! The trailer is offset of the footer in the stream (8) ‖ `"ONIONEND"` (8). It protects nothing:
+//! it is where a reader finds the footer from the end, and it must say what is right.
 
 use onionskin_crypt::{FRAME_TAG_LEN, STREAM_DIGEST_LEN, StreamDigest, StreamKey};
 
@@ -131,7 +132,8 @@ impl Footer {
     }
 }
 
-/// Whether `head` can be the footer's of this stream. Its length is bounded by the number of frames that it states.
+/// Whether `head` can be the footer's of this stream. Its length is bounded by the number of frames
+/// that it states.
 pub(crate) fn check_head(head: &FrameHead, header: &Header) -> Result<(), StreamError> {
     if head.kind != Kind::Footer {
         return Err(StreamError::Footer("another frame stands in its place"));

@@ -10,11 +10,12 @@
 //! | 16 | 4 | length of the content |
 //! | 20 | 4 | length of the body |
 //!
-//! The nonce is kind (1) ‖ zeros (3) ‖ number (8). Associated data: commitment (32) ‖ head (24). Mark and number are in the head to
-//! tell what is wrong, not to protect anything: keys, nonce and tag do.
+//! The nonce is kind (1) ‖ zeros (3) ‖ number (8). Associated data: commitment (32) ‖ head (24).
+//! Mark and number are in the head to tell what is wrong, not to protect anything: keys, nonce and
+//! tag do.
 //!
-//! Every stream has one form. All frames are full but the last, which is empty only if it is also the first; content is
-//! compressed only where that makes it shorter.
+//! Every stream has one form. All frames are full but the last, which is empty only if it is also
+//! the first; content is compressed only where that makes it shorter.
 
 use std::borrow::Borrow;
 

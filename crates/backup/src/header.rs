@@ -15,8 +15,8 @@
 //! | 32 | 32 | random; also the salt of Argon2id |
 //! | 64 | 32 | commitment to the key and to the bytes before |
 //!
-//! The stream's keys are derived from all of the first 64 bytes, so a header that was changed gives other keys, and the
-//! commitment shows it.
+//! The stream's keys are derived from all of the first 64 bytes, so a header that was changed gives
+//! other keys, and the commitment shows it.
 
 use onionskin_crypt::STREAM_COMMITMENT_LEN;
 use onionskin_keys::{KeyId, KeySet, PassphraseCost, StreamKey, Suite, stream_key_from_passphrase};
@@ -25,7 +25,8 @@ use crate::StreamError;
 
 /// Length of a header in bytes.
 pub const HEADER_LEN: usize = 96;
-/// What a sealed stream begins with. Like PNG's: no text, and broken by whatever changes line ends or cuts the eighth bit.
+/// What a sealed stream begins with. Like PNG's: no text, and broken by whatever changes line ends
+/// or cuts the eighth bit.
 pub const MAGIC: [u8; 8] = *b"\x89ONION\r\n";
 /// The format version that this crate reads and writes.
 pub const FORMAT_VERSION: u8 = 1;
@@ -176,7 +177,8 @@ impl Header {
         bytes
     }
 
-    /// A name for the stream that no other one has: the first half of its random bytes, hexadecimal. Not secret.
+    /// A name for the stream that no other one has: the first half of its random bytes,
+    /// hexadecimal. Not secret.
     pub fn id(&self) -> String {
         let bytes = self.random[..RANDOM_LEN / 2].iter();
         bytes.map(|byte| format!("{byte:02x}")).collect()
@@ -193,7 +195,8 @@ impl Header {
         &self.random
     }
 
-    /// The stream's key from a key set. [`StreamError::WrongKey`] if it is not the one that the stream was sealed with.
+    /// The stream's key from a key set. [`StreamError::WrongKey`] if it is not the one that the
+    /// stream was sealed with.
     pub fn key(&self, keys: &KeySet) -> Result<StreamKey, StreamError> {
         let KeySource::KeyFile(id) = self.key_source else {
             return Err(StreamError::OtherKeySource(

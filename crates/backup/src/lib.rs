@@ -1,8 +1,10 @@
-//! Sealed streams: backups that are encrypted, authenticated, compressed and verifiable, in one pass and on all cores.
+//! Sealed streams: backups that are encrypted, authenticated, compressed and verifiable, in one
+//! pass and on all cores.
 //!
-//! A sealed stream is a header, independent frames of at most 4 MiB of input each, a footer and a trailer. It needs no seeking to
-//! be written or read, so it goes through any pipe; where it can be sought in, the footer tells what is inside without
-//! opening a frame. The format, byte by byte, is in `docs/formats.md`.
+//! A sealed stream is a header, independent frames of at most 4 MiB of input each, a footer and a
+//! trailer. It needs no seeking to be written or read, so it goes through any pipe; where it can be
+//! sought in, the footer tells what is inside without opening a frame. The format, byte by byte, is
+//! in `docs/formats.md`.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -26,10 +28,11 @@
 //! # What is promised
 //!
 //! - No byte of plaintext is handed on before its tag has been verified.
-//! - A stream that was cut, reordered, spliced, prolonged or changed in any bit is an error. A reader that writes to a pipe
-//!   has handed on the frames before the damage, never the last frame: that one waits for the footer.
-//! - A source that fails, a full disk or a kill leaves a stream without its last-frame mark and footer, which opens as
-//!   "truncated" and nothing else.
+//! - A stream that was cut, reordered, spliced, prolonged or changed in any bit is an error. A
+//!   reader that writes to a pipe has handed on the frames before the damage, never the last frame:
+//!   that one waits for the footer.
+//! - A source that fails, a full disk or a kill leaves a stream without its last-frame mark and
+//!   footer, which opens as "truncated" and nothing else.
 //! - Memory is bounded by the number of threads and the frame size, and four bytes for each frame.
 //!
 //! ```

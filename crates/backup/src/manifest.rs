@@ -1,7 +1,8 @@
 //! What a stream holds, in the words of its source: JSON inside the sealed footer.
 //!
-//! All fields but `version` may be missing. Readers ignore fields that they do not know, so that an old program can
-//! still open what a newer one has sealed; a change that an old program must not ignore changes `version`.
+//! All fields but `version` may be missing. Readers ignore fields that they do not know, so that an
+//! old program can still open what a newer one has sealed; a change that an old program must not
+//! ignore changes `version`.
 
 use std::{
     collections::BTreeMap,
@@ -31,19 +32,22 @@ pub struct Manifest {
     /// The server that it was taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
-    /// The state of the data in terms of the binlog: replication from here continues where the backup ends.
+    /// The state of the data in terms of the binlog: replication from here continues where the
+    /// backup ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binlog: Option<BinlogPosition>,
     /// The same as a GTID set, as the server writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtid: Option<String>,
-    /// The part of InnoDB's log that the backup stands for, if its source says so. A full one begins at 0.
+    /// The part of InnoDB's log that the backup stands for, if its source says so. A full one
+    /// begins at 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lsn: Option<LsnRange>,
     /// The backup that this one continues. Without it, it is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// Settings without which no server reads the files, by their names without dashes, like `innodb_page_size`.
+    /// Settings without which no server reads the files, by their names without dashes, like
+    /// `innodb_page_size`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// What a segment of a binlog archive holds.
@@ -67,7 +71,8 @@ pub struct Server {
     /// `@@server_uuid` of MySQL, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Where a server without a UUID runs, as it says itself: `HOST:PORT DATADIR`, if it was asked for.
+    /// Where a server without a UUID runs, as it says itself: `HOST:PORT DATADIR`, if it was asked
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }

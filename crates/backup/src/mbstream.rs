@@ -1,4 +1,5 @@
-//! The stream that mariadb-backup writes, seen as it goes by: which files are in it, and whether it is complete.
+//! The stream that mariadb-backup writes, seen as it goes by: which files are in it, and whether it
+//! is complete.
 //!
 //! It is a sequence of chunks, numbers little-endian:
 //!
@@ -8,11 +9,11 @@
 //!   type 'E', the end of the file: nothing more
 //! ```
 //!
-//! Pieces of several files may be mixed. A chunk of another type ends the listing, and nothing is claimed then: what goes
-//! by is sealed in any case. Unpacking such a stream is refused.
+//! Pieces of several files may be mixed. A chunk of another type ends the listing, and nothing is
+//! claimed then: what goes by is sealed in any case. Unpacking such a stream is refused.
 //!
-//! Backups by the clone plugin are put into the same form ([`piece_head`], [`end_chunk`]), so that mbstream and xbstream can
-//! unpack them, too.
+//! Backups by the clone plugin are put into the same form ([`piece_head`], [`end_chunk`]), so that
+//! mbstream and xbstream can unpack them, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -329,7 +330,8 @@ fn describe(manifest: &mut Manifest, info: &str) {
         .map(|(file, position)| BinlogPosition { file, position });
 }
 
-/// Every table that has a definition file, with the size of all its files. Names are as the server writes them in file names.
+/// Every table that has a definition file, with the size of all its files. Names are as the server
+/// writes them in file names.
 fn tables(files: &BTreeMap<String, File>) -> Vec<Table> {
     let stems: BTreeSet<&str> = files
         .keys()

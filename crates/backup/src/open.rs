@@ -37,8 +37,8 @@ impl<R: Read + Send + 'static> SealedStream<R> {
 
     /// Writes the plaintext to `output`, and flushes it.
     ///
-    /// Frames leave in order, each once its tag was verified; the last one once the footer and the end of the stream were,
-    /// too. On an error the frames before it have left.
+    /// Frames leave in order, each once its tag was verified; the last one once the footer and the
+    /// end of the stream were, too. On an error the frames before it have left.
     pub fn open(
         self,
         key: StreamKey,

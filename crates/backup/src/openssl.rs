@@ -1,7 +1,7 @@
 //! Reading what `openssl enc -pbkdf2` wrote, on many threads.
 //!
-//! **That format authenticates nothing.** What comes out may have been changed by whoever held the file; a wrong passphrase
-//! shows, in CBC, by its padding at the very end, and in CTR not at all.
+//! **That format authenticates nothing.** What comes out may have been changed by whoever held the
+//! file; a wrong passphrase shows, in CBC, by its padding at the very end, and in CTR not at all.
 
 use std::{
     io::{self, Read, Write},

@@ -1,12 +1,13 @@
 //! One thread reads, many work, the caller's writes: in parallel, in order, in constant memory.
 //!
-//! A fixed number of jobs goes round. The producer fills a free job and gives it the next number; any worker takes it;
-//! the consumer waits for the numbers in order and sets the job free again. What is in flight never exceeds the number of jobs,
-//! so nothing needs a limit of its own, and nothing is allocated on the way.
+//! A fixed number of jobs goes round. The producer fills a free job and gives it the next number;
+//! any worker takes it; the consumer waits for the numbers in order and sets the job free again.
+//! What is in flight never exceeds the number of jobs, so nothing needs a limit of its own, and
+//! nothing is allocated on the way.
 //!
-//! The first failure in the order of numbers is the result, whichever thread finds its own first: all jobs before it are
-//! consumed, none behind it. The threads are not waited for after a failure, because the producer may be blocked in a
-//! read from a source that stays silent.
+//! The first failure in the order of numbers is the result, whichever thread finds its own first:
+//! all jobs before it are consumed, none behind it. The threads are not waited for after a failure,
+//! because the producer may be blocked in a read from a source that stays silent.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -30,8 +31,8 @@ enum Done<J, E> {
     End(u64),
 }
 
-/// How many jobs keep this many workers busy: one in every worker's hands, one waiting for each, and one each being read and
-/// written.
+/// How many jobs keep this many workers busy: one in every worker's hands, one waiting for each,
+/// and one each being read and written.
 pub(crate) const fn jobs_for(workers: usize) -> usize {
     2 * workers + 2
 }

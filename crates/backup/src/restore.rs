@@ -1,9 +1,10 @@
 //! From a sealed physical backup to a data directory: whole, or not at all.
 //!
-//! Everything happens in a directory beside the wanted one: what leaves the sealed stream is unpacked, the files are compared
-//! with the manifest. Backups by mariadb-backup are then made consistent (`mariadb-backup --prepare`), and incremental ones
-//! are applied to what they continue, one after the other. Backups by the clone plugin are consistent as they are. Only then
-//! does the directory get its name. A directory that holds anything is never touched.
+//! Everything happens in a directory beside the wanted one: what leaves the sealed stream is
+//! unpacked, the files are compared with the manifest. Backups by mariadb-backup are then made
+//! consistent (`mariadb-backup --prepare`), and incremental ones are applied to what they continue,
+//! one after the other. Backups by the clone plugin are consistent as they are. Only then does the
+//! directory get its name. A directory that holds anything is never touched.
 
 use std::{
     ffi::OsString,
@@ -79,8 +80,8 @@ pub struct Link {
     pub key: StreamKey,
 }
 
-/// Unpacks and prepares a full backup, and applies the incremental ones that follow it in `chain`; returns the footer of the
-/// last, which tells what state that is.
+/// Unpacks and prepares a full backup, and applies the incremental ones that follow it in `chain`;
+/// returns the footer of the last, which tells what state that is.
 pub fn restore(
     chain: Vec<Link>,
     datadir: &Path,
@@ -194,7 +195,8 @@ fn compare(manifest: &Manifest, folder: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Applies the log that was copied along with the data; and, before that, the pages of an incremental backup.
+/// Applies the log that was copied along with the data; and, before that, the pages of an
+/// incremental backup.
 fn prepare(folder: &Path, changes: Option<&Path>) -> Result<(), RestoreError> {
     const PROGRAM: &str = "mariadb-backup";
     let option = |name: &str, path: &Path| {

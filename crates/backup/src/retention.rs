@@ -1,11 +1,12 @@
 //! Which backups of a folder to keep.
 //!
-//! Rules are applied to each [`Group`] by itself: the backups of one server from one source. Seven dumps do not make a physical
-//! backup superfluous, and nothing of one server stands for another.
+//! Rules are applied to each [`Group`] by itself: the backups of one server from one source. Seven
+//! dumps do not make a physical backup superfluous, and nothing of one server stands for another.
 //!
-//! A backup is kept if any rule names it, and with it every backup that it continues. The newest one of a group is always kept, so
-//! that backups which stopped being made do not vanish by their age. What does not verify, lacks its base, or was not made by
-//! `onionskin backup` counts for no rule and is left alone: whether it may go is not for a program to say.
+//! A backup is kept if any rule names it, and with it every backup that it continues. The newest
+//! one of a group is always kept, so that backups which stopped being made do not vanish by their
+//! age. What does not verify, lacks its base, or was not made by `onionskin backup` counts for no
+//! rule and is left alone: whether it may go is not for a program to say.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -97,10 +98,11 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Backups that can stand for each other: of one server, from one source. Its version is none of it, as servers are upgraded.
+/// Backups that can stand for each other: of one server, from one source. Its version is none of
+/// it, as servers are upgraded.
 ///
-/// A backup that does not tell its server (an older one, or one whose server could not be asked) is in a group with those of its
-/// kind, apart from those that do.
+/// A backup that does not tell its server (an older one, or one whose server could not be asked) is
+/// in a group with those of its kind, apart from those that do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
     source: String,
@@ -439,7 +441,8 @@ mod tests {
         }
         catalogue.entries[2].content = Err(StreamError::WrongKey("key"));
         let fates = judge(&catalogue, &[Keep::Newest(1)], NOW);
-        // 0 and 1: a file, and what continues it; 3: its base does not verify; 4: the newest that counts.
+        // 0 and 1: a file, and what continues it; 3: its base does not verify; 4: the newest that
+        // counts.
         assert!(matches!(&fates[0], Fate::LeaveAlone(reason) if reason.contains("(file)")));
         assert_eq!(fates[1], Fate::Remove);
         assert!(matches!(&fates[2], Fate::LeaveAlone(reason) if reason.contains("wrong key")));

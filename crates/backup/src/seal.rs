@@ -88,7 +88,8 @@ pub struct Sealed {
     pub stream_len: u64,
 }
 
-/// Seals all that `source` gives into `output`, and flushes it. On any error what was written is not a whole stream.
+/// Seals all that `source` gives into `output`, and flushes it. On any error what was written is
+/// not a whole stream.
 pub fn seal(
     source: impl Source,
     output: impl Write,

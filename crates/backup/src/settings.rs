@@ -1,8 +1,9 @@
 //! Settings of a server without which no other server reads its files.
 //!
-//! They come from that server, through a backup's manifest or `backup-my.cnf`, and go to the command line of a server of ours. Who
-//! administers the first one must not lead the second one anywhere: names are those of a fixed list, numbers are digits, and
-//! the files of the system tablespace lie in the data directory.
+//! They come from that server, through a backup's manifest or `backup-my.cnf`, and go to the
+//! command line of a server of ours. Who administers the first one must not lead the second one
+//! anywhere: names are those of a fixed list, numbers are digits, and the files of the system
+//! tablespace lie in the data directory.
 
 use std::{fs, io, path::Path};
 
@@ -85,7 +86,8 @@ pub fn noted(datadir: &Path, names: &[&str]) -> Result<Vec<String>, SettingError
         .collect()
 }
 
-/// Whether the notes beside the data name no library: mariadb-backup loads those before it does anything else.
+/// Whether the notes beside the data name no library: mariadb-backup loads those before it does
+/// anything else.
 pub fn refuse_libraries(datadir: &Path) -> Result<(), SettingError> {
     let text = notes(datadir)?;
     let names_a_library = |line: &&str| {

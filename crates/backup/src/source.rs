@@ -1,8 +1,8 @@
 //! Where the bytes of a backup come from.
 //!
-//! The end of a source's output says nothing of its success: a dump that failed half-way ends like one that did not. So a
-//! source has a second say, when everything was read and before the last frame is sealed: [`Source::finish`]. If that
-//! fails, the stream never gets its last-frame mark.
+//! The end of a source's output says nothing of its success: a dump that failed half-way ends like
+//! one that did not. So a source has a second say, when everything was read and before the last
+//! frame is sealed: [`Source::finish`]. If that fails, the stream never gets its last-frame mark.
 
 use std::{
     io::{self, Read},
@@ -21,7 +21,8 @@ pub trait Source: Send + 'static {
     /// Like [`Read::read`]: 0 is the end.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Called once, at the end of the bytes: what they were, or in one sentence why they cannot be trusted.
+    /// Called once, at the end of the bytes: what they were, or in one sentence why they cannot be
+    /// trusted.
     fn finish(&mut self) -> Result<Manifest, String>;
 }
 
@@ -109,8 +110,8 @@ impl Drop for Program {
     }
 }
 
-/// A physical backup by mariadb-backup, whose stream is followed: a stream that lacks the end of a file is no backup,
-/// whatever the exit code says.
+/// A physical backup by mariadb-backup, whose stream is followed: a stream that lacks the end of a
+/// file is no backup, whatever the exit code says.
 pub struct MariadbBackup {
     program: Program,
     /// What the backup continues, and the LSN from which it must do so.

@@ -1,4 +1,5 @@
-//! The format, byte by byte: streams that `tests/reader/sealed.py` wrote, an independent implementation.
+//! The format, byte by byte: streams that `tests/reader/sealed.py` wrote, an independent
+//! implementation.
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 

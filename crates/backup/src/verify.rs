@@ -32,12 +32,14 @@ pub struct Verified {
     pub stream_len: u64,
     /// Whether every frame was opened.
     pub deep: bool,
-    /// What was found in the pages, if every frame was opened and the content is a physical backup. The stream is what
-    /// was written all the same: pages are damaged where they were damaged when the backup was made.
+    /// What was found in the pages, if every frame was opened and the content is a physical backup.
+    /// The stream is what was written all the same: pages are damaged where they were damaged when
+    /// the backup was made.
     pub pages: Option<PageReport>,
 }
 
-/// Verifies a stream in something that can be sought in; with `deep`, opens every frame on so many threads.
+/// Verifies a stream in something that can be sought in; with `deep`, opens every frame on so many
+/// threads.
 ///
 /// `key` is called with the header.
 pub fn verify<R: Read + Seek + Send + 'static>(
@@ -94,7 +96,8 @@ fn read_footer(
     let trailer_at = stream_len - TRAILER_LEN as u64;
     let mut trailer = [0; TRAILER_LEN];
     read_at(file, trailer_at, &mut trailer)?;
-    // Without the end mark the file was cut, or prolonged; a reader from the front can tell, we cannot.
+    // Without the end mark the file was cut, or prolonged; a reader from the front can tell, we
+    // cannot.
     let offset = parse_trailer(&trailer)?;
     let latest = trailer_at - FRAME_OVERHEAD as u64;
     if !(HEADER_LEN as u64..=latest).contains(&offset) {

@@ -1,8 +1,9 @@
 //! Files that are there whole or not at all.
 //!
-//! The content goes into a file beside the final one, named `.NAME.RANDOM.partial`. When everything is written, the file is synced, given
-//! its name, and the directory is synced. A file that has the name is never replaced. After a crash the partial file may stay
-//! behind; its name tells what it is, and a partial sealed stream does not open anyway.
+//! The content goes into a file beside the final one, named `.NAME.RANDOM.partial`. When everything
+//! is written, the file is synced, given its name, and the directory is synced. A file that has the
+//! name is never replaced. After a crash the partial file may stay behind; its name tells what it
+//! is, and a partial sealed stream does not open anyway.
 
 use std::{
     ffi::OsString,
@@ -28,7 +29,8 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Begins a file that does not exist yet ([`io::ErrorKind::AlreadyExists`] otherwise), for its owner only.
+    /// Begins a file that does not exist yet ([`io::ErrorKind::AlreadyExists`] otherwise), for its
+    /// owner only.
     pub fn create(path: &Path) -> io::Result<Self> {
         let Some(name) = path.file_name() else {
             return Err(io::Error::new(

@@ -1,10 +1,12 @@
 //! Directories that are there whole or not at all.
 //!
-//! A directory is filled beside the wanted one, as `.NAME.RANDOM.partial`, and takes its name when everything is in it.
+//! A directory is filled beside the wanted one, as `.NAME.RANDOM.partial`, and takes its name when
+//! everything is in it.
 //!
-//! Where the wanted directory is a mount point, nothing can take its place. Then the partial directory lies inside, and its
-//! content is moved up in the end ([`move_up`]), the system tablespace last: without it no server takes the directory for
-//! whole. A new file system of the ext family is not quite empty: its `lost+found` stays where it is.
+//! Where the wanted directory is a mount point, nothing can take its place. Then the partial
+//! directory lies inside, and its content is moved up in the end ([`move_up`]), the system
+//! tablespace last: without it no server takes the directory for whole. A new file system of the
+//! ext family is not quite empty: its `lost+found` stays where it is.
 
 use std::{
     collections::BTreeMap,
@@ -54,7 +56,8 @@ impl Partial {
         })
     }
 
-    /// Makes everything durable and gives the directory its name. `last` is what makes a data directory whole.
+    /// Makes everything durable and gives the directory its name. `last` is what makes a data
+    /// directory whole.
     pub(crate) fn finish(mut self, datadir: &Path, last: &OsStr) -> Result<(), RestoreError> {
         let synced = File::open(&self.path).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
         synced.map_err(|source| file_error(&self.path, source))?;
@@ -80,8 +83,8 @@ impl Partial {
     }
 }
 
-/// Moves all that is in the folder `from` into `to`, on the same file system: the file `last` as the last if there is one of that
-/// name. Removes `from`.
+/// Moves all that is in the folder `from` into `to`, on the same file system: the file `last` as
+/// the last if there is one of that name. Removes `from`.
 pub fn move_up(from: &Path, to: &Path, last: &OsStr) -> io::Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(from)? {
@@ -95,8 +98,9 @@ pub fn move_up(from: &Path, to: &Path, last: &OsStr) -> io::Result<()> {
     fs::remove_dir(from)
 }
 
-/// The name of the first file of InnoDB's system tablespace in a data directory: as `settings`, a manifest's, have it
-/// (`innodb_data_file_path`), or the notes that mariadb-backup leaves beside the data, or as it is by itself.
+/// The name of the first file of InnoDB's system tablespace in a data directory: as `settings`, a
+/// manifest's, have it (`innodb_data_file_path`), or the notes that mariadb-backup leaves beside
+/// the data, or as it is by itself.
 pub fn system_tablespace(datadir: &Path, settings: &BTreeMap<String, String>) -> OsString {
     const SETTING: &str = "innodb_data_file_path";
     let noted = || {
@@ -116,8 +120,8 @@ pub fn system_tablespace(datadir: &Path, settings: &BTreeMap<String, String>) ->
     }
 }
 
-/// Whether a directory can be filled: it is not there, or nothing is in it. At the top of a file system, `lost+found` is nothing
-/// as long as it is empty, or not ours to look into.
+/// Whether a directory can be filled: it is not there, or nothing is in it. At the top of a file
+/// system, `lost+found` is nothing as long as it is empty, or not ours to look into.
 pub fn is_empty(folder: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),

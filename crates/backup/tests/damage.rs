@@ -1,4 +1,5 @@
-//! Whatever is done to a stream is an error, and the error says what was done where that can be known.
+//! Whatever is done to a stream is an error, and the error says what was done where that can be
+//! known.
 
 mod support;
 
@@ -198,8 +199,8 @@ fn frames_exchanged_repeated_left_out_and_spliced() {
                 "spliced, relabelled",
             );
             assert!(matches!(error, StreamError::Frame(1)), "{error}");
-            // Shortened by a frame, with the frame before made the last: the footer does not agree, and if there were
-            // one that does, the frame's nonce would not.
+            // Shortened by a frame, with the frame before made the last: the footer does not agree,
+            // and if there were one that does, the frame's nonce would not.
             let last = relabelled(f[3], 3, Kind::Last);
             let error = check(&[f[0], f[1], f[2], &last], end, "made the last");
             assert!(matches!(error, StreamError::FooterDisagrees(_)), "{error}");

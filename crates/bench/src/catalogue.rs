@@ -76,8 +76,9 @@ pub struct Spec {
     /// Attach a replica to every server.
     #[serde(default)]
     pub replica: bool,
-    /// The tables grow from round to round, and all rounds of a comparison come before the next comparison. Each variant has a server of its own,
-    /// and every run begins when all servers have purged what earlier runs changed: no variant pays for another.
+    /// The tables grow from round to round, and all rounds of a comparison come before the next
+    /// comparison. Each variant has a server of its own, and every run begins when all servers have
+    /// purged what earlier runs changed: no variant pays for another.
     #[serde(default)]
     pub grows: bool,
     /// Where a canary is planted and searched before and after each run.
@@ -220,11 +221,12 @@ pub struct VariantSpec {
     /// Whether the canary must be found in the files.
     #[serde(default)]
     pub canary_found: Option<bool>,
-    /// Programs without which there is no such variant; `onionskin NAME` asks for a command of ours.
+    /// Programs without which there is no such variant; `onionskin NAME` asks for a command of
+    /// ours.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Arguments of a command of ours that runs beside the server and writes into `{folder}`; the server is then the
-    /// variant's own.
+    /// Arguments of a command of ours that runs beside the server and writes into `{folder}`; the
+    /// server is then the variant's own.
     #[serde(default)]
     pub beside: Option<String>,
     /// Backup: a shell command from `{in}` to `{out}`.

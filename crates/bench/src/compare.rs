@@ -1,8 +1,9 @@
 //! Two reports side by side: `onionskin bench compare A.json B.json`.
 //!
-//! The reports are of two days, programs or machines; nothing was interleaved, so there are no pairs and there is no interval.
-//! A difference is called one if the runs of one side all lie beyond all runs of the other, and is more than the spread
-//! within either side. What is compared best are ratios to the baseline, which each side measured against itself.
+//! The reports are of two days, programs or machines; nothing was interleaved, so there are no
+//! pairs and there is no interval. A difference is called one if the runs of one side all lie
+//! beyond all runs of the other, and is more than the spread within either side. What is compared
+//! best are ratios to the baseline, which each side measured against itself.
 
 use std::fmt::Write;
 

@@ -57,8 +57,8 @@ pub trait Experiment {
     fn server(&self) -> Option<ServerInfo>;
     /// The comparisons. Numbers of groups and variants below are places in this list.
     fn groups(&self) -> Vec<GroupPlan>;
-    /// Whether what is measured grows from round to round: then all rounds of a comparison come before the next comparison, and only the first
-    /// round is begun.
+    /// Whether what is measured grows from round to round: then all rounds of a comparison come
+    /// before the next comparison, and only the first round is begun.
     fn grows(&self) -> bool {
         false
     }

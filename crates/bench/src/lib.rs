@@ -22,9 +22,10 @@
 //!
 //! # What makes a figure honest
 //!
-//! Variants run in pairs, close in time and in changing order; a ratio is that of a pair, with a confidence interval;
-//! an interval that holds 1 is "no difference measured". A run counts only if the setting that it measures was
-//! in force before and after, by the server's own word and by its files. What is void says so in the report.
+//! Variants run in pairs, close in time and in changing order; a ratio is that of a pair, with a
+//! confidence interval; an interval that holds 1 is "no difference measured". A run counts only if
+//! the setting that it measures was in force before and after, by the server's own word and by its
+//! files. What is void says so in the report.
 
 pub mod catalogue;
 pub mod compare;
@@ -102,7 +103,8 @@ pub struct Surroundings {
     pub version: String,
 }
 
-/// Measures, and writes the report into `options.out`. A signal leaves a valid report of what was measured.
+/// Measures, and writes the report into `options.out`. A signal leaves a valid report of what was
+/// measured.
 pub fn run(options: &Options, surroundings: Surroundings) -> Result<Report, BenchError> {
     let text = options.catalogue.as_deref().unwrap_or(catalogue::BUILT_IN);
     let catalogue = Catalogue::parse(text)?;
@@ -443,7 +445,8 @@ pub fn list() -> Result<Vec<Listed>, BenchError> {
         .collect())
 }
 
-/// How many variants there usually are: without other proxies, and with the tools that distributions have.
+/// How many variants there usually are: without other proxies, and with the tools that
+/// distributions have.
 fn expected(spec: &Spec) -> usize {
     let packaged = |need: &String| !need.contains(' ') && need != "gh-ost";
     spec.variants

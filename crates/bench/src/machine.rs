@@ -22,7 +22,8 @@ pub struct Machine {
     pub system: String,
     /// The file system on which the temporary servers lie.
     pub file_system: String,
-    /// The load average of the last minute when the measurements began: others were at work if it is not about 0.
+    /// The load average of the last minute when the measurements began: others were at work if it
+    /// is not about 0.
     pub load_before: String,
     /// Versions of the programs that took part, by name.
     pub programs: BTreeMap<String, String>,

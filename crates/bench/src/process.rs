@@ -1,4 +1,5 @@
-//! Processes of ours: started so that none outlives us, watched through /proc, ended by their own ids.
+//! Processes of ours: started so that none outlives us, watched through /proc, ended by their own
+//! ids.
 
 use std::{
     collections::BTreeMap,
@@ -163,7 +164,8 @@ pub fn last_lines(text: &str, lines: usize) -> String {
         .map_or(words.clone(), |(at, _)| format!("…{}", &words[at..]))
 }
 
-/// Runs a command to its end, in a group of its own that is killed when a signal comes or the time is over.
+/// Runs a command to its end, in a group of its own that is killed when a signal comes or the time
+/// is over.
 pub fn run(command: &mut Command, stop: &Stop, limit: Duration) -> Result<Ended, BenchError> {
     let name = command.get_program().to_string_lossy().into_owned();
     without_ours(command);
@@ -228,8 +230,8 @@ fn reader(mut pipe: Box<dyn Read + Send>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// The passphrase of somebody's keys may be in our environment; no other program gets it. What `command` is told to have in its
-/// own environment stays.
+/// The passphrase of somebody's keys may be in our environment; no other program gets it. What
+/// `command` is told to have in its own environment stays.
 fn without_ours(command: &mut Command) {
     without(command, std::env::vars_os().map(|(name, _)| name));
 }

@@ -1,8 +1,10 @@
-//! Proves that the setting under test is in force: by what the server says, and by what stands in its files.
+//! Proves that the setting under test is in force: by what the server says, and by what stands in
+//! its files.
 //!
-//! A load runs just as well without the encryption that it is to measure, and a figure looks like a figure. So each run
-//! asks the server before and after, and plants a random text that must be found in the files without encryption, and
-//! must not be found with it. The first half matters as much as the second: a search that finds nothing anywhere proves nothing.
+//! A load runs just as well without the encryption that it is to measure, and a figure looks like a
+//! figure. So each run asks the server before and after, and plants a random text that must be
+//! found in the files without encryption, and must not be found with it. The first half matters as
+//! much as the second: a search that finds nothing anywhere proves nothing.
 
 use std::{
     fs::File,
@@ -79,7 +81,8 @@ pub fn columns(
     }])
 }
 
-/// Companions carry four digits of the column's id (`k$ord_1a2b`), which differ from table to table.
+/// Companions carry four digits of the column's id (`k$ord_1a2b`), which differ from table to
+/// table.
 fn without_digits(name: &str) -> String {
     match name.rsplit_once('_') {
         Some((stem, digits))

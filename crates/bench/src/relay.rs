@@ -122,7 +122,8 @@ impl Relay {
     }
 }
 
-/// A folder with `onionskin.toml` and keys. `protect`: a database, and lines for its tables separated by `;`.
+/// A folder with `onionskin.toml` and keys. `protect`: a database, and lines for its tables
+/// separated by `;`.
 pub fn home(
     workshop: &Workshop,
     server: &Address,
@@ -149,8 +150,8 @@ pub fn home(
             lines.replace("; ", "\n")
         )
     });
-    // MySQL would offer TLS, which costs CPU that the other paths do not pay. Columns with `like` are to have their index on either
-    // server.
+    // MySQL would offer TLS, which costs CPU that the other paths do not pay. Columns with `like`
+    // are to have their index on either server.
     let settings = "backend_tls = \"never\"\nlike_index = true\n";
     fs::write(&path, format!("{settings}{made}{tables}")).map_err(at())?;
     Ok(home)

@@ -1,8 +1,9 @@
 //! In which order variants are measured.
 //!
-//! A machine warms up, its disk fills, its neighbours wake: whoever is always measured last pays for it. So a round runs
-//! all variants one after the other, and every second round runs them backwards (A B, B A, A B, …): a drift that is
-//! linear in time then hits each variant alike in each two rounds, and the pairs of a round lie close together.
+//! A machine warms up, its disk fills, its neighbours wake: whoever is always measured last pays
+//! for it. So a round runs all variants one after the other, and every second round runs them
+//! backwards (A B, B A, A B, …): a drift that is linear in time then hits each variant alike in
+//! each two rounds, and the pairs of a round lie close together.
 
 /// The variants of one round, by their numbers.
 pub fn order(variants: usize, round: usize) -> Vec<usize> {

@@ -1,9 +1,11 @@
-//! Statistics of few, noisy measurements: medians with their spread, and ratios of pairs with a confidence interval.
+//! Statistics of few, noisy measurements: medians with their spread, and ratios of pairs with a
+//! confidence interval.
 //!
-//! Speeds are compared as *ratios within a round*, because the two runs of a round share the machine's mood, and rounds
-//! do not. The logarithms of ratios are about normally distributed, so their mean has a Student interval; the
-//! interval of the ratio is its exponential. With few rounds the interval is wide, as it should be: two rounds can show
-//! hardly anything, three a difference of a multiple of their scatter.
+//! Speeds are compared as *ratios within a round*, because the two runs of a round share the
+//! machine's mood, and rounds do not. The logarithms of ratios are about normally distributed, so
+//! their mean has a Student interval; the interval of the ratio is its exponential. With few rounds
+//! the interval is wide, as it should be: two rounds can show hardly anything, three a difference
+//! of a multiple of their scatter.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +78,8 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of pairs (baseline, variant). Pairs in which either is not a positive number are left out; `None` without any.
+    /// Of pairs (baseline, variant). Pairs in which either is not a positive number are left out;
+    /// `None` without any.
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let logs: Vec<f64> = pairs
             .iter()
@@ -119,8 +122,9 @@ impl Ratio {
     }
 }
 
-/// The 97.5 % quantile of Student's t with `degrees` of freedom: tabulated to 30, then by the first terms of its
-/// Cornish-Fisher expansion (Abramowitz and Stegun, 26.7.5), which is right to four digits there.
+/// The 97.5 % quantile of Student's t with `degrees` of freedom: tabulated to 30, then by the first
+/// terms of its Cornish-Fisher expansion (Abramowitz and Stegun, 26.7.5), which is right to four
+/// digits there.
 pub fn student_975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010,
@@ -160,7 +164,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_what_the_textbook_computes() {
-        // Logs of the ratios: ln 2, ln 2, ln 0.5, ln 1; mean 0.1733, s = 0.6640, t(3) = 3.1824, half = 1.0565.
+        // Logs of the ratios: ln 2, ln 2, ln 0.5, ln 1; mean 0.1733, s = 0.6640, t(3) = 3.1824,
+        // half = 1.0565.
         let pairs = [(1.0, 2.0), (10.0, 20.0), (4.0, 2.0), (3.0, 3.0)];
         let ratio = Ratio::of_pairs(&pairs).expect("four pairs");
         assert!(near(ratio.ratio, 2f64.powf(0.25)), "{ratio:?}");

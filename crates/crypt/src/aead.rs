@@ -1,4 +1,5 @@
-//! Authenticated encryption behind sealed cells and streams: one interface over the suites' ciphers.
+//! Authenticated encryption behind sealed cells and streams: one interface over the suites'
+//! ciphers.
 
 use aws_lc_rs::aead::{
     AES_256_GCM, AES_256_GCM_SIV, Aad, Algorithm, LessSafeKey, Nonce, UnboundKey,
@@ -39,7 +40,8 @@ impl Aead {
         Aead::Sm4Gcm(Box::new(gcm))
     }
 
-    /// Encrypts `buf` in place. The length of `buf` is bounded by the caller, far below what either mode allows.
+    /// Encrypts `buf` in place. The length of `buf` is bounded by the caller, far below what either
+    /// mode allows.
     pub(crate) fn seal_in_place(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -60,8 +62,8 @@ impl Aead {
         }
     }
 
-    /// Decrypts `buf` in place. On error `buf` is wiped: GCM-SIV decrypts before it can verify, and unverified
-    /// plaintext must not stay behind.
+    /// Decrypts `buf` in place. On error `buf` is wiped: GCM-SIV decrypts before it can verify, and
+    /// unverified plaintext must not stay behind.
     pub(crate) fn open_in_place(
         &self,
         nonce: &[u8; NONCE_LEN],

@@ -10,11 +10,12 @@
 //! 19 + n      16  tag
 //! ```
 //!
-//! The associated data is `"onionskin/1 cell"`, the seven header bytes and the eight bytes of the table id. So the
-//! header cannot be changed, and a cell that is copied to another table or column does not open. The column id
-//! stands in the cell itself, so that a CHECK constraint can refuse cells of other columns, and writers that hold
-//! an outdated schema, without knowing any key. Nothing binds a cell to its row: the server can exchange two cells
-//! of one column, or bring back an old one.
+//! The associated data is `"onionskin/1 cell"`, the seven header bytes and the eight bytes of the
+//! table id. So the header cannot be changed, and a cell that is copied to another table or column
+//! does not open. The column id stands in the cell itself, so that a CHECK constraint can refuse
+//! cells of other columns, and writers that hold an outdated schema, without knowing any key.
+//! Nothing binds a cell to its row: the server can exchange two cells of one column, or bring back
+//! an old one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +32,8 @@ use crate::{
 pub const CELL_HEADER_LEN: usize = 7;
 /// How much longer a cell is than its payload.
 pub const CELL_OVERHEAD: usize = CELL_HEADER_LEN + NONCE_LEN + TAG_LEN;
-/// Longest payload that can be sealed: the largest packet of the MySQL protocol's `max_allowed_packet`, 1 GiB.
+/// Longest payload that can be sealed: the largest packet of the MySQL protocol's
+/// `max_allowed_packet`, 1 GiB.
 pub const MAX_PAYLOAD_LEN: usize = 1 << 30;
 
 const BODY_START: usize = CELL_HEADER_LEN + NONCE_LEN;
@@ -147,7 +149,8 @@ impl CellSealer {
             return Err(SealError::TooLong);
         }
         let units = 1 + (payload_len as u64 >> UNIT_SHIFT);
-        // Refused calls go on counting; at a billion a second the counter would wrap after five centuries.
+        // Refused calls go on counting; at a billion a second the counter would wrap after five
+        // centuries.
         let before = self.sealed_units.fetch_add(units, Ordering::Relaxed);
         if before.saturating_add(units) > self.header.format.suite().seal_bound() {
             return Err(SealError::Exhausted);
@@ -182,7 +185,8 @@ impl CellSealer {
                 Ok(())
             }
             Err(error) => {
-                // The body may still be plaintext; it must not stay in a buffer bound for the server.
+                // The body may still be plaintext; it must not stay in a buffer bound for the
+                // server.
                 out[start..].zeroize();
                 out.truncate(start);
                 Err(error)
@@ -211,7 +215,8 @@ impl CellSealer {
             .split_first_chunk::<NONCE_LEN>()
             .ok_or(OpenError::TooShort)?;
 
-        // All versions of a suite are sealed alike; the byte that tells them apart is authenticated.
+        // All versions of a suite are sealed alike; the byte that tells them apart is
+        // authenticated.
         let mut aad = self.aad;
         aad[AAD_LABEL.len()] = header.format.first_byte();
         let start = out.len();

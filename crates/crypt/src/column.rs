@@ -28,11 +28,11 @@ pub const EQUALITY_TOKEN_LEN: usize = MAC_LEN;
 
 /// Equal exactly when the inputs are equal, within a column or a join group.
 ///
-/// The server sees which rows share a token and how often each occurs. Where few different values exist, or some are
-/// known to be frequent, that can be as good as the values.
+/// The server sees which rows share a token and how often each occurs. Where few different values
+/// exist, or some are known to be frequent, that can be as good as the values.
 ///
-/// It is a keyed pseudo-random function cut to 128 bits: two different inputs meet with a probability of
-/// n^2 / 2^129 among n different values, 2^-65 for four billion.
+/// It is a keyed pseudo-random function cut to 128 bits: two different inputs meet with a
+/// probability of n^2 / 2^129 among n different values, 2^-65 for four billion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EqualityToken(pub [u8; EQUALITY_TOKEN_LEN]);
 
@@ -58,8 +58,8 @@ impl From<EqualityToken> for [u8; EQUALITY_TOKEN_LEN] {
 
 /// Seals, opens and indexes the values of one column under one data key.
 ///
-/// Building one derives four keys and costs microseconds; build it once and share it. It can be used by many
-/// threads at once. Keys are wiped when it is dropped.
+/// Building one derives four keys and costs microseconds; build it once and share it. It can be
+/// used by many threads at once. Keys are wiped when it is dropped.
 pub struct ColumnCipher {
     id: ColumnId,
     sealer: CellSealer,
@@ -71,8 +71,8 @@ pub struct ColumnCipher {
 impl ColumnCipher {
     /// Derives the column's keys from `data_key`, which carries the number `key_id`.
     ///
-    /// With `join`, equality tokens and order keys are those of the group of that name instead of the column's own.
-    /// Sealed cells and gram tokens are always the column's own.
+    /// With `join`, equality tokens and order keys are those of the group of that name instead of
+    /// the column's own. Sealed cells and gram tokens are always the column's own.
     ///
     /// New cells have this format; those of every version of its suite open. A column that exists
     /// has the format of its metadata: another is refused by the table's CHECK constraint.
@@ -149,8 +149,8 @@ impl ColumnCipher {
         self
     }
 
-    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes, different every time
-    /// (unless the kernel's random bytes repeat, and the payload with them).
+    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes,
+    /// different every time (unless the kernel's random bytes repeat, and the payload with them).
     ///
     /// On error `out` is unchanged.
     pub fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
@@ -158,7 +158,8 @@ impl ColumnCipher {
         self.sealer.seal(payload, out)
     }
 
-    /// Appends the payload of `cell` to `out`, once everything about it is verified. On error `out` is unchanged.
+    /// Appends the payload of `cell` to `out`, once everything about it is verified. On error `out`
+    /// is unchanged.
     ///
     /// [`OpenError::OtherKey`] means that the cell is to be opened with the cipher for that key id.
     pub fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
@@ -172,8 +173,9 @@ impl ColumnCipher {
 
     /// Appends the order key of a value to `out`: [`order_key_len`](crate::order_key_len) bytes.
     ///
-    /// The value is given as bytes whose `memcmp` order is the order of values, always of the same width for a
-    /// column, or else shorter sorts before longer as `memcmp` does. See [`order_key`](crate::order_key) for what it shows.
+    /// The value is given as bytes whose `memcmp` order is the order of values, always of the same
+    /// width for a column, or else shorter sorts before longer as `memcmp` does. See
+    /// [`order_key`](crate::order_key) for what it shows.
     pub fn order_key(&self, digits_source: &[u8], out: &mut Vec<u8>) {
         self.order.key(digits_source, out);
     }
@@ -185,9 +187,10 @@ impl ColumnCipher {
 
     /// Appends the bytes that `key` was made of to `out`. On error `out` is unchanged.
     ///
-    /// A key that was not made by this cipher is refused with [`OpenError::Tampered`], except with a probability of
-    /// 2^-12 for every digit. That is **no authentication**: adding one to the last cell usually gives the key of
-    /// the next value. Where the server must not be able to choose the answer, open the sealed cell of the row.
+    /// A key that was not made by this cipher is refused with [`OpenError::Tampered`], except with
+    /// a probability of 2^-12 for every digit. That is **no authentication**: adding one to the
+    /// last cell usually gives the key of the next value. Where the server must not be able to
+    /// choose the answer, open the sealed cell of the row.
     pub fn open_order_key(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
         self.order.open(key, out)
     }

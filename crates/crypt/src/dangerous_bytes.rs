@@ -1,7 +1,8 @@
-//! Raw key bytes. **The only way in and out of a [`DataKey`]; search for this name when reviewing.**
+//! Raw key bytes. **The only way in and out of a [`DataKey`]; search for this name when
+//! reviewing.**
 //!
-//! Needed by key providers, which wrap and unwrap keys, and by nothing else. Bytes taken out here are no longer
-//! wiped by anyone but the caller.
+//! Needed by key providers, which wrap and unwrap keys, and by nothing else. Bytes taken out here
+//! are no longer wiped by anyone but the caller.
 
 use crate::{DATA_KEY_LEN, DataKey};
 

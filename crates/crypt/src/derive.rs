@@ -9,8 +9,8 @@
 //! key  = HKDF-Expand(PRK, info, length)
 //! ```
 //!
-//! The hash is SHA-256 in suite `aes` and SM3 in suite `sm`. No two different uses have the same `info`: the purpose
-//! ends at its zero byte, and the scope begins with its kind.
+//! The hash is SHA-256 in suite `aes` and SM3 in suite `sm`. No two different uses have the same
+//! `info`: the purpose ends at its zero byte, and the scope begins with its kind.
 
 use aws_lc_rs::hkdf;
 use hmac::{Hmac, KeyInit, Mac};
@@ -52,7 +52,8 @@ pub(crate) enum Secret {
 }
 
 impl Secret {
-    /// HKDF-Extract. The salt separates families of keys: those of columns, those of sealed streams.
+    /// HKDF-Extract. The salt separates families of keys: those of columns, those of sealed
+    /// streams.
     pub(crate) fn extract(suite: Suite, salt: &[u8], data_key: &DataKey) -> Self {
         match suite {
             Suite::Aes => {

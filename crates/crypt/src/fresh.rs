@@ -8,13 +8,13 @@ use rand::{Rng, TryRng, rngs::SysRng};
 /// Longest array that [`fresh_bytes`] gives.
 const MAX_FRESH_BYTES: usize = 32;
 
-/// At most 32 random bytes that other copies of this process do not draw as well: for the salt of a sealed
-/// stream, whose keys and counted nonces rest on it, and for the ids of tables and columns.
+/// At most 32 random bytes that other copies of this process do not draw as well: for the salt of a
+/// sealed stream, whose keys and counted nonces rest on it, and for the ids of tables and columns.
 ///
-/// The generator of a thread repeats itself in a process that was copied with its virtual
-/// machine. So the bytes are the SHA-256 of what the kernel gives now, of what the generator gives,
-/// and of the time in nanoseconds: a kernel that does not know of the copy either (no VM generation id) gives
-/// the same bytes for a while, but the copies do not ask in the same nanosecond.
+/// The generator of a thread repeats itself in a process that was copied with its virtual machine.
+/// So the bytes are the SHA-256 of what the kernel gives now, of what the generator gives, and of
+/// the time in nanoseconds: a kernel that does not know of the copy either (no VM generation id)
+/// gives the same bytes for a while, but the copies do not ask in the same nanosecond.
 ///
 /// # Panics
 ///

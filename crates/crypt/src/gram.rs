@@ -1,7 +1,8 @@
 //! Gram tokens: what stands in a column `c$gram`.
 //!
-//! A text's grams are short runs of its characters, each given as three blocks of 16 bytes by the caller (crate `value`). Every
-//! gram becomes a number below 30^6, or the same number as a word of six characters that a full-text index takes as it is:
+//! A text's grams are short runs of its characters, each given as three blocks of 16 bytes by the
+//! caller (crate `value`). Every gram becomes a number below 30^6, or the same number as a word of
+//! six characters that a full-text index takes as it is:
 //!
 //! ```text
 //! T     = E(E(E(block_1) ⊕ block_2) ⊕ block_3)            AES-256 or SM4 under the column's key
@@ -9,17 +10,21 @@
 //! word  = token in base 30, six digits, the most significant first, of 0123456789bcdfghjklmnpqrstvwxz
 //! ```
 //!
-//! CBC-MAC is a pseudo-random function for messages of one length (Bellare, Kilian and Rogaway, JCSS 2000), which these are.
+//! CBC-MAC is a pseudo-random function for messages of one length (Bellare, Kilian and Rogaway,
+//! JCSS 2000), which these are.
 //!
-//! Six characters lie between the shortest and the longest words that servers index (`innodb_ft_min_token_size` is 3,
-//! `innodb_ft_max_token_size` is at least 10). Without vowels no token is a word of any list of stopwords. Two different grams
-//! have the same token with a probability of 30^-6, one in 729 million; that makes a candidate more, never one less.
+//! Six characters lie between the shortest and the longest words that servers index
+//! (`innodb_ft_min_token_size` is 3, `innodb_ft_max_token_size` is at least 10). Without vowels no
+//! token is a word of any list of stopwords. Two different grams have the same token with a
+//! probability of 30^-6, one in 729 million; that makes a candidate more, never one less.
 //!
 //! # What tokens show
 //!
-//! Which values share a gram, how many different grams each has, in how many values a gram occurs, and which grams occur together. Tokens
-//! are a set and sorted, so neither the place of a gram nor how often it recurs in a value is in them. With public statistics of a language,
-//! frequencies of grams and of their neighbourhoods give much of a text away; see docs/threat-model.md before giving this to a column.
+//! Which values share a gram, how many different grams each has, in how many values a gram occurs,
+//! and which grams occur together. Tokens are a set and sorted, so neither the place of a gram nor
+//! how often it recurs in a value is in them. With public statistics of a language, frequencies of
+//! grams and of their neighbourhoods give much of a text away; see docs/threat-model.md before
+//! giving this to a column.
 
 use crate::block_prf::{BLOCK_LEN, Block, BlockPrf};
 

@@ -1,7 +1,7 @@
 //! Encryption schemes, named by what they promise and what they show.
 //!
-//! A protected column gets one [`ColumnCipher`] for each data key it was ever written under. It offers exactly
-//! four things:
+//! A protected column gets one [`ColumnCipher`] for each data key it was ever written under. It
+//! offers exactly four things:
 //!
 //! | operation | promise | what the server learns |
 //! |---|---|---|
@@ -12,13 +12,14 @@
 //!
 //! # Keys
 //!
-//! Code passes handles, never bytes. A [`DataKey`] is 32 random bytes that never leave this crate except through
-//! [`dangerous_bytes`], a module that a reviewer can search for. From the data key every column derives keys of
-//! its own, one for each purpose, by HKDF (RFC 5869). What a column's keys are bound to:
+//! Code passes handles, never bytes. A [`DataKey`] is 32 random bytes that never leave this crate
+//! except through [`dangerous_bytes`], a module that a reviewer can search for. From the data key
+//! every column derives keys of its own, one for each purpose, by HKDF (RFC 5869). What a column's
+//! keys are bound to:
 //!
 //! - `seal` and `gram`: the table id and the column id, always;
-//! - `eq` and `ord`: the same, or the name of a join group, so that all columns of a group share their tokens and
-//!   can be compared by the server.
+//! - `eq` and `ord`: the same, or the name of a join group, so that all columns of a group share
+//!   their tokens and can be compared by the server.
 //!
 //! # Suites
 //!
@@ -27,8 +28,9 @@
 //!
 //! # Streams
 //!
-//! Backups are sealed in frames. [`StreamKey`] derives the ciphers of one stream from a data key: AES-256-GCM or SM4-GCM
-//! with counted nonces, because a stream's keys are its own. [`unauthenticated`] reads what `openssl enc` wrote.
+//! Backups are sealed in frames. [`StreamKey`] derives the ciphers of one stream from a data key:
+//! AES-256-GCM or SM4-GCM with counted nonces, because a stream's keys are its own.
+//! [`unauthenticated`] reads what `openssl enc` wrote.
 //!
 //! Every format is written down byte by byte in `docs/formats.md` and pinned by `tests/vectors`.
 

@@ -16,11 +16,12 @@ pub const METADATA_TAG_LEN: usize = MAC_LEN;
 const SALT: &[u8] = b"onionskin/1 metadata";
 const INFO: &[u8] = b"comment";
 
-/// Tags the logical definitions that stand in column comments, so that the server cannot change a type, a
-/// capability or an id without being noticed.
+/// Tags the logical definitions that stand in column comments, so that the server cannot change a
+/// type, a capability or an id without being noticed.
 ///
-/// It has a data key of its own, which rotation leaves alone: old comments stay valid. The tag is HMAC-SHA-256 cut to 128 bits, in
-/// both suites. It says nothing of which column a comment belongs to: the tagged bytes must.
+/// It has a data key of its own, which rotation leaves alone: old comments stay valid. The tag is
+/// HMAC-SHA-256 cut to 128 bits, in both suites. It says nothing of which column a comment belongs
+/// to: the tagged bytes must.
 pub struct MetadataKey {
     mac: MacKey,
 }
@@ -44,7 +45,8 @@ impl MetadataKey {
         self.mac.mac(bytes)
     }
 
-    /// Whether `tag` is the tag of `bytes`; takes the same time for every wrong tag of the right length.
+    /// Whether `tag` is the tag of `bytes`; takes the same time for every wrong tag of the right
+    /// length.
     pub fn verify(&self, bytes: &[u8], tag: &[u8]) -> bool {
         self.tag(bytes)[..].ct_eq(tag).into()
     }

@@ -15,9 +15,9 @@
 //!
 //! r is drawn from the kernel, for each cell. The first two parts have fixed lengths, so different
 //! inputs are different bytes, and the nonce key is used for nothing else. Where r is new, the
-//! nonce is as good as random. Where r repeats, other payloads still have other nonces, and the same
-//! payload has the same cell, which shows that it is the same. Two different inputs meet in a nonce
-//! as two random nonces do, with a probability of 2^-96 for each pair; so the bound of
+//! nonce is as good as random. Where r repeats, other payloads still have other nonces, and the
+//! same payload has the same cell, which shows that it is the same. Two different inputs meet in a
+//! nonce as two random nonces do, with a probability of 2^-96 for each pair; so the bound of
 //! [`Suite::seal_bound`](crate::Suite::seal_bound) is that of random nonces.
 //!
 //! The nonce stands in the cell. A reader cannot verify how it was made and need not.

@@ -1,40 +1,46 @@
 //! Order keys: what stands in a column `c$ord`.
 //!
-//! The scheme is that of Chenette, Lewi, Weis and Wu ("Practical Order-Revealing Encryption with Limited Leakage",
-//! FSE 2016), in its lexicographic form, which needs no code in the server: `memcmp` compares two keys as it
-//! compares the two values. An ordinary index on BINARY columns does the rest.
+//! The scheme is that of Chenette, Lewi, Weis and Wu ("Practical Order-Revealing Encryption with
+//! Limited Leakage", FSE 2016), in its lexicographic form, which needs no code in the server:
+//! `memcmp` compares two keys as it compares the two values. An ordinary index on BINARY columns
+//! does the rest.
 //!
 //! # Construction
 //!
-//! A value is a byte string whose `memcmp` order is the order of values (the caller's encoding sees to that). It is
-//! read as 4-bit digits d_0, d_1, ..., most significant first. The key is a row of 16-bit big-endian cells:
+//! A value is a byte string whose `memcmp` order is the order of values (the caller's encoding sees
+//! to that). It is read as 4-bit digits d_0, d_1, ..., most significant first. The key is a row of
+//! 16-bit big-endian cells:
 //!
 //! ```text
 //! cell_i = r_i + d_i        r_i = PRF(d_0 … d_(i-1)), uniform in 0 ..= 2^16 - 16
 //! ```
 //!
-//! Two values that agree in their first i digits have equal cells there and the same r_i at place i; so the cells
-//! there differ exactly as the digits do, and no cell ever overflows. A value of n bytes gives a key of 4 n bytes.
-//! A value that is a prefix of another sorts first, as with `memcmp`.
+//! Two values that agree in their first i digits have equal cells there and the same r_i at place
+//! i; so the cells there differ exactly as the digits do, and no cell ever overflows. A value of n
+//! bytes gives a key of 4 n bytes. A value that is a prefix of another sorts first, as with
+//! `memcmp`.
 //!
 //! # What keys show
 //!
-//! **One key alone:** almost nothing. A cell below 15 or above 65520 rules out some digits; that happens to one cell in
-//! 4,368 (0.023 %), and one value is not told from another with a better chance than 0.023 % for each of its digits.
+//! **One key alone:** almost nothing. A cell below 15 or above 65520 rules out some digits; that
+//! happens to one cell in 4,368 (0.023 %), and one value is not told from another with a better
+//! chance than 0.023 % for each of its digits.
 //!
-//! **Two keys:** which is greater, the place of the first 4-bit digit in which they differ, and the difference of the
-//! digits there. So also: the leading digits that they share, as a fact, not their values. Behind that place the cells are
-//! independent.
+//! **Two keys:** which is greater, the place of the first 4-bit digit in which they differ, and the
+//! difference of the digits there. So also: the leading digits that they share, as a fact, not
+//! their values. Behind that place the cells are independent.
 //!
-//! **Many keys:** all of that for every pair. Where the values below some shared prefix use both digit 0 and digit 15, a
-//! difference of 15 fixes both, and with them all others at that place. A column that is densely filled, or one
-//! whose distribution is known, is therefore as good as read: sorting alone gives that away, in this and in every
-//! other scheme whose ciphertexts a server can compare. Ask for `range` only where that is acceptable.
+//! **Many keys:** all of that for every pair. Where the values below some shared prefix use both
+//! digit 0 and digit 15, a difference of 15 fixes both, and with them all others at that place. A
+//! column that is densely filled, or one whose distribution is known, is therefore as good as read:
+//! sorting alone gives that away, in this and in every other scheme whose ciphertexts a server can
+//! compare. Ask for `range` only where that is acceptable.
 //!
 //! # Why 4-bit digits in 16-bit cells
 //!
-//! Larger digits make shorter keys and show more per pair; wider cells make longer keys and show less of one key.
-//! The last column is the chance that a single cell narrows its digit: (2^b - 1) / (range of r).
+//! Larger digits make shorter keys and show more per pair; wider cells make longer keys and show
+//! less of one key. The last column is the chance that a single cell narrows its digit: (2^b - 1) /
+//! (range of r).
 //!
 //! | digit / cell | INT, bytes | BIGINT, bytes | two keys show | one cell shows something |
 //! |---|---|---|---|---|
@@ -46,14 +52,15 @@
 //! | 8 / 16  | 8 | 16 | first differing byte, and how | 0.39 % |
 //! | 8 / 24  | 12 | 24 | first differing byte, and how | 0.0015 % |
 //!
-//! An INT's key is then as long as an equality token, and stands in for it: keys are equal exactly when values are.
-//! With 1 / 16 an index entry would be four times as long to hide at most three more bits of where two values part; with 8-bit cells one
-//! key alone begins to speak.
+//! An INT's key is then as long as an equality token, and stands in for it: keys are equal exactly
+//! when values are. With 1 / 16 an index entry would be four times as long to hide at most three
+//! more bits of where two values part; with 8-bit cells one key alone begins to speak.
 //!
 //! # The pseudo-random function
 //!
-//! Prefixes have any length, so the PRF is a CBC-MAC with a key of its own for the last block (FCBC of Black and
-//! Rogaway, "CBC MACs for Arbitrary-Length Messages", CRYPTO 2000), with AES-256 or SM4 as the block cipher:
+//! Prefixes have any length, so the PRF is a CBC-MAC with a key of its own for the last block (FCBC
+//! of Black and Rogaway, "CBC MACs for Arbitrary-Length Messages", CRYPTO 2000), with AES-256 or
+//! SM4 as the block cipher:
 //!
 //! ```text
 //! S_0     = 0
@@ -61,13 +68,15 @@
 //! r_i     = E_last(S_c ⊕ (p ‖ the p digits from value byte 15 c on, packed, zero padded))    c = i div 30, p = i mod 30
 //! ```
 //!
-//! reduced by taking the first 8 bytes, big-endian, as x and r_i = floor(x · 65521 / 2^64), which is off uniform by
-//! less than 2^-47. All blocks E_last of 15 value bytes are independent of each other and are encrypted in one
-//! call. The first half of the derived key is for E_chain, the second for E_last.
+//! reduced by taking the first 8 bytes, big-endian, as x and r_i = floor(x · 65521 / 2^64), which
+//! is off uniform by less than 2^-47. All blocks E_last of 15 value bytes are independent of each
+//! other and are encrypted in one call. The first half of the derived key is for E_chain, the
+//! second for E_last.
 //!
-//! Measured, optimized, on a core with AES instructions: 0.11 µs for an INT, 0.22 µs for a BIGINT, 2 µs for 64 bytes; opening takes twice
-//! as long, because every block needs the digit before it. SM4 with GFNI and AVX-512 takes 0.24 µs for a BIGINT, because its sixteen
-//! blocks go through together; opening goes one by one and takes 1.9 µs.
+//! Measured, optimized, on a core with AES instructions: 0.11 µs for an INT, 0.22 µs for a BIGINT,
+//! 2 µs for 64 bytes; opening takes twice as long, because every block needs the digit before it.
+//! SM4 with GFNI and AVX-512 takes 0.24 µs for a BIGINT, because its sixteen blocks go through
+//! together; opening goes one by one and takes 1.9 µs.
 
 use zeroize::Zeroize;
 
@@ -305,7 +314,8 @@ mod tests {
 
     #[test]
     fn masks_are_spread_evenly() {
-        // 20,000 first-digit-free places: mean of a uniform r is 32,760 with a standard error of 134.
+        // 20,000 first-digit-free places: mean of a uniform r is 32,760 with a standard error of
+        // 134.
         let [aes, _] = prfs();
         let sum: u64 = (0..20_000u32)
             .map(|value| {

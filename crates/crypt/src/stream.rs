@@ -1,4 +1,5 @@
-//! Keys of a sealed stream: the ciphers of its frames and of its footer, and a commitment to its key.
+//! Keys of a sealed stream: the ciphers of its frames and of its footer, and a commitment to its
+//! key.
 //!
 //! ```text
 //! PRK        = HKDF-Extract(salt = "onionskin/1 sealed stream", IKM = data key)
@@ -7,12 +8,14 @@
 //! footer key = HKDF-Expand(PRK, "footer"     ‖ 0x00 ‖ suite id ‖ context, 32 or 16)
 //! ```
 //!
-//! The hash is SHA-256 in suite `aes`, whose frames are under AES-256-GCM, and SM3 in suite `sm`, whose frames are under
-//! SM4-GCM. The context is the stream's header, which holds 32 random bytes: no two streams share a key, and a stream whose
-//! header was changed has other keys. So nonces may be plain counters.
+//! The hash is SHA-256 in suite `aes`, whose frames are under AES-256-GCM, and SM3 in suite `sm`,
+//! whose frames are under SM4-GCM. The context is the stream's header, which holds 32 random bytes:
+//! no two streams share a key, and a stream whose header was changed has other keys. So nonces may
+//! be plain counters.
 //!
-//! GCM does not commit to its key: somebody who knows two keys can make a message that opens under both. The
-//! commitment does (it is a hash of the key), and it tells a wrong key from a damaged stream.
+//! GCM does not commit to its key: somebody who knows two keys can make a message that opens under
+//! both. The commitment does (it is a hash of the key), and it tells a wrong key from a damaged
+//! stream.
 
 use std::fmt;
 
@@ -46,7 +49,8 @@ pub struct StreamKey {
 }
 
 impl StreamKey {
-    /// The keys of the stream that `context` identifies: its header, which must hold random bytes of its own.
+    /// The keys of the stream that `context` identifies: its header, which must hold random bytes
+    /// of its own.
     pub fn new(suite: Suite, data_key: &DataKey, context: &[u8]) -> Self {
         Self {
             secret: Secret::extract(suite, SALT, data_key),
@@ -109,7 +113,8 @@ impl fmt::Debug for StreamKey {
 
 /// AES-256-GCM or SM4-GCM under one subkey of a stream. Can be used by many threads at once.
 ///
-/// **A nonce must never be used for two messages under one cipher**: GCM gives away its authentication key then.
+/// **A nonce must never be used for two messages under one cipher**: GCM gives away its
+/// authentication key then.
 pub struct FrameCipher(Aead);
 
 impl FrameCipher {

@@ -12,20 +12,23 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// How many units one sealing key may protect; the next [`seal`](crate::ColumnCipher::seal) is an error.
+    /// How many units one sealing key may protect; the next [`seal`](crate::ColumnCipher::seal) is
+    /// an error.
     ///
-    /// A cell costs one unit, and one more for every 64 KiB of its payload, so that few huge values and many small
-    /// ones stay within the same proof.
+    /// A cell costs one unit, and one more for every 64 KiB of its payload, so that few huge values
+    /// and many small ones stay within the same proof.
     ///
-    /// - `aes`, 2^48: AES-GCM-SIV with random nonces. A repeated nonce shows only whether two payloads are the same,
-    ///   and the limits of RFC 8452, section 6, for messages up to 64 KiB lie well above this figure.
-    /// - `sm`, 2^32: GCM with 96-bit nonces that meet as random ones do (NIST SP 800-38D, 8.3). A repeated nonce would be
-    ///   fatal there; its probability stays below 2^-32.
+    /// - `aes`, 2^48: AES-GCM-SIV with random nonces. A repeated nonce shows only whether two
+    ///   payloads are the same, and the limits of RFC 8452, section 6, for messages up to 64 KiB
+    ///   lie well above this figure.
+    /// - `sm`, 2^32: GCM with 96-bit nonces that meet as random ones do (NIST SP 800-38D, 8.3). A
+    ///   repeated nonce would be fatal there; its probability stays below 2^-32.
     ///
-    /// The count is kept per process, column and data key. It starts at zero in a new process, and several proxies do not know
-    /// of each other, so it catches a runaway writer and is no proof for years of traffic: for `sm`, rotate the
-    /// data key before the sum over all writers comes near 2^32 values in one column. Rotation to a new data key
-    /// starts a new count, because the new key has sealed nothing yet.
+    /// The count is kept per process, column and data key. It starts at zero in a new process, and
+    /// several proxies do not know of each other, so it catches a runaway writer and is no proof
+    /// for years of traffic: for `sm`, rotate the data key before the sum over all writers comes
+    /// near 2^32 values in one column. Rotation to a new data key starts a new count, because the
+    /// new key has sealed nothing yet.
     pub const fn seal_bound(self) -> u64 {
         match self {
             Suite::Aes => 1 << 48,

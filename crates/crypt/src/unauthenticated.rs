@@ -1,4 +1,5 @@
-//! Ciphers that authenticate nothing: **what they decrypt may be anything**. Only for reading what other programs wrote.
+//! Ciphers that authenticate nothing: **what they decrypt may be anything**. Only for reading what
+//! other programs wrote.
 //!
 //! `openssl enc -pbkdf2` writes `"Salted__" ‖ salt (8) ‖ ciphertext`, where
 //!
@@ -6,9 +7,10 @@
 //! key ‖ IV (16) = PBKDF2-HMAC(digest, passphrase, salt, iterations)
 //! ```
 //!
-//! CBC pads the plaintext to whole blocks (PKCS #7); CTR counts a 128-bit big-endian number up from the IV. In both, any
-//! part can be decrypted by itself: a part of CBC needs the block of ciphertext before it, a part of CTR its place. That
-//! is what [`LegacyCipher::decrypt_part`] is for.
+//! CBC pads the plaintext to whole blocks (PKCS #7); CTR counts a 128-bit big-endian number up from
+//! the IV. In both, any part can be decrypted by itself: a part of CBC needs the block of
+//! ciphertext before it, a part of CTR its place. That is what [`LegacyCipher::decrypt_part`] is
+//! for.
 
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
@@ -107,7 +109,8 @@ impl FromStr for LegacyDigest {
 #[error("unknown digest: expected sha256, sha384 or sha512")]
 pub struct UnknownDigest;
 
-/// Decrypts what `openssl enc` encrypted under one passphrase and salt. Can be used by many threads at once.
+/// Decrypts what `openssl enc` encrypted under one passphrase and salt. Can be used by many threads
+/// at once.
 pub struct LegacyCipher {
     key: Key,
     iv: [u8; BLOCK_LEN],
@@ -143,8 +146,8 @@ impl LegacyCipher {
         }
     }
 
-    /// Decrypts a part of the ciphertext in place. `block` is the number of its first block in the whole, `previous` the block
-    /// of ciphertext before it (`None` for the first part).
+    /// Decrypts a part of the ciphertext in place. `block` is the number of its first block in the
+    /// whole, `previous` the block of ciphertext before it (`None` for the first part).
     ///
     /// Nothing is verified, and padding is not taken off.
     ///
@@ -202,8 +205,8 @@ impl fmt::Debug for LegacyCipher {
     }
 }
 
-/// The length of `plain` without its PKCS #7 padding, if it ends with one: the only sign of a wrong passphrase that CBC
-/// gives, and a weak one (one time in 256 it fails to show).
+/// The length of `plain` without its PKCS #7 padding, if it ends with one: the only sign of a wrong
+/// passphrase that CBC gives, and a weak one (one time in 256 it fails to show).
 pub fn unpadded_len(plain: &[u8]) -> Option<usize> {
     let pad = usize::from(*plain.last()?);
     let body = plain.len().checked_sub(pad)?;

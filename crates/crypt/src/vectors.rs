@@ -1,7 +1,7 @@
 //! The formats, byte by byte: fixed keys and nonces, and what must come out, from `tests/vectors`.
 //!
-//! `tests/vectors/generate.py` is an independent implementation that wrote these files. They change only with the
-//! format version.
+//! `tests/vectors/generate.py` is an independent implementation that wrote these files. They change
+//! only with the format version.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A process that was copied, as it is with a virtual machine that is cloned, or resumed twice from one snapshot.
+//! A process that was copied, as it is with a virtual machine that is cloned, or resumed twice from
+//! one snapshot.
 //!
 //! `fork` makes such a copy: the child has the parent's memory, and with it the state of every
 //! generator. What the two of them seal from there on must not meet in a nonce.

@@ -59,7 +59,8 @@ pub enum KeyError {
     /// The locator is not of the form `file:PATH`.
     #[error("unknown key provider in the setting \"keys\": expected \"file:PATH\"")]
     UnknownProvider,
-    /// Not a key file of a version that this program knows. The text names the fault, never the content.
+    /// Not a key file of a version that this program knows. The text names the fault, never the
+    /// content.
     #[error("key file is malformed: {0}")]
     Malformed(String),
     /// The root key is under a passphrase, and none was given.
@@ -67,7 +68,8 @@ pub enum KeyError {
         "the key file is under a passphrase: set ONIONSKIN_PASSPHRASE, or ONIONSKIN_PASSPHRASE_FILE to the file that has it"
     )]
     PassphraseNeeded,
-    /// The passphrase does not open the root key (or the sealed root key was altered: the two cannot be told apart).
+    /// The passphrase does not open the root key (or the sealed root key was altered: the two
+    /// cannot be told apart).
     #[error("wrong passphrase for the key file")]
     WrongPassphrase,
     /// A passphrase was given for a file that has none. It may have been exchanged for another.

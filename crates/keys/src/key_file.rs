@@ -12,11 +12,12 @@
 //! }
 //! ```
 //!
-//! or `"root": { "clear": "…" }`, where the file's mode 0600 is the protection. Binary fields are base64 (standard
-//! alphabet, padded). `created` is in seconds since 1970. Unknown fields are errors.
+//! or `"root": { "clear": "…" }`, where the file's mode 0600 is the protection. Binary fields are
+//! base64 (standard alphabet, padded). `created` is in seconds since 1970. Unknown fields are
+//! errors.
 //!
-//! `mac` is HMAC-SHA-256 under a key derived from the root key, over everything but `root`, which authenticates itself by
-//! opening the rest. Its input, numbers big-endian:
+//! `mac` is HMAC-SHA-256 under a key derived from the root key, over everything but `root`, which
+//! authenticates itself by opening the rest. Its input, numbers big-endian:
 //!
 //! ```text
 //! "onionskin/1 keys.json" ‖ version (4) ‖ active (2) ‖ number of data keys (4)
@@ -24,10 +25,11 @@
 //! ‖ metadata key: created (8) ‖ length (4) ‖ wrapped
 //! ```
 //!
-//! So `active` cannot be set back and no key removed or added without the root key. An older key file in
-//! whole cannot be told from the newest: keep it where only its owner writes.
+//! So `active` cannot be set back and no key removed or added without the root key. An older key
+//! file in whole cannot be told from the newest: keep it where only its owner writes.
 //!
-//! A change writes the file anew, under a new root key, and puts it in the old one's place when it has been read back.
+//! A change writes the file anew, under a new root key, and puts it in the old one's place when it
+//! has been read back.
 
 use std::{
     collections::BTreeMap,
@@ -185,7 +187,8 @@ impl UnwrappedKeys {
         )
     }
 
-    /// Adds a data key behind all others. Numbers are not given out again: sealed values carry them.
+    /// Adds a data key behind all others. Numbers are not given out again: sealed values carry
+    /// them.
     fn add(&mut self, rng: &mut impl CryptoRng) -> Result<(), KeyError> {
         let last = self.data_keys.last_key_value().map_or(0, |(&id, _)| id);
         let id = last.checked_add(1).ok_or(KeyError::Full)?;
@@ -203,7 +206,8 @@ impl UnwrappedKeys {
         Ok(())
     }
 
-    /// The text of a file with these keys, all of them under a new root key: whoever knows that of an older file opens nothing of this one.
+    /// The text of a file with these keys, all of them under a new root key: whoever knows that of
+    /// an older file opens nothing of this one.
     fn to_text(
         &self,
         passphrase: Option<(&str, PassphraseCost)>,

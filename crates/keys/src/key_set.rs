@@ -30,15 +30,16 @@ type Place = (CellFormat, KeyId, ColumnId);
 /// A column's ciphers by join group; in practice there is one.
 type ByGroup = Vec<(Option<Box<str>>, Arc<ColumnCipher>)>;
 
-/// The ciphers that were asked for. Tables come and go, and with each of them columns with ids of their own; so
-/// ciphers that nobody holds are dropped when there are many.
+/// The ciphers that were asked for. Tables come and go, and with each of them columns with ids of
+/// their own; so ciphers that nobody holds are dropped when there are many.
 #[derive(Default)]
 struct CipherCache {
     ciphers: HashMap<Place, ByGroup>,
     /// Columns at which idle ciphers are looked for; 0 until the first time.
     full: usize,
-    /// The greatest count of sealed values among the ciphers that were dropped, by suite. One that is made again begins
-    /// to count there, which is at least where it was: no column outruns [`Suite::seal_bound`] by being forgotten.
+    /// The greatest count of sealed values among the ciphers that were dropped, by suite. One that
+    /// is made again begins to count there, which is at least where it was: no column outruns
+    /// [`Suite::seal_bound`] by being forgotten.
     sealed: Vec<(Suite, u64)>,
 }
 
@@ -56,7 +57,8 @@ impl CipherCache {
         known.map_or(0, |(_, units)| *units)
     }
 
-    /// Drops what nobody else holds, if there is much. Nobody can begin to hold it meanwhile: that takes this cache.
+    /// Drops what nobody else holds, if there is much. Nobody can begin to hold it meanwhile: that
+    /// takes this cache.
     fn make_room(&mut self) {
         if self.ciphers.len() < self.full.max(IDLE_CIPHERS) {
             return;
@@ -94,8 +96,8 @@ impl KeySet {
     /// Writes a new key file with a root key, one data key and a metadata key.
     ///
     /// The file has mode 0600 and is on disk when this returns. An existing file is never touched
-    /// ([`KeyError::Exists`]). With a passphrase the root key is sealed under it (Argon2id, 64 MiB, three passes: a
-    /// fraction of a second); without one the file's mode is its only protection.
+    /// ([`KeyError::Exists`]). With a passphrase the root key is sealed under it (Argon2id, 64 MiB,
+    /// three passes: a fraction of a second); without one the file's mode is its only protection.
     pub fn create_file(
         path: &Path,
         passphrase: Option<&str>,
@@ -108,11 +110,13 @@ impl KeySet {
         )
     }
 
-    /// Changes the key file that `locator` names (see [`KeySet::load`]), and returns what it holds then.
+    /// Changes the key file that `locator` names (see [`KeySet::load`]), and returns what it holds
+    /// then.
     ///
-    /// All keys that are there stay: tables, backups and binlogs may need them. The new file has a new root key, the owner of the old one
-    /// and mode 0600; it has been read back, and is on disk, before it takes the old one's place in one step. Programs that run keep
-    /// the keys that they have read.
+    /// All keys that are there stay: tables, backups and binlogs may need them. The new file has a
+    /// new root key, the owner of the old one and mode 0600; it has been read back, and is on disk,
+    /// before it takes the old one's place in one step. Programs that run keep the keys that they
+    /// have read.
     pub fn change_file(
         locator: &str,
         base: &Path,
@@ -138,10 +142,11 @@ impl KeySet {
         Ok(key_file::load(&path, passphrase, Owner::AnyForRoot)?.entries())
     }
 
-    /// Unwraps the keys that `locator` names: `file:PATH`, where a relative path starts from the directory `base`.
+    /// Unwraps the keys that `locator` names: `file:PATH`, where a relative path starts from the
+    /// directory `base`.
     ///
-    /// Refuses a file that others than its owner can access, a file that was altered, and a passphrase for a file that
-    /// is not under one. An empty passphrase counts as none.
+    /// Refuses a file that others than its owner can access, a file that was altered, and a
+    /// passphrase for a file that is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
         let (active, data_keys, metadata) =
             key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?.into_keys();
@@ -153,12 +158,14 @@ impl KeySet {
         })
     }
 
-    /// What a change of the key file that `locator` names has left beside it: another command is at work, or was broken off.
+    /// What a change of the key file that `locator` names has left beside it: another command is at
+    /// work, or was broken off.
     pub fn leftover(locator: &str, base: &Path) -> Option<Leftover> {
         key_file::leftover(&path_of(locator, base).ok()?)
     }
 
-    /// Keeps the data keys out of swap. An error is no reason to stop: most often the system does not allow it.
+    /// Keeps the data keys out of swap. An error is no reason to stop: most often the system does
+    /// not allow it.
     pub fn lock_in_memory(&self) -> std::io::Result<()> {
         memory::lock(self.data_keys.values())
     }
@@ -175,8 +182,9 @@ impl KeySet {
 
     /// The cipher of a column under a data key, built at the first call and shared from then on.
     ///
-    /// Costs a hash look-up under a read lock; a plan or session that needs it for every row keeps the `Arc`.
-    /// Because all callers share one cipher, its count of sealed values is the process's.
+    /// Costs a hash look-up under a read lock; a plan or session that needs it for every row keeps
+    /// the `Arc`. Because all callers share one cipher, its count of sealed values is the
+    /// process's.
     pub fn column_cipher(
         &self,
         cells: CellFormat,
@@ -214,7 +222,8 @@ impl KeySet {
         self.ciphers.read().ciphers.len()
     }
 
-    /// The key of the sealed stream that `context` identifies (see [`StreamKey::new`]), under a data key.
+    /// The key of the sealed stream that `context` identifies (see [`StreamKey::new`]), under a
+    /// data key.
     pub fn stream_key(
         &self,
         suite: Suite,
@@ -238,7 +247,8 @@ impl KeySet {
         fresh_bytes()
     }
 
-    /// An id for a column that is being created. Four bytes: compare it with the other columns of the table.
+    /// An id for a column that is being created. Four bytes: compare it with the other columns of
+    /// the table.
     pub fn random_column_id(&self) -> [u8; 4] {
         fresh_bytes()
     }

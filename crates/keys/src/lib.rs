@@ -1,11 +1,12 @@
 //! Key sets: where data keys come from, how they are kept, and who may use which.
 //!
-//! A **root key** wraps **data keys**; from a data key every column derives keys of its own (that happens in
-//! `onionskin-crypt`). A [`KeyProvider`] holds the root key and wraps and unwraps data keys: a key file today, a
-//! PKCS#11 token, Vault or a cloud KMS by the same interface.
+//! A **root key** wraps **data keys**; from a data key every column derives keys of its own (that
+//! happens in `onionskin-crypt`). A [`KeyProvider`] holds the root key and wraps and unwraps data
+//! keys: a key file today, a PKCS#11 token, Vault or a cloud KMS by the same interface.
 //!
-//! A [`KeySet`] is what the program uses. It is unwrapped once, when the program starts, and never changes
-//! afterwards: no statement waits for a key server, and nothing but handles is passed around.
+//! A [`KeySet`] is what the program uses. It is unwrapped once, when the program starts, and never
+//! changes afterwards: no statement waits for a key server, and nothing but handles is passed
+//! around.
 //!
 //! ```no_run
 //! # use std::path::Path;
@@ -18,10 +19,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived from no data key, so
-//! that a rotation of data keys leaves old comments valid.
+//! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived
+//! from no data key, so that a rotation of data keys leaves old comments valid.
 //!
-//! A **sealed stream** takes its keys from a data key, or from a passphrase alone ([`stream_key_from_passphrase`]).
+//! A **sealed stream** takes its keys from a data key, or from a passphrase alone
+//! ([`stream_key_from_passphrase`]).
 //!
 //! The format of `keys.json` is in [`key_file`] and in `docs/formats.md`.
 

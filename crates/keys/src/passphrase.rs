@@ -1,4 +1,5 @@
-//! Keys from a passphrase by Argon2id (RFC 9106): of a key file's root key, and of sealed streams without a key file.
+//! Keys from a passphrase by Argon2id (RFC 9106): of a key file's root key, and of sealed streams
+//! without a key file.
 //!
 //! A root key is sealed under such a key with AES-256-GCM-SIV:
 //!
@@ -32,14 +33,16 @@ pub struct PassphraseCost {
 }
 
 impl PassphraseCost {
-    /// RFC 9106's second recommendation (64 MiB, three passes), with one lane, since we compute with one thread.
+    /// RFC 9106's second recommendation (64 MiB, three passes), with one lane, since we compute
+    /// with one thread.
     pub const DEFAULT: Self = Self {
         memory_kib: 64 * 1024,
         passes: 3,
         lanes: 1,
     };
 
-    /// Whether a file may ask for it. None must make us allocate whatever it likes: 1 GiB, 64 passes and 16 lanes are the limit.
+    /// Whether a file may ask for it. None must make us allocate whatever it likes: 1 GiB, 64
+    /// passes and 16 lanes are the limit.
     pub fn is_acceptable(&self) -> bool {
         self.memory_kib <= 1024 * 1024
             && (1..=64).contains(&self.passes)
@@ -80,7 +83,8 @@ pub(crate) fn open_root(
     open_key(&box_key(&kek), sealed, &aad(cost, salt)).ok_or(KeyError::WrongPassphrase)
 }
 
-/// The key of a sealed stream from nothing but a passphrase. `context` is as in [`StreamKey::new`], `salt` random.
+/// The key of a sealed stream from nothing but a passphrase. `context` is as in [`StreamKey::new`],
+/// `salt` random.
 ///
 /// Takes the time and the memory that `cost` names; refuses a cost that is not
 /// [acceptable](PassphraseCost::is_acceptable), and an empty passphrase.

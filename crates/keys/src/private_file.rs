@@ -17,14 +17,16 @@ use crate::KeyError;
 pub(crate) enum Owner {
     /// This process's user, or root.
     OursOrRoot,
-    /// Also any other, if this process is root's: an administrator changes the file of the proxy's user, and leaves it to him.
+    /// Also any other, if this process is root's: an administrator changes the file of the proxy's
+    /// user, and leaves it to him.
     AnyForRoot,
 }
 
-/// Reads a file that nobody but its owner can access, where the owner is this process's user or root.
+/// Reads a file that nobody but its owner can access, where the owner is this process's user or
+/// root.
 ///
-/// Who owns a file can always give himself access to it, and put another one's content into it: a mode of 0600 says nothing if
-/// the file is somebody else's. `limit` is in bytes.
+/// Who owns a file can always give himself access to it, and put another one's content into it: a
+/// mode of 0600 says nothing if the file is somebody else's. `limit` is in bytes.
 pub fn read_private_file(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     read_file_of(Owner::OursOrRoot, path, limit)
 }
@@ -77,8 +79,8 @@ pub(crate) fn read_beginning(path: &Path, most: u64) -> io::Result<Zeroizing<Vec
     read_all(file, metadata.len().min(most))
 }
 
-/// Opens a file, and looks at what was opened: at its path there could be another one a moment later. Does not wait for whoever might
-/// write to a pipe that lies there.
+/// Opens a file, and looks at what was opened: at its path there could be another one a moment
+/// later. Does not wait for whoever might write to a pipe that lies there.
 fn open_regular(path: &Path, more: OFlags) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new()
         .read(true)

@@ -23,8 +23,8 @@ impl KeyPurpose {
     }
 }
 
-/// Which key is wrapped. Providers authenticate it (as associated data, or as encryption context), so that a wrapped
-/// key cannot be put in the place of another.
+/// Which key is wrapped. Providers authenticate it (as associated data, or as encryption context),
+/// so that a wrapped key cannot be put in the place of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyContext {
     /// The key's use.
@@ -39,7 +39,8 @@ pub struct WrappedKey(pub Vec<u8>);
 
 /// Holds a root key and wraps data keys under it.
 ///
-/// An implementation takes raw bytes out of and into a [`DataKey`] by [`onionskin_crypt::dangerous_bytes`].
+/// An implementation takes raw bytes out of and into a [`DataKey`] by
+/// [`onionskin_crypt::dangerous_bytes`].
 pub trait KeyProvider: Send + Sync {
     /// Encrypts `plain` and binds it to `context`.
     fn wrap(&self, plain: &DataKey, context: KeyContext) -> Result<WrappedKey, KeyError>;

@@ -515,7 +515,8 @@ fn nothing_shows_keys() {
 
 #[test]
 fn creation_draws_from_the_generator_it_is_given() {
-    // Two files from one seed have the same root key: it comes from the caller's generator and nowhere else.
+    // Two files from one seed have the same root key: it comes from the caller's generator and
+    // nowhere else.
     let roots: Vec<Value> = (0..2)
         .map(|_| {
             let dir = Dir::new();
@@ -567,7 +568,8 @@ fn a_key_is_added_then_used_and_the_old_ones_stay() {
         ));
         assert_eq!(fs::read_dir(dir.0.path()).unwrap().count(), 1);
 
-        // Nothing that the old file holds is in the new one: neither its root key nor a key under it.
+        // Nothing that the old file holds is in the new one: neither its root key nor a key under
+        // it.
         let old: Value = serde_json::from_str(&text).unwrap();
         let new = fs::read_to_string(dir.path()).unwrap();
         for secret in [

@@ -12,7 +12,8 @@ use crate::reverse::switched_already;
 use crate::switch::{drop_sentry, is_switched};
 
 impl Job {
-    /// Removes everything that a migration has made beside the table. The table itself is as it was.
+    /// Removes everything that a migration has made beside the table. The table itself is as it
+    /// was.
     pub fn abort(&self) -> Result<()> {
         let (job, control) = self.spelled()?;
         job.undo(control)
@@ -23,7 +24,8 @@ impl Job {
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
         let checkpoint = self.checkpoint(&names);
-        // A damaged or forged checkpoint is no reason to keep it. Nothing is read or written here but names.
+        // A damaged or forged checkpoint is no reason to keep it. Nothing is read or written here
+        // but names.
         let found = checkpoint.peek(&mut control).unwrap_or_default();
         let is_ours = |why| matches!(why, None | Some(Untrusted::NoKeys));
         let state = found.and_then(|found| found.state.filter(|_| is_ours(found.untrusted)));

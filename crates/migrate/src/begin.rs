@@ -1,4 +1,5 @@
-//! From nothing to a new table and a checkpoint: the phase "prepare". And what of it can be told before.
+//! From nothing to a new table and a checkpoint: the phase "prepare". And what of it can be told
+//! before.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
 //! Which migration it is: told when it begins, when it goes on, when it ends, and by `--status`.
 //!
-//! The server can put back a checkpoint of an earlier migration of the same table, which is authentic. So every command says what it went
-//! on with, and `--resume=ID` refuses another one.
+//! The server can put back a checkpoint of an earlier migration of the same table, which is
+//! authentic. So every command says what it went on with, and `--resume=ID` refuses another one.
 
 use std::fmt;
 

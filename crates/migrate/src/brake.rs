@@ -1,9 +1,11 @@
 //! Holding writers back when they are faster than the migration.
 //!
-//! Writers without a limit of their own change rows faster than anybody can write them a second time: such a migration would never end.
-//! The brake takes `LOCK TABLES … READ` on the old table for a moment again and again. Readers, ours among them, go on; writers
-//! wait for [`BITE`] at most, and the share of the time in which they do grows until the backlog shrinks. Nobody becomes the
-//! victim of a deadlock: the lock waits for transactions that have written, never for those that have only read.
+//! Writers without a limit of their own change rows faster than anybody can write them a second
+//! time: such a migration would never end. The brake takes `LOCK TABLES … READ` on the old table
+//! for a moment again and again. Readers, ours among them, go on; writers wait for [`BITE`] at
+//! most, and the share of the time in which they do grows until the backlog shrinks. Nobody becomes
+//! the victim of a deadlock: the lock waits for transactions that have written, never for those
+//! that have only read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,7 +23,8 @@ const BITE: Duration = Duration::from_millis(60);
 const MAX_SHARE_PERCENT: u32 = 90;
 /// How long the brake's statements may take to be answered: a lock is waited for a second at most.
 const ANSWER: Duration = Duration::from_secs(15);
-/// For how long the end of the brake's thread is waited for. Behind a dead network it may take longer; then the server lets go by itself.
+/// For how long the end of the brake's thread is waited for. Behind a dead network it may take
+/// longer; then the server lets go by itself.
 const GOODBYE: Duration = Duration::from_secs(3);
 /// For how long they are left alone when a long transaction keeps the lock away.
 const RESPITE: Duration = Duration::from_secs(10);

@@ -1,7 +1,8 @@
 //! Rows that the new table does not take, told so that somebody can mend them.
 //!
-//! Two rows with one value of a unique key are shown as they are in the old table: plain columns with their values, long ones cut; of columns that
-//! are protected in one of the tables nothing but that they are there, for what is printed ends in logs.
+//! Two rows with one value of a unique key are shown as they are in the old table: plain columns
+//! with their values, long ones cut; of columns that are protected in one of the tables nothing but
+//! that they are there, for what is printed ends in logs.
 
 use onionskin_rowstream::RowError;
 use onionskin_rowstream::key::{Key, column_of};
@@ -67,7 +68,8 @@ fn both_rows(session: &mut Session, route: &Route, keys: &[Key]) -> Option<Strin
     Some(format!("the rows {there} and {came} meet"))
 }
 
-/// A row of the old table as `(id = 7, name = 'ann', note = <sealed>)`; `None` if it is not there any more.
+/// A row of the old table as `(id = 7, name = 'ann', note = <sealed>)`; `None` if it is not there
+/// any more.
 fn shown(session: &mut Session, route: &Route, key: &Key) -> Result<Option<String>, RowError> {
     let types = session.texts(&format!(
         "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME FROM information_schema.COLUMNS \

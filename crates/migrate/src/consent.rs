@@ -1,8 +1,9 @@
 //! What a command line allows the server to learn.
 //!
-//! A checkpoint that the server keeps can be one of an earlier migration of the same table, authentic and out of
-//! date: one that was to decrypt a column and was given up, for example. So a checkpoint alone never makes a value
-//! more readable for the server than it is in the table that it comes from. The command that does it says so.
+//! A checkpoint that the server keeps can be one of an earlier migration of the same table,
+//! authentic and out of date: one that was to decrypt a column and was given up, for example. So a
+//! checkpoint alone never makes a value more readable for the server than it is in the table that
+//! it comes from. The command that does it says so.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,8 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// What the beginning of an operation says; with a way back, also of what the old table shows and the new one
-    /// does not.
+    /// What the beginning of an operation says; with a way back, also of what the old table shows
+    /// and the new one does not.
     pub(crate) fn of(operation: &Operation, reverse: bool) -> Self {
         let mut consent = Self::default();
         match operation {
@@ -61,8 +62,8 @@ impl Consent {
         })
     }
 
-    /// An error if the server could tell more of `after`, in the table `target`, than of `before`, and that was not
-    /// allowed.
+    /// An error if the server could tell more of `after`, in the table `target`, than of `before`,
+    /// and that was not allowed.
     pub(crate) fn check(&self, before: &Column, after: &Column, target: &str) -> Result<()> {
         let Some(protected) = &before.protection else {
             return Ok(());

@@ -71,8 +71,9 @@ pub fn statements(
     let keys = keys.ok_or_else(|| {
         MigrateError::Request("protected columns need keys: name the configuration with -c".into())
     })?;
-    // Everything that is protected gets new ids, which a writer with an outdated schema does not know. On MySQL the
-    // names of CHECK constraints, in which the ids stand, are unique in the database besides.
+    // Everything that is protected gets new ids, which a writer with an outdated schema does not
+    // know. On MySQL the names of CHECK constraints, in which the ids stand, are unique in the
+    // database besides.
     let logical = old.logical_definition(family)?;
     let head = format!("CREATE TABLE {} (", identifier(&old.table));
     let rest = logical
@@ -110,7 +111,8 @@ pub fn statements(
     })
 }
 
-/// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones. MariaDB wants that in a table only.
+/// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones.
+/// MariaDB wants that in a table only.
 fn without_check_names(elements: &str) -> String {
     let lines = elements.lines().map(|line| {
         let Some(at) = line.find("` CHECK (") else {
@@ -171,7 +173,8 @@ pub fn create(
     Ok(())
 }
 
-/// How rows get from the old table into the new one, which exists. What the server may learn more of is in `consent`. Columns of the old table that were `dropped` have nothing but the name in
+/// How rows get from the old table into the new one, which exists. What the server may learn more
+/// of is in `consent`. Columns of the old table that were `dropped` have nothing but the name in
 /// common with those that the new table has under their names.
 pub fn route(
     (old, new): (&Known, &Known),
@@ -261,7 +264,8 @@ pub fn route(
     })
 }
 
-/// A stored column that both servers compute from others: it is compared, for its expression may depend on who writes the row.
+/// A stored column that both servers compute from others: it is compared, for its expression may
+/// depend on who writes the row.
 fn computed_alike(old: &PhysicalColumn, new: &PhysicalColumn) -> Option<Copied> {
     let is_stored = |column: &PhysicalColumn| column.generated && !column.extra.contains("virtual");
     let is_same = is_stored(old)
@@ -278,7 +282,8 @@ fn computed_alike(old: &PhysicalColumn, new: &PhysicalColumn) -> Option<Copied> 
     })
 }
 
-/// A column that the old table does not have: its default, or what ALTER TABLE would put into a column without one.
+/// A column that the old table does not have: its default, or what ALTER TABLE would put into a
+/// column without one.
 fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
     let refused = |reason: String| MigrateError::Refused {
         table: new.table.clone(),
@@ -329,8 +334,9 @@ fn added(new: &Facts, column: &PhysicalColumn) -> Result<Option<Copied>> {
     }))
 }
 
-/// A TIMESTAMP is a moment, everything else that looks like a time is one in some zone. ALTER TABLE takes the session's, which is the server's
-/// unless somebody sets another; sessions of ours have UTC.
+/// A TIMESTAMP is a moment, everything else that looks like a time is one in some zone. ALTER TABLE
+/// takes the session's, which is the server's unless somebody sets another; sessions of ours have
+/// UTC.
 fn conversion(table: &str, old: &PhysicalColumn, new: &PhysicalColumn) -> Result<Option<String>> {
     // A date that is none has no zone.
     let between = |from: &str, to: &str| {
@@ -342,7 +348,8 @@ fn conversion(table: &str, old: &PhysicalColumn, new: &PhysicalColumn) -> Result
     Ok(match (old.data_type.as_str(), new.data_type.as_str()) {
         ("timestamp", "timestamp") => None,
         ("timestamp", _) => between(utc, local),
-        // Beyond a TIMESTAMP's range CONVERT_TZ gives back what it was given; no TIMESTAMP takes the year 1000, and the statement fails.
+        // Beyond a TIMESTAMP's range CONVERT_TZ gives back what it was given; no TIMESTAMP takes
+        // the year 1000, and the statement fails.
         ("datetime" | "date", "timestamp") => between(local, utc).map(|convert| {
             format!(
                 "IF({{}} <> 0 AND ({{}} < '1970-01-02' OR {{}} >= '2038-01-18'), '1000-01-01', {convert})"

@@ -27,12 +27,13 @@ pub struct Done {
     pub old: Option<String>,
     /// The old table was kept up to date, and another process has asked for it.
     pub handed_over: bool,
-    /// Files of the binary log that hold rows of the old table in plaintext, if columns became protected.
+    /// Files of the binary log that hold rows of the old table in plaintext, if columns became
+    /// protected.
     pub plaintext_logs: Vec<String>,
     /// Which migration it was.
     pub begun: Option<Begun>,
-    /// The table that has the name now, as the migration knows it and whatever the server shows; `None` if it is the one before, or if
-    /// it cannot be told whether it came from the pinned one.
+    /// The table that has the name now, as the migration knows it and whatever the server shows;
+    /// `None` if it is the one before, or if it cannot be told whether it came from the pinned one.
     pub table: Option<Pins>,
 }
 
@@ -57,7 +58,8 @@ impl Done {
     }
 }
 
-/// The files of the binary log, which hold rows of the old table in plaintext where columns have become protected.
+/// The files of the binary log, which hold rows of the old table in plaintext where columns have
+/// become protected.
 pub(crate) fn plaintext_logs(control: &mut Session, state: &State) -> Result<Vec<String>> {
     let Operation::Encrypt(_) = Operation::of(state)? else {
         return Ok(Vec::new());

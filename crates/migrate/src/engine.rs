@@ -1,4 +1,5 @@
-//! Rounds: changes are read up to a mark, written, and the checkpoint is moved. Between rounds, rows are copied or compared.
+//! Rounds: changes are read up to a mark, written, and the checkpoint is moved. Between rounds,
+//! rows are copied or compared.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -27,10 +28,11 @@ use crate::throttle::Throttle;
 const MAX_PENDING: usize = 300_000;
 /// How often changes are written whose rows meet on a unique key that the old table does not have.
 const MEETINGS: u32 = 20;
-/// How long a mark may take to come back through the binary log when nothing else comes either. A stream that breaks is made again within a
-/// minute.
+/// How long a mark may take to come back through the binary log when nothing else comes either. A
+/// stream that breaks is made again within a minute.
 const SILENCE: Duration = Duration::from_secs(90);
-/// How often the server is asked for a sign of life while nothing comes from its log, not even a heartbeat.
+/// How often the server is asked for a sign of life while nothing comes from its log, not even a
+/// heartbeat.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// For how long it is taken for known which views, triggers and routines there are.
 const LED_TO_HOLDS: Duration = Duration::from_secs(5);
@@ -80,14 +82,14 @@ pub(crate) struct Round {
 }
 
 impl Engine {
-    /// Ends all sessions but the one for the checkpoint, and the reading of the log. What is left: that session, the checkpoint, what it
-    /// should say, and the end of what was delivered.
+    /// Ends all sessions but the one for the checkpoint, and the reading of the log. What is left:
+    /// that session, the checkpoint, what it should say, and the end of what was delivered.
     pub fn end(self) -> (Session, Checkpoint, State, String) {
         (self.control, self.checkpoint, self.state, self.position)
     }
 
-    /// Reads the binary log up to a mark that is written now. Afterwards every change that was committed before is either
-    /// pending or written, and can be read.
+    /// Reads the binary log up to a mark that is written now. Afterwards every change that was
+    /// committed before is either pending or written, and can be read.
     pub fn drain(&mut self) -> Result<()> {
         let mark = self.checkpoint.mark(&mut self.control)?;
         let mut patience = Instant::now() + SILENCE;
@@ -106,8 +108,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Like [`Self::drain`], but writes nothing, and gives up at `deadline` or when more than `most` keys wait: false.
-    /// What was read stays pending.
+    /// Like [`Self::drain`], but writes nothing, and gives up at `deadline` or when more than
+    /// `most` keys wait: false. What was read stays pending.
     pub fn drain_until(&mut self, deadline: Instant, most: usize) -> Result<bool> {
         let mark = self.checkpoint.mark(&mut self.control)?;
         while self.seen < mark {
@@ -275,7 +277,8 @@ impl Engine {
         let rows = self.write_pending()?;
         self.save()?;
         let time = begun.elapsed();
-        // Changes may take half of the time. Where they take more, their writers are faster than we are.
+        // Changes may take half of the time. Where they take more, their writers are faster than we
+        // are.
         match time {
             _ if time > LONGEST_SLICE => self.press_brake(),
             _ if time < LONGEST_SLICE / 4 && self.brake.share() > 0 => self.brake.ease(),
@@ -355,7 +358,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Of keys that differed just now, those to which nothing has happened that is still to be written.
+    /// Of keys that differed just now, those to which nothing has happened that is still to be
+    /// written.
     fn unexplained(&mut self, mut different: Vec<Key>) -> Result<Vec<Key>> {
         if !different.is_empty() {
             let written = self.state.changes;
@@ -435,7 +439,8 @@ impl Engine {
     }
 }
 
-/// Whether a position in the binary log lies before another. Files are numbered, with more digits when they run out.
+/// Whether a position in the binary log lies before another. Files are numbered, with more digits
+/// when they run out.
 pub(crate) fn is_before(position: &str, other: &str) -> bool {
     match (position_from_text(position), position_from_text(other)) {
         (Ok(a), Ok(b)) => (a.file.len(), &a.file, a.offset) < (b.file.len(), &b.file, b.offset),

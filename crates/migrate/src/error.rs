@@ -4,8 +4,8 @@ use onionskin_rowstream::RowError;
 use onionskin_rowstream::binlog::BinlogError;
 use onionskin_rowstream::session::SqlError;
 
-/// What a migration ends with when it cannot go on. Unless the text says otherwise, the table is as it was, and
-/// `--resume` goes on or `--abort` cleans up.
+/// What a migration ends with when it cannot go on. Unless the text says otherwise, the table is as
+/// it was, and `--resume` goes on or `--abort` cleans up.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// It was refused before anything was touched.

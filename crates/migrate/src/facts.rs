@@ -46,7 +46,8 @@ pub struct Facts {
     pub table: String,
     pub columns: Vec<PhysicalColumn>,
     pub unique: Vec<UniqueIndex>,
-    /// Every unique index as a text that is the same where the same rows meet on it; `None` where that is not known.
+    /// Every unique index as a text that is the same where the same rows meet on it; `None` where
+    /// that is not known.
     pub uniqueness: Vec<Option<String>>,
     /// The server's estimate of a row's length in bytes.
     pub row_length: u64,
@@ -160,7 +161,8 @@ impl Facts {
         })
     }
 
-    /// The key of a unique index, if constants of all its columns can be written and rows be found by them.
+    /// The key of a unique index, if constants of all its columns can be written and rows be found
+    /// by them.
     pub fn key(&self, index: &UniqueIndex) -> Option<KeyDefinition> {
         let columns = index.columns.iter().map(|name| {
             let ordinal = self
@@ -233,7 +235,8 @@ pub(crate) fn stable(definition: &str) -> String {
         .join(" ")
 }
 
-/// All unique indexes by what decides whether two rows meet: columns, their types and collations, lengths of prefixes.
+/// All unique indexes by what decides whether two rows meet: columns, their types and collations,
+/// lengths of prefixes.
 fn uniqueness(
     session: &mut Session,
     database: &str,

@@ -35,7 +35,8 @@ impl Job {
     ) -> Result<Done> {
         let names = Names::of(&self.table);
         let checkpoint = self.checkpoint(&names);
-        // What happens to the table from here on, new triggers and keys included, is in the log behind this place.
+        // What happens to the table from here on, new triggers and keys included, is in the log
+        // behind this place.
         let log_end = preflight::log_end(&mut control)?;
         let old = self.old_as_noted(&mut control, &state)?;
         let made = made(&state)?.clone();
@@ -48,7 +49,8 @@ impl Job {
         let route = definition::route((&old, &new), consent, keys, family, &dropped)?;
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
-            // What is in the log before this position is visible after the mark that follows, and only then is copied.
+            // What is in the log before this position is visible after the mark that follows, and
+            // only then is copied.
             state.position = log_end;
             state.phase = COPY.into();
             checkpoint.write(&mut control, &state)?;
@@ -94,14 +96,15 @@ impl Job {
         Ok(old)
     }
 
-    /// Fills the new table, which is to stay as it was made. What it gives back are the snapshots that
-    /// may have seen a part of it.
+    /// Fills the new table, which is to stay as it was made. What it gives back are the snapshots
+    /// that may have seen a part of it.
     fn copy_and_compare(&self, engine: &mut Engine, made: &Imprint) -> Result<Snapshots> {
         engine.drain()?;
         engine.copy()?;
         let new = engine.route.target.clone();
         self.must_be_unchanged(&mut engine.control, &new, made)?;
-        // what has happened up to here must be in the new table before a transaction that is not waited for can begin
+        // what has happened up to here must be in the new table before a transaction that is not
+        // waited for can begin
         engine.round()?;
         let old_snapshots = Snapshots::now(engine)?;
         refresh_statistics(engine)?;
@@ -109,8 +112,8 @@ impl Job {
         Ok(old_snapshots)
     }
 
-    /// After the switch: the old table is kept up to date, or it is the end. `table` is what is to be
-    /// pinned.
+    /// After the switch: the old table is kept up to date, or it is the end. `table` is what is to
+    /// be pinned.
     fn end_switched(
         &self,
         engine: Engine,
@@ -159,7 +162,8 @@ impl Job {
         Ok(done)
     }
 
-    /// A rotation that began under another key than today's, maybe long ago, is not the one that is wanted.
+    /// A rotation that began under another key than today's, maybe long ago, is not the one that is
+    /// wanted.
     fn must_be_under_the_active_key(&self, operation: &Operation, new: &Known) -> Result<()> {
         let active = self.key_set().map(KeySet::active_key);
         let mut protected = new.logical.protected_columns();
@@ -175,8 +179,8 @@ impl Job {
     }
 }
 
-/// Deletes rows of the new table whose changes are not kept: those behind the checkpoint were copied,
-/// and changes of rows behind the copy are not kept.
+/// Deletes rows of the new table whose changes are not kept: those behind the checkpoint were
+/// copied, and changes of rows behind the copy are not kept.
 fn delete_behind_copy(control: &mut Session, route: &Route, state: &State) -> Result<()> {
     let condition = match state.place() {
         Place::Start => "TRUE".into(),

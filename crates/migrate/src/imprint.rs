@@ -1,10 +1,10 @@
 //! Which tables rows may move between: those that the migration began with and made, and no others.
 //!
-//! The server keeps both tables, so it can put others in their places at any time. What is known of them is kept in
-//! the checkpoint as an [`Imprint`], under its tag. A [`Known`] table is one whose definition was read just now and is
-//! that of its imprint, or, once, the one that was planned. Only known tables make a route for rows
-//! ([`crate::definition::route`]), and a route does not look at definitions again: what a row's values become is
-//! decided here.
+//! The server keeps both tables, so it can put others in their places at any time. What is known of
+//! them is kept in the checkpoint as an [`Imprint`], under its tag. A [`Known`] table is one whose
+//! definition was read just now and is that of its imprint, or, once, the one that was planned.
+//! Only known tables make a route for rows ([`crate::definition::route`]), and a route does not
+//! look at definitions again: what a row's values become is decided here.
 
 use onionskin_keys::{KeySet, MetadataKey};
 use onionskin_physical::PhysicalTable;
@@ -32,7 +32,8 @@ impl std::ops::Deref for Known {
 }
 
 impl Known {
-    /// The table that the command line names, when a migration begins. Its protected columns are authentic.
+    /// The table that the command line names, when a migration begins. Its protected columns are
+    /// authentic.
     pub fn at_the_beginning(facts: Facts) -> Self {
         Self(facts)
     }
@@ -43,8 +44,8 @@ impl Known {
         Ok(Self(facts))
     }
 
-    /// The table that was made a moment ago from `old`. With protected columns before or after, every column must be
-    /// what `planned` says.
+    /// The table that was made a moment ago from `old`. With protected columns before or after,
+    /// every column must be what `planned` says.
     pub fn made(facts: Facts, planned: Option<&PhysicalTable>, old: &Facts) -> Result<Self> {
         let exchanged = |what: String| MigrateError::Exchanged {
             table: facts.table.clone(),
@@ -128,7 +129,8 @@ fn has_check(definition: &str, table_id: [u8; 8], column_id: [u8; 4]) -> bool {
     })
 }
 
-/// The definition of a table as it is now; `None` if there is no such table. Without keys it is empty.
+/// The definition of a table as it is now; `None` if there is no such table. Without keys it is
+/// empty.
 pub(crate) fn read(
     session: &mut Session,
     database: &str,
@@ -196,8 +198,8 @@ fn tag(key: &MetadataKey, what: &str, fields: &[Option<String>]) -> String {
         .collect()
 }
 
-/// A definition without the table's name, which changes at the switch, and without what changes by itself. MySQL calls
-/// CHECKs that have no name after the table.
+/// A definition without the table's name, which changes at the switch, and without what changes by
+/// itself. MySQL calls CHECKs that have no name after the table.
 fn nameless(definition: &str, table: &str) -> String {
     let head = format!("CREATE TABLE {} (", identifier(table));
     let rest = definition.strip_prefix(&head).unwrap_or(definition);

@@ -32,7 +32,8 @@ pub struct Job {
     pub limits: Limits,
     /// Whether to switch at the end, or to stop before it.
     pub switch: bool,
-    /// Whether the old table is kept up to date after the switch, until [`Job::end_reverse`] or [`Job::roll_back`].
+    /// Whether the old table is kept up to date after the switch, until [`Job::end_reverse`] or
+    /// [`Job::roll_back`].
     pub reverse: bool,
     /// Whether the old table is dropped after the switch.
     pub drop_old: bool,
@@ -45,7 +46,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job with its names as the server writes them, and a session. All its other sessions must be with the same server.
+    /// The job with its names as the server writes them, and a session. All its other sessions must
+    /// be with the same server.
     pub(crate) fn spelled(&self) -> Result<(Self, Session)> {
         let mut control = self.control()?;
         let [database, table] =

@@ -1,7 +1,9 @@
-//! Changing a table while the application writes to it: encrypt, decrypt, other capabilities, other keys, any ALTER.
+//! Changing a table while the application writes to it: encrypt, decrypt, other capabilities, other
+//! keys, any ALTER.
 //!
-//! A new table is made beside the old one, filled, kept up to date from the binary log, compared with the old one row by row, and put
-//! in its place. No trigger, no lock but for the last moment; a kill at any time costs time and no row.
+//! A new table is made beside the old one, filled, kept up to date from the binary log, compared
+//! with the old one row by row, and put in its place. No trigger, no lock but for the last moment;
+//! a kill at any time costs time and no row.
 //!
 //! | phase | what happens | after a kill |
 //! |---|---|---|

@@ -11,8 +11,8 @@ pub const MAX_THREADS: usize = 32;
 const OTHER_SESSIONS: usize = 3;
 
 impl Job {
-    /// Holds named locks until the session ends. Every session of a migration holds one: after a kill, statements of its
-    /// sessions may still run, and whoever goes on must wait for their end.
+    /// Holds named locks until the session ends. Every session of a migration holds one: after a
+    /// kill, statements of its sessions may still run, and whoever goes on must wait for their end.
     pub(crate) fn lock_out_others(&self, control: &mut Session) -> Result<()> {
         for number in (0..MAX_THREADS + OTHER_SESSIONS).rev() {
             let got = control.text(&format!(

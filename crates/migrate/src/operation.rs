@@ -13,7 +13,8 @@ use crate::specifications::Specifications;
 /// What is done to a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
-    /// It is written anew as it is. Protected columns get new ids and are sealed under the active key.
+    /// It is written anew as it is. Protected columns get new ids and are sealed under the active
+    /// key.
     Rebuild,
     /// `ALTER TABLE` with these specifications, on a table without protected columns.
     Alter(String),
@@ -97,8 +98,8 @@ impl Operation {
         }
     }
 
-    /// An error unless `consent` holds what it lets the server learn more of. The tables, when they are there, are
-    /// looked at again.
+    /// An error unless `consent` holds what it lets the server learn more of. The tables, when they
+    /// are there, are looked at again.
     pub(crate) fn must_be_allowed(&self, table: &Table, consent: &Consent) -> Result<()> {
         let missing = |option: String| {
             Err(MigrateError::NotAllowed(format!(

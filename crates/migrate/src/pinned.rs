@@ -38,8 +38,9 @@ impl Job {
         Pins::of([&table])
     }
 
-    /// After the tables were switched by a process that was killed then: what is to be pinned. The table in place is known by the first
-    /// imprint; it or the other one, which it came from, must be the pinned one. `None` if that cannot be told.
+    /// After the tables were switched by a process that was killed then: what is to be pinned. The
+    /// table in place is known by the first imprint; it or the other one, which it came from, must
+    /// be the pinned one. `None` if that cannot be told.
     pub(crate) fn settled(
         &self,
         control: &mut Session,

@@ -12,13 +12,14 @@ use crate::facts::{Facts, PhysicalColumn, name_literal};
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
 
-/// After so many strong locks on a table MariaDB lets weaker ones by that came later, for once: a writer would go before our rename, into the
-/// old table. What is written there then is found and written again, but not before the new table was seen without it.
-/// The default is the greatest number; this many locks no series of attempts takes.
+/// After so many strong locks on a table MariaDB lets weaker ones by that came later, for once: a
+/// writer would go before our rename, into the old table. What is written there then is found and
+/// written again, but not before the new table was seen without it. The default is the greatest
+/// number; this many locks no series of attempts takes.
 const FEWEST_WRITE_LOCKS: u64 = 1000;
 
-/// Names of the tables beside the one that is changed. All of them sort behind it: a RENAME of several tables takes its
-/// locks in the order of names, and must wait for the table itself first.
+/// Names of the tables beside the one that is changed. All of them sort behind it: a RENAME of
+/// several tables takes its locks in the order of names, and must wait for the table itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The new table, until it takes the old one's place.
@@ -282,7 +283,8 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// A foreign key of any table that points at this one, by the engine's own catalogue; empty if there is none.
+/// A foreign key of any table that points at this one, by the engine's own catalogue; empty if
+/// there is none.
 fn foreign_elsewhere(session: &mut Session, database: &str, table: &str) -> Result<String> {
     let doing = MigrateError::sql("reading the foreign keys");
     let family = crate::facts::family(session)?;
@@ -313,7 +315,8 @@ fn foreign_elsewhere(session: &mut Session, database: &str, table: &str) -> Resu
         .map_err(doing)
 }
 
-/// Whether a view, a trigger or a routine that the account can see has the table's name in its text, or hides its text.
+/// Whether a view, a trigger or a routine that the account can see has the table's name in its
+/// text, or hides its text.
 pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
     const OF_THE_SERVER: &str = "('mysql', 'sys', 'information_schema', 'performance_schema')";
     let texts = [
@@ -334,7 +337,8 @@ pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
     Ok(count != "0")
 }
 
-/// Whether what a generated column holds depends on the session that writes the row: sessions of ours have UTC.
+/// Whether what a generated column holds depends on the session that writes the row: sessions of
+/// ours have UTC.
 fn depends_on_zone(column: &PhysicalColumn, facts: &Facts) -> bool {
     let expression = column.expression.to_lowercase();
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
@@ -365,7 +369,8 @@ pub(crate) fn is_in_log(session: &mut Session, position: &str) -> Result<bool> {
     Ok(names.into_iter().any(|name| name == file))
 }
 
-/// Whether values of a column are told apart, and come one after the other, in the same way in both tables.
+/// Whether values of a column are told apart, and come one after the other, in the same way in both
+/// tables.
 fn has_same_order(old: Option<&PhysicalColumn>, new: Option<&PhysicalColumn>) -> bool {
     let (Some(old), Some(new)) = (old, new) else {
         return false;
@@ -379,8 +384,8 @@ fn has_same_order(old: Option<&PhysicalColumn>, new: Option<&PhysicalColumn>) ->
     is_same || is_integer(old) && is_integer(new)
 }
 
-/// The key by which rows are found in both tables. Columns for which `may_be_key` does not hold have other values, or
-/// another name, in the new table.
+/// The key by which rows are found in both tables. Columns for which `may_be_key` does not hold
+/// have other values, or another name, in the new table.
 pub fn choose_key(
     old: &Facts,
     new: &Facts,

@@ -1,5 +1,6 @@
-//! How far replicas are behind, asked in threads of their own: a replica that does not answer, or a network that is dead, holds nobody up
-//! but what is to wait for it. One that cannot be asked is one that may be behind.
+//! How far replicas are behind, asked in threads of their own: a replica that does not answer, or a
+//! network that is dead, holds nobody up but what is to wait for it. One that cannot be asked is
+//! one that may be behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,8 @@ struct Known {
 }
 
 impl Watched {
-    /// Asks a replica from now on. With `must_answer`, one that does not is hardly the right address: an error. Without, its answer is
-    /// waited for like that of one that went away.
+    /// Asks a replica from now on. With `must_answer`, one that does not is hardly the right
+    /// address: an error. Without, its answer is waited for like that of one that went away.
     pub fn new(login: &Login, must_answer: bool) -> Result<Self, SqlError> {
         let mut session = None;
         let lag = match ask(login, &mut session) {

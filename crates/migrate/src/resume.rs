@@ -105,8 +105,8 @@ impl Job {
     }
 }
 
-/// An error if the position of a checkpoint is one in another server's binary log. A way back that has
-/// begun there goes on with a comparison.
+/// An error if the position of a checkpoint is one in another server's binary log. A way back that
+/// has begun there goes on with a comparison.
 fn must_be_of_this_server(control: &mut Session, state: &State) -> Result<()> {
     let here = control.identity()?;
     let is_elsewhere = !state.server.is_empty() && state.server != here;

@@ -5,11 +5,12 @@
 //!                                                                              └──▶ --roll-back: compared, switched back
 //! ```
 //!
-//! It is the same engine with the tables exchanged: what it read up to the rename was written to the old table anyway, so it
-//! goes on behind the rename. Where a kill came between the rename and the note of that place, both tables are compared
-//! and mended instead.
+//! It is the same engine with the tables exchanged: what it read up to the rename was written to
+//! the old table anyway, so it goes on behind the rename. Where a kill came between the rename and
+//! the note of that place, both tables are compared and mended instead.
 //!
-//! Another process asks the one that feeds to hand over ([`Checkpoint::ask`]); it ends, and its locks are free.
+//! Another process asks the one that feeds to hand over ([`Checkpoint::ask`]); it ends, and its
+//! locks are free.
 
 use std::thread;
 use std::time::Duration;
@@ -56,7 +57,8 @@ impl Names {
     }
 }
 
-/// Columns of the old table that the new one does not have, be it that others have their names, cannot be kept up to date.
+/// Columns of the old table that the new one does not have, be it that others have their names,
+/// cannot be kept up to date.
 pub(crate) fn check_reversible(new: &Facts, old: &Facts, dropped: &[String]) -> Result<()> {
     let is_dropped = |name: &str| {
         dropped
@@ -78,7 +80,8 @@ pub(crate) fn check_reversible(new: &Facts, old: &Facts, dropped: &[String]) -> 
 }
 
 impl Job {
-    /// Feeds the old table until another process asks for it. `state` is of the moment after the switch or later.
+    /// Feeds the old table until another process asks for it. `state` is of the moment after the
+    /// switch or later.
     pub(crate) fn keep_old(
         &self,
         control: Session,

@@ -1,8 +1,8 @@
 //! Columns that are sealed, opened or sealed anew on their way from the old table to the new one.
 //!
-//! Every value passes through its payload, the bytes that the proxy seals: from a plain value by `onionskin_value::store`, from
-//! a cell by opening it; to a cell and its companions as the proxy makes them, to a plain value as the proxy shows it. Comparing
-//! the tables compares payloads.
+//! Every value passes through its payload, the bytes that the proxy seals: from a plain value by
+//! `onionskin_value::store`, from a cell by opening it; to a cell and its companions as the proxy
+//! makes them, to a plain value as the proxy shows it. Comparing the tables compares payloads.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Transactions whose snapshot is older than the rows of the new table.
 //!
-//! A transaction under REPEATABLE READ that began to read while rows were copied sees, of the new table, what was copied before it began. If it
-//! reads the table for the first time after the switch it would find a part of the rows and no error: a dump in one transaction would be
-//! short of them. Servers refuse (1412) only snapshots that are older than the new table itself. So the switch waits until all transactions
-//! that were there at the end of the copy have ended.
+//! A transaction under REPEATABLE READ that began to read while rows were copied sees, of the new
+//! table, what was copied before it began. If it reads the table for the first time after the
+//! switch it would find a part of the rows and no error: a dump in one transaction would be short
+//! of them. Servers refuse (1412) only snapshots that are older than the new table itself. So the
+//! switch waits until all transactions that were there at the end of the copy have ended.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,16 +17,19 @@ use crate::error::{MigrateError, Result};
 /// For how long a switch waits for them.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// InnoDB makes its list anew for who asks only if nobody has read it for a tenth of a second: read more often, it is the old one for ever.
+/// InnoDB makes its list anew for who asks only if nobody has read it for a tenth of a second: read
+/// more often, it is the old one for ever.
 const AS_OLD_AS_LISTS_ARE: Duration = Duration::from_millis(150);
 
 /// Between rounds that have little to write, while a list grows old.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
 
-/// InnoDB's numbers of transactions have six bytes. What stands there for one that has not written yet is longer, or nothing.
+/// InnoDB's numbers of transactions have six bytes. What stands there for one that has not written
+/// yet is longer, or nothing.
 const LONGEST_NUMBER: u64 = (1 << 48) - 1;
 
-/// MariaDB's list. MySQL's of the same name ends with error 3854 as long as any transaction runs a statement with bytes that are no UTF-8.
+/// MariaDB's list. MySQL's of the same name ends with error 3854 as long as any transaction runs a
+/// statement with bytes that are no UTF-8.
 const OF_INNODB: &str = "SELECT trx_mysql_thread_id, trx_started, trx_started, trx_id FROM information_schema.INNODB_TRX \
     WHERE trx_isolation_level IN ('REPEATABLE READ', 'SERIALIZABLE') AND trx_mysql_thread_id <> 0";
 
@@ -53,7 +57,8 @@ pub(crate) struct Snapshots {
 struct Transaction {
     /// Its session's number.
     session: String,
-    /// What tells it from others of its session, but for those that began in the same second where the list is InnoDB's.
+    /// What tells it from others of its session, but for those that began in the same second where
+    /// the list is InnoDB's.
     mark: String,
     /// When it began, by the server's clock.
     since: String,
@@ -71,7 +76,8 @@ impl Transaction {
 }
 
 impl Snapshots {
-    /// Those that have seen a part of what was written so far. Ours read what is committed and are none of them.
+    /// Those that have seen a part of what was written so far. Ours read what is committed and are
+    /// none of them.
     pub fn now(engine: &mut Engine) -> Result<Self> {
         // without the privilege it is not known
         let kept = engine.control.texts(IS_KEPT).unwrap_or_default();
@@ -85,7 +91,8 @@ impl Snapshots {
             Self::of_list(&mut engine.control, list)?;
             go_on(engine)?;
         }
-        // What was written at once before this list was made is seen in part by none but those in it.
+        // What was written at once before this list was made is seen in part by none but those in
+        // it.
         engine.is_torn = false;
         Self::of_list(&mut engine.control, list)
     }
@@ -140,7 +147,8 @@ impl Snapshots {
     }
 }
 
-/// Writes changes until a list is worth reading again. Writers that are held back stay so, or rounds would grow in which nothing else is done.
+/// Writes changes until a list is worth reading again. Writers that are held back stay so, or
+/// rounds would grow in which nothing else is done.
 fn go_on(engine: &mut Engine) -> Result<()> {
     let until = Instant::now() + AS_OLD_AS_LISTS_ARE;
     let held = engine.brake.share();

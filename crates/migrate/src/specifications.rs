@@ -1,4 +1,5 @@
-//! What stands in `--alter`: the specifications of an ALTER TABLE, read just far enough to tell what the new table's definition does not.
+//! What stands in `--alter`: the specifications of an ALTER TABLE, read just far enough to tell
+//! what the new table's definition does not.
 
 use crate::error::{MigrateError, Result};
 use crate::statement::{Token, read};
@@ -55,7 +56,8 @@ impl<'a> Specifications<'a> {
                     .into(),
             );
         }
-        // Renaming needs no copy, and here it could not be told from dropping one column and adding another.
+        // Renaming needs no copy, and here it could not be told from dropping one column and adding
+        // another.
         for word in ["RENAME", "CHANGE"] {
             if self.has(word) {
                 return refused(format!(
@@ -79,7 +81,8 @@ impl<'a> Specifications<'a> {
                 "--alter cannot make a table of {engine}: what was written could be lost in a crash, and be read in no snapshot; InnoDB only"
             ));
         }
-        // A column that is wrongly taken for one that is dropped and added again would lose its values.
+        // A column that is wrongly taken for one that is dropped and added again would lose its
+        // values.
         if self.may_hide() && self.has("DROP") {
             return refused(
                 "what --alter drops cannot be told with a backslash in a string, or beside a comment: write it without them".into(),
@@ -88,7 +91,8 @@ impl<'a> Specifications<'a> {
         Ok(())
     }
 
-    /// The first specification that moves or deletes rows, or files, instead of saying what the table is.
+    /// The first specification that moves or deletes rows, or files, instead of saying what the
+    /// table is.
     fn moves_rows(&self) -> Option<String> {
         const ROWS: [&str; 4] = ["EXCHANGE", "TRUNCATE", "IMPORT", "DISCARD"];
         if self.may_hide() {

@@ -1,7 +1,8 @@
 //! What a statement in the binary log means for a migration.
 //!
-//! Rows come as rows; what comes as text is a definition, or a change of a session that does not log rows. Texts are read just far
-//! enough to tell that a statement does *not* concern the table. Whatever names it and is not known to be harmless ends the migration.
+//! Rows come as rows; what comes as text is a definition, or a change of a session that does not
+//! log rows. Texts are read just far enough to tell that a statement does *not* concern the table.
+//! Whatever names it and is not known to be harmless ends the migration.
 
 /// What a statement is.
 #[derive(Debug, PartialEq, Eq)]
@@ -172,7 +173,8 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
             };
             let (object, rest) = rest.split_at(length.min(rest.len()));
             let is_about = mentions(object, tables.database, tables.table, here);
-            // Foreign keys that point at it; partitions that are exchanged with it; another table takes its name.
+            // Foreign keys that point at it; partitions that are exchanged with it; another table
+            // takes its name.
             let binds = rest
                 .iter()
                 .any(|token| token.is_one_of(&["REFERENCES", "EXCHANGE", "RENAME", "UNION"]));
@@ -220,7 +222,8 @@ fn kind(tokens: &[Token]) -> Option<usize> {
 #[derive(Default)]
 struct Reader {
     tokens: Vec<Token>,
-    /// Where strings end depends on a setting that the log does not tell in the text, or a name cannot be read.
+    /// Where strings end depends on a setting that the log does not tell in the text, or a name
+    /// cannot be read.
     unclear: bool,
 }
 

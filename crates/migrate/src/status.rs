@@ -50,8 +50,8 @@ impl Running {
     }
 }
 
-/// All of them that the account can see, and those whose checkpoint cannot be read or trusted, with the reason. What was
-/// written with keys, and is read without, is told as it stands.
+/// All of them that the account can see, and those whose checkpoint cannot be read or trusted, with
+/// the reason. What was written with keys, and is read without, is told as it stands.
 pub fn status(login: &Login, keys: Option<&Arc<KeySet>>) -> Result<(Vec<Running>, Vec<String>)> {
     let mut session =
         Session::connect(login).map_err(MigrateError::sql("connecting to the server"))?;

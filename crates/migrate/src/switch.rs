@@ -9,11 +9,13 @@
 //! L: UNLOCK TABLES                         L: UNLOCK TABLES                       R goes first: writers wait behind it
 //! ```
 //!
-//! MySQL renames locked tables in the session that locked them, so no moment lies in between. MariaDB does not. There a second
-//! session asks for the rename, and while a table with the name `old` stands (the sentry), that rename fails whatever happens.
-//! The sentry is dropped by L, in the moment when L still holds its lock *and* R has been seen to wait for it; from then on
-//! R's exclusive lock is next in line. R asks for its locks in the order of names, and all helpers' names sort behind
-//! the table's: what R waits for is the table itself. If L dies before, its locks go and R fails; if it dies after, R is next.
+//! MySQL renames locked tables in the session that locked them, so no moment lies in between.
+//! MariaDB does not. There a second session asks for the rename, and while a table with the name
+//! `old` stands (the sentry), that rename fails whatever happens. The sentry is dropped by L, in
+//! the moment when L still holds its lock *and* R has been seen to wait for it; from then on R's
+//! exclusive lock is next in line. R asks for its locks in the order of names, and all helpers'
+//! names sort behind the table's: what R waits for is the table itself. If L dies before, its locks
+//! go and R fails; if it dies after, R is next.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,15 +50,16 @@ const FEW_ROWS: u64 = 500;
 const MAX_UNDER_LOCK: usize = 5_000;
 /// How many rows are written in one transaction while snapshots end.
 const MAX_WHOLE: usize = 50_000;
-/// How long the rename may take to come through the binary log when nothing else comes. A stream that breaks is made again within a minute.
+/// How long the rename may take to come through the binary log when nothing else comes. A stream
+/// that breaks is made again within a minute.
 const REPORT: Duration = Duration::from_secs(90);
 /// How fast a round must be before the lock is asked for.
 const SHORT_ROUND: Duration = Duration::from_millis(150);
 
 /// For how long writers may keep ahead before they are held back, more with every time.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the server waits for a sign of life of a session that may hold the lock. Where the network is lost without its notice,
-/// that is how long the application waits.
+/// How long the server waits for a sign of life of a session that may hold the lock. Where the
+/// network is lost without its notice, that is how long the application waits.
 const SIGN_OF_LIFE: u32 = 10;
 
 /// What stands in the comment of the sentry.
@@ -65,7 +68,8 @@ pub(crate) const SENTRY: &str = "onionskin sentry";
 /// How a switch went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
-    /// From the request of the lock to its release: for how long statements on the table waited, at most.
+    /// From the request of the lock to its release: for how long statements on the table waited, at
+    /// most.
     pub stall: Duration,
     /// How often it was tried.
     pub attempts: u32,
@@ -186,8 +190,8 @@ impl Switch<'_> {
             .map(|name| format!("{} WRITE", identifier(name)))
             .collect();
         engine.renamed = false;
-        // Under the lock nobody waits for anybody for long: a backup that stops all writers waits for the lock's end, and our
-        // marks would wait for the backup.
+        // Under the lock nobody waits for anybody for long: a backup that stops all writers waits
+        // for the lock's end, and our marks would wait for the backup.
         locker.set_patience(Some(Duration::ZERO))?;
         engine.control.set_patience(Some(Duration::ZERO))?;
         let done = self.locked_attempt(engine, locker, renamer, &locks);
@@ -215,7 +219,8 @@ impl Switch<'_> {
         engine.brake.release();
         // From here on an error ends the session, and with it the lock.
         if let Some(reason) = self.write_last(engine, &mut locker, begun)? {
-            // What was read stays pending, what was written is written; only the position is old, which does no harm.
+            // What was read stays pending, what was written is written; only the position is old,
+            // which does no harm.
             locker.run("UNLOCK TABLES")?;
             return Ok(Attempt::Again(reason));
         }
@@ -277,7 +282,8 @@ impl Switch<'_> {
         Ok(Attempt::Done(begun.elapsed()))
     }
 
-    /// Under the lock: reads the log to its end and writes what is left. Why the lock has to be given back, if it must.
+    /// Under the lock: reads the log to its end and writes what is left. Why the lock has to be
+    /// given back, if it must.
     fn write_last(
         &self,
         engine: &mut Engine,
@@ -315,7 +321,8 @@ impl Switch<'_> {
         }
     }
 
-    /// Numbers that the old table has given out since the new one was made, and whose rows are gone, are not given out again.
+    /// Numbers that the old table has given out since the new one was made, and whose rows are
+    /// gone, are not given out again.
     fn keep_numbers(&self, engine: &Engine, locker: &mut Session) -> Result<()> {
         if !self.keeps_numbers {
             return Ok(());
@@ -431,7 +438,8 @@ impl Switch<'_> {
         }
     }
 
-    /// Reads the binary log up to the rename. Rows that were still written to the old table are written to the new one.
+    /// Reads the binary log up to the rename. Rows that were still written to the old table are
+    /// written to the new one.
     fn stragglers(&self, engine: &mut Engine) -> Result<Stragglers> {
         let mut patience = Instant::now() + REPORT;
         while !engine.renamed {
@@ -456,8 +464,9 @@ impl Switch<'_> {
     }
 }
 
-/// Under the lock, when everything is written: notes where in the log that is, for who goes on should this process not live to read
-/// what comes behind it. Why the lock has to be given back, if it must.
+/// Under the lock, when everything is written: notes where in the log that is, for who goes on
+/// should this process not live to read what comes behind it. Why the lock has to be given back, if
+/// it must.
 fn note_place(engine: &mut Engine) -> Result<Option<String>> {
     engine.state.locked_at = Some(engine.position.clone());
     match engine.checkpoint.write(&mut engine.control, &engine.state) {
@@ -494,10 +503,12 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
     }
 }
 
-/// Waits for the end of all snapshots that have seen a part of what was written at once, and leaves none behind.
+/// Waits for the end of all snapshots that have seen a part of what was written at once, and leaves
+/// none behind.
 ///
-/// What is written meanwhile must not be torn itself, or there is no end: so a round is one transaction as long as that can be, and writers
-/// that outrun even that are held back, more with every turn.
+/// What is written meanwhile must not be torn itself, or there is no end: so a round is one
+/// transaction as long as that can be, and writers that outrun even that are held back, more with
+/// every turn.
 fn outlive_snapshots(engine: &mut Engine) -> Result<()> {
     let usual = std::mem::replace(&mut engine.one_transaction, MAX_WHOLE);
     let mut turns = 0;
@@ -554,7 +565,8 @@ pub(crate) fn exists(session: &mut Session, table: &str) -> Result<bool> {
     Ok(crate::facts::comment(session, table)?.is_some())
 }
 
-/// Whether the tables have changed their names: the old rows are where they belong, or dropped already.
+/// Whether the tables have changed their names: the old rows are where they belong, or dropped
+/// already.
 pub(crate) fn is_switched(
     control: &mut Session,
     names: &Names,

@@ -1,6 +1,8 @@
-//! From a value's payload to what the server stores and compares: the one path for the proxy and for migrations.
+//! From a value's payload to what the server stores and compares: the one path for the proxy and
+//! for migrations.
 //!
-//! The sealed cell itself is [`ColumnCipher::seal`] of the payload; a column's companions are made here.
+//! The sealed cell itself is [`ColumnCipher::seal`] of the payload; a column's companions are made
+//! here.
 
 use onionskin_crypt::{ColumnCipher, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
 use onionskin_plan::grams::TOO_MANY;
@@ -8,8 +10,8 @@ pub use onionskin_plan::grams::most_numbers;
 use onionskin_schema::GramForm;
 use onionskin_value::{LikePattern, SqlType, WeightError, grams, order_bytes, weight};
 
-/// Appends the equality token of a payload: what the column's collation takes for equal has the same one. `weights` is
-/// scratch.
+/// Appends the equality token of a payload: what the column's collation takes for equal has the
+/// same one. `weights` is scratch.
 pub fn equality_token(
     cipher: &ColumnCipher,
     ty: &SqlType,
@@ -37,12 +39,13 @@ pub fn order_key(
     Ok(())
 }
 
-/// The most tokens that a pattern is searched by. The server reads the rows of each token, 2.5 µs for each row (MariaDB 10.11, a
-/// million rows), and three that lie apart leave few candidates.
+/// The most tokens that a pattern is searched by. The server reads the rows of each token, 2.5 µs
+/// for each row (MariaDB 10.11, a million rows), and three that lie apart leave few candidates.
 const MAX_TOKENS: usize = 3;
 
-/// Appends the tokens of a text's grams, each once and sorted, so that neither places nor repetitions show: words with a space
-/// between them, or an array of numbers, of which there are `most` at most.
+/// Appends the tokens of a text's grams, each once and sorted, so that neither places nor
+/// repetitions show: words with a space between them, or an array of numbers, of which there are
+/// `most` at most.
 pub fn gram_tokens(
     cipher: &ColumnCipher,
     ty: &SqlType,
@@ -83,14 +86,14 @@ fn put_numbers(mut tokens: Vec<GramToken>, most: usize, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Appends what `MATCH … AGAINST (… IN BOOLEAN MODE)` finds the candidates of a pattern by: `+token +token`; nothing if it has no
-/// gram.
+/// Appends what `MATCH … AGAINST (… IN BOOLEAN MODE)` finds the candidates of a pattern by:
+/// `+token +token`; nothing if it has no gram.
 pub fn gram_search(cipher: &ColumnCipher, pattern: &LikePattern, out: &mut Vec<u8>) {
     put_words(pattern_tokens(cipher, pattern, MAX_TOKENS), b"+", out);
 }
 
-/// Tokens of grams that all values have which a pattern matches, about `most` of them at most. Each once and sorted: which part of the
-/// pattern they come from does not show.
+/// Tokens of grams that all values have which a pattern matches, about `most` of them at most. Each
+/// once and sorted: which part of the pattern they come from does not show.
 pub fn pattern_tokens(cipher: &ColumnCipher, pattern: &LikePattern, most: usize) -> Vec<GramToken> {
     let mut tokens = Vec::with_capacity(most);
     pattern.grams(most, |gram| tokens.push(cipher.gram_token(gram)));

@@ -40,8 +40,8 @@ pub struct PhysicalTable {
 }
 
 impl CreateTable<'_> {
-    /// What the proxy would send for the statement, with ids of its own. The error is the text that a
-    /// client would get.
+    /// What the proxy would send for the statement, with ids of its own. The error is the text that
+    /// a client would get.
     pub fn physical(&self) -> Result<PhysicalTable, String> {
         let lex = LexMode::default();
         let mut template = Template::default();

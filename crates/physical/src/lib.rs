@@ -1,5 +1,5 @@
-//! The physical form of protected columns: what the server stores in the place of a value, and which
-//! columns it stores it in.
+//! The physical form of protected columns: what the server stores in the place of a value, and
+//! which columns it stores it in.
 //!
 //! The proxy makes tables and values physical while statements run, a migration while it copies a
 //! table. Both have to agree in every byte, so both do it here.

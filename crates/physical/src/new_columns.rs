@@ -1,4 +1,5 @@
-//! New protected columns: their ids, and under which key and in which format their cells are sealed.
+//! New protected columns: their ids, and under which key and in which format their cells are
+//! sealed.
 
 use onionskin_crypt::CellFormat;
 use onionskin_keys::{KeySet, Suite};
@@ -11,8 +12,8 @@ pub fn keeps_grams(like_index: bool, family: Family) -> bool {
     like_index || family == Family::MySql
 }
 
-/// The new columns of a definition, under ids of their own and the key of today. `grams` says whether
-/// any are kept of those that have LIKE.
+/// The new columns of a definition, under ids of their own and the key of today. `grams` says
+/// whether any are kept of those that have LIKE.
 pub fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite, grams: bool) -> Vec<NewColumn> {
     let table_id = ddl
         .table

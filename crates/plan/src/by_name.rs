@@ -1,9 +1,10 @@
-//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`, `DEALLOCATE PREPARE s`,
-//! and MariaDB's `EXECUTE IMMEDIATE 'text'`.
+//! Statements that are prepared by name, in SQL: `PREPARE s FROM 'text'`, `EXECUTE s USING @a`,
+//! `DEALLOCATE PREPARE s`, and MariaDB's `EXECUTE IMMEDIATE 'text'`.
 //!
-//! Here is only what they say. The proxy keeps the texts that touch something protected, and executes them as the statements
-//! that they are, with the values in the places of the `?`: [`parameters`] tells where these are, and where a value that
-//! is written down would mean something else than a parameter does.
+//! Here is only what they say. The proxy keeps the texts that touch something protected, and
+//! executes them as the statements that they are, with the values in the places of the `?`:
+//! [`parameters`] tells where these are, and where a value that is written down would mean
+//! something else than a parameter does.
 
 use onionskin_value::Charset;
 
@@ -146,8 +147,8 @@ enum Clause {
 
 /// The places of a text's parameters.
 ///
-/// A literal that takes the place of a `?` would name a column of the result, or count a column in ORDER BY or GROUP BY, as the
-/// parameter does not: such statements are refused.
+/// A literal that takes the place of a `?` would name a column of the result, or count a column in
+/// ORDER BY or GROUP BY, as the parameter does not: such statements are refused.
 pub fn parameters(sql: &[u8], mode: LexMode) -> Planned<Vec<Parameter>> {
     let Ok(all) = tokens(sql, mode) else {
         return refuse(&errors::DYNAMIC, "a statement text");
@@ -256,7 +257,8 @@ fn ends_value(sql: &[u8], next: Option<&Token>) -> bool {
     })
 }
 
-/// Whether what stands before this token is a column and a comparison: `name =`, `t.name >=`, `name LIKE`, `name BETWEEN`.
+/// Whether what stands before this token is a column and a comparison: `name =`, `t.name >=`,
+/// `name LIKE`, `name BETWEEN`.
 fn is_compared(sql: &[u8], all: &[Token], at: usize) -> bool {
     let mut before = at;
     let mut comparison = false;

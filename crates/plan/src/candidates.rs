@@ -11,8 +11,9 @@
 //! returns these candidates with their sealed cells, and the proxy compares the values as the
 //! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
 //!
-//! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL; with them, an index finds
-//! those that have the pattern's grams, where LIKE stands alone beside AND: see [`grams`](crate::grams).
+//! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL;
+//! with them, an index finds those that have the pattern's grams, where LIKE stands alone beside
+//! AND: see [`grams`](crate::grams).
 //!
 //! Parts of the same condition that the server can decide alone are left to it: beside AND they
 //! narrow as they stand; beside OR or below NOT their truth is fetched with each row, provided

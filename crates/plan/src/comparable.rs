@@ -21,14 +21,15 @@ pub(crate) fn no_order(column: &ColumnUse) -> Refusal {
     Refusal::new(entry, column.path())
 }
 
-/// Whether MIN, MAX and `<` have an order other than that of the column's keys: members of ENUM and SET go by name there,
-/// and BIT becomes a number.
+/// Whether MIN, MAX and `<` have an order other than that of the column's keys: members of ENUM and
+/// SET go by name there, and BIT becomes a number.
 pub(crate) fn goes_by_name(column: &ColumnUse) -> bool {
     let ty = column.column().sql_type.as_ref();
     ty.is_some_and(|ty| ty.is_enumerated() || ty.is_bit())
 }
 
-/// The order key column whose keys open again to the very value, and are in the order of MIN and MAX.
+/// The order key column whose keys open again to the very value, and are in the order of MIN and
+/// MAX.
 pub(crate) fn opening_order(column: &ColumnUse) -> Option<&str> {
     let ty = column.column().sql_type.as_ref()?;
     if ty.order_width()?.invertible && !goes_by_name(column) {

@@ -91,8 +91,8 @@ impl Fetched {
     }
 }
 
-/// A text with a name of our own. Without one, MySQL calls what comes out of a temporary table by its
-/// text, in which physical names may stand.
+/// A text with a name of our own. Without one, MySQL calls what comes out of a temporary table by
+/// its text, in which physical names may stand.
 pub(crate) fn aliased(text: Text) -> Text {
     let mut out = TextBuilder::default();
     text.into_iter().for_each(|piece| out.piece(piece));

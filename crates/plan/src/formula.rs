@@ -161,8 +161,8 @@ impl Planner<'_> {
         Ok(operands.into_iter().zip(places).collect())
     }
 
-    /// Whether XOR, `||`, `&&` or `:=` stands among the tokens: the parser binds them tighter than AND, the server does
-    /// not, so that the tree is not the server's.
+    /// Whether XOR, `||`, `&&` or `:=` stands among the tokens: the parser binds them tighter than
+    /// AND, the server does not, so that the tree is not the server's.
     pub(crate) fn reads_otherwise(&self, tokens: Range<usize>) -> bool {
         let (sql, tokens) = (self.sql(), &self.tokens[tokens]);
         let pairs = [(b'|', b'|'), (b'&', b'&'), (b':', b'=')];

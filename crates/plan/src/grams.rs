@@ -11,10 +11,12 @@
 //!
 //! # How many numbers
 //!
-//! When a row changes, InnoDB writes the values that indexes over expressions have and had to one undo page, and refuses the change if they do
-//! not fit (ER_UNDO_RECORD_TOO_BIG). On pages of 16 KiB there is room for about 400 numbers before and 400 after the change, 264 if two columns of
-//! 3,900 bytes change as well. So all cells of a row together have at most 256. A text with more grams than its share is kept under
-//! one number for all such texts ([`TOO_MANY`]); they are candidates of every pattern.
+//! When a row changes, InnoDB writes the values that indexes over expressions have and had to one
+//! undo page, and refuses the change if they do not fit (ER_UNDO_RECORD_TOO_BIG). On pages of 16
+//! KiB there is room for about 400 numbers before and 400 after the change, 264 if two columns of
+//! 3,900 bytes change as well. So all cells of a row together have at most 256. A text with more
+//! grams than its share is kept under one number for all such texts ([`TOO_MANY`]); they are
+//! candidates of every pattern.
 
 use std::ops::Range;
 
@@ -41,8 +43,8 @@ pub fn most_numbers(table: &Table) -> usize {
 }
 
 impl Planner<'_> {
-    /// The further condition by which an index over the column's grams finds the candidates of LIKE, if it has one that can be
-    /// trusted.
+    /// The further condition by which an index over the column's grams finds the candidates of
+    /// LIKE, if it has one that can be trusted.
     pub(crate) fn gram_condition(
         &mut self,
         subject: &Expr,

@@ -129,8 +129,8 @@ fn unquote(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The bytes at the front of a string's rest that stand for themselves, where a character's second byte may be a backslash. `None`
-/// where something is no character, or nothing follows.
+/// The bytes at the front of a string's rest that stand for themselves, where a character's second
+/// byte may be a backslash. `None` where something is no character, or nothing follows.
 fn ordinary(body: &[u8], quote: u8, charset: Charset) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -1,11 +1,13 @@
 //! The only door to the SQL parser, and the bound on what goes through it.
 //!
-//! A tree is as deep as its brackets are nested and as its chains are long: `1 + 1 + 1` leans to the left, and so does every other
-//! operator. The parser reads chains in a loop, so no limit of its own stops them; walking, cloning and dropping the tree is
-//! recursion. So the depth is bounded before the parser is called, from tokens alone: [`Levels`] counts everything that could be
-//! an operator or a keyword, whatever it is, so that an operator that a later parser learns is counted already. A statement that
-//! may be deep is planned on a stack with [`with_room`] for that depth, and [`statement`] and [`expression`] refuse a text for
-//! which the stack that is left would not do, wherever they are called.
+//! A tree is as deep as its brackets are nested and as its chains are long: `1 + 1 + 1` leans to
+//! the left, and so does every other operator. The parser reads chains in a loop, so no limit of
+//! its own stops them; walking, cloning and dropping the tree is recursion. So the depth is bounded
+//! before the parser is called, from tokens alone: [`Levels`] counts everything that could be an
+//! operator or a keyword, whatever it is, so that an operator that a later parser learns is counted
+//! already. A statement that may be deep is planned on a stack with [`with_room`] for that depth,
+//! and [`statement`] and [`expression`] refuse a text for which the stack that is left would not
+//! do, wherever they are called.
 
 use std::sync::Mutex;
 
@@ -19,12 +21,13 @@ use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::planner::{Planned, refuse};
 
-/// The stack of a thread that plans statements, as sessions do. Memory is used only as far as the stack grows.
+/// The stack of a thread that plans statements, as sessions do. Memory is used only as far as the
+/// stack grows.
 pub const SESSION_STACK: usize = 1 << 20;
 /// How deep a tree may be. A chain of ten thousand comparisons with OR is less.
 pub(crate) const MAX_LEVELS: usize = 32_768;
-/// How many `DIV` a statement may have. The parser copies all that stands before each of them, so a chain takes as long as its
-/// square: 9,000 take fourteen seconds, a thousand a fifth of one.
+/// How many `DIV` a statement may have. The parser copies all that stands before each of them, so a
+/// chain takes as long as its square: 9,000 take fourteen seconds, a thousand a fifth of one.
 const MAX_DIVISIONS: usize = 1_000;
 /// Stack for one level: what the largest rule takes in a build without optimization, counted high.
 const BYTES_PER_LEVEL: usize = 16 << 10;
@@ -55,9 +58,10 @@ pub(crate) enum Part {
 
 /// Counts how deep a tree may be at most, give or take a factor of two.
 ///
-/// Each token adds a level, with these exceptions. Operands add none. A word before punctuation adds none, as punctuation adds one
-/// itself. A bracket behind a comma does not go on with what stands before it. Brackets beside each other are no deeper than
-/// the deepest of them; in a bracket that holds no query, nor are the items between commas.
+/// Each token adds a level, with these exceptions. Operands add none. A word before punctuation
+/// adds none, as punctuation adds one itself. A bracket behind a comma does not go on with what
+/// stands before it. Brackets beside each other are no deeper than the deepest of them; in a
+/// bracket that holds no query, nor are the items between commas.
 pub(crate) struct Levels {
     open: Vec<Bracket>,
     before: Option<Part>,
@@ -206,7 +210,8 @@ fn levels_of_theirs(tokens: &[TokenWithSpan]) -> usize {
     }))
 }
 
-/// Does `work` where there is room for a tree with so many levels, or with [`MAX_LEVELS`] if they are more.
+/// Does `work` where there is room for a tree with so many levels, or with [`MAX_LEVELS`] if they
+/// are more.
 pub(crate) fn with_room<R>(levels: usize, work: impl FnOnce() -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let levels = levels.min(MAX_LEVELS);

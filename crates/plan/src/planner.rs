@@ -57,7 +57,8 @@ pub(crate) struct Planner<'a> {
     pub surplus_values: u64,
     /// See [`crate::plan::Plan::upsert`].
     pub upsert: Option<Upsert>,
-    /// Rows are locked as they are now, so that full-text indexes, which hold what was committed, cannot be used.
+    /// Rows are locked as they are now, so that full-text indexes, which hold what was committed,
+    /// cannot be used.
     pub locks: bool,
     /// Constants that the scratch engine has to compute first.
     pub computed: Vec<Computed>,
@@ -69,8 +70,8 @@ pub(crate) struct Planner<'a> {
     pub near: Vec<Arc<Table>>,
 }
 
-/// Names that servers take for functions of their own only where the parenthesis follows at once. With a blank between they
-/// look for a stored function. The parser here reads both alike.
+/// Names that servers take for functions of their own only where the parenthesis follows at once.
+/// With a blank between they look for a stored function. The parser here reads both alike.
 const TIED_TO_PARENTHESES: [&str; 34] = [
     "adddate",
     "bit_and",
@@ -126,7 +127,8 @@ const BEFORE_OTHER_NAMES: [&str; 15] = [
     "with",
 ];
 
-/// Whether a blank stands between such a name and its parenthesis. `IGNORE_SPACE` allows blanks, and no comment.
+/// Whether a blank stands between such a name and its parenthesis. `IGNORE_SPACE` allows blanks,
+/// and no comment.
 fn calls_with_a_blank(request: &Request, tokens: &[Token]) -> bool {
     let sql = request.sql;
     let is_allowed = |gap: &[u8]| {
@@ -194,7 +196,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The parser has read another text than `parse_text`: where each of its characters stands in the statement.
+    /// The parser has read another text than `parse_text`: where each of its characters stands in
+    /// the statement.
     pub fn count_from(&mut self, offsets: Vec<usize>) {
         self.offsets = Some(offsets);
     }
@@ -509,10 +512,11 @@ impl<'a> Planner<'a> {
 /// The text that the parser reads.
 ///
 /// Everything that is not a token (comments, white space) becomes blank; string-like literals
-/// become `'xxx'` of the same length and numbers become ones, so that the parser never sees
-/// values, quotes, escapes or bytes beyond ASCII; double-quoted identifiers get back quotes; folded rows after the first become
-/// blank. Offsets in it are offsets in the statement. Long blanks are comments: the parser makes a
-/// token of each blank, and half a megabyte of folded rows would become a hundred megabytes.
+/// become `'xxx'` of the same length and numbers become ones, so that the parser never sees values,
+/// quotes, escapes or bytes beyond ASCII; double-quoted identifiers get back quotes; folded rows
+/// after the first become blank. Offsets in it are offsets in the statement. Long blanks are
+/// comments: the parser makes a token of each blank, and half a megabyte of folded rows would
+/// become a hundred megabytes.
 pub(crate) fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> Option<String> {
     let mut out = vec![b' '; sql.len()];
     let mut end = 0;

@@ -224,9 +224,10 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The list or range that these constants are, if the kind of one may change what another means: for dates and times in both,
-    /// for numbers that a double cannot hold in a BETWEEN, which compares all of them as doubles if one is. `None` where the plan
-    /// shows that they are of one kind.
+    /// The list or range that these constants are, if the kind of one may change what another
+    /// means: for dates and times in both, for numbers that a double cannot hold in a BETWEEN,
+    /// which compares all of them as doubles if one is. `None` where the plan shows that they are
+    /// of one kind.
     fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Option<Among> {
         let ty = column.column().sql_type?;
         let is_date = ty.kind == Kind::Date;
@@ -281,8 +282,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Refuses a list of numbers and texts for a column that is compared with the ones by number and with the others by
-    /// name.
+    /// Refuses a list of numbers and texts for a column that is compared with the ones by number
+    /// and with the others by name.
     fn alike(&self, column: &ColumnUse, list: &[Expr]) -> Planned<()> {
         let mixes = |t: &SqlType| t.is_enumerated() || t.is_bit();
         if !column.column().sql_type.is_some_and(|t| mixes(&t)) {

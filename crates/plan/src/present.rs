@@ -1,14 +1,15 @@
 //! The present time as a value: `DEFAULT CURRENT_TIMESTAMP`, `NOW()`, `CURDATE()`.
 //!
-//! All of a statement has one time, that of the server when the statement began. A value of a protected column is sealed before the
-//! server sees the statement, so the proxy asks for the time first, by a query on the same session, and fills it in
-//! ([`Source::Present`]). The server would take a later one for whatever is left to it. Plain columns that rows leave out, or for which they
-//! say `DEFAULT` or `NOW()`, are therefore given the time too, as a text ([`Piece::Present`]). A statement that tells the time in any other
-//! place (`DATE(NOW())`, a function of the client's, ON UPDATE of a plain column) is left to the scratch engine, which has one clock
-//! for all of it.
+//! All of a statement has one time, that of the server when the statement began. A value of a
+//! protected column is sealed before the server sees the statement, so the proxy asks for the time
+//! first, by a query on the same session, and fills it in ([`Source::Present`]). The server would
+//! take a later one for whatever is left to it. Plain columns that rows leave out, or for which
+//! they say `DEFAULT` or `NOW()`, are therefore given the time too, as a text ([`Piece::Present`]).
+//! A statement that tells the time in any other place (`DATE(NOW())`, a function of the client's,
+//! ON UPDATE of a plain column) is left to the scratch engine, which has one clock for all of it.
 //!
-//! Whether that is so shows only when the whole statement is planned. So it is planned as if nothing stood against it,
-//! and again if something did ([`Telling`]).
+//! Whether that is so shows only when the whole statement is planned. So it is planned as if
+//! nothing stood against it, and again if something did ([`Telling`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,8 +68,8 @@ enum PlainDefault {
 }
 
 impl Planner<'_> {
-    /// The same source; in the place of a default that is the present time, the time. Takes notice of other defaults that have to
-    /// be computed.
+    /// The same source; in the place of a default that is the present time, the time. Takes notice
+    /// of other defaults that have to be computed.
     pub fn settled(&mut self, column: &ColumnUse, source: Source) -> Source {
         let digits = match source {
             Source::Default | Source::Omitted { .. } => match column.column().computed_default() {
@@ -103,7 +104,8 @@ impl Planner<'_> {
             && ty.is_some_and(|t| matches!(t.kind, Kind::Timestamp { .. }))
     }
 
-    /// A call that is the present time, as the value of a protected column that holds it without a change.
+    /// A call that is the present time, as the value of a protected column that holds it without a
+    /// change.
     pub fn present_call(&mut self, tokens: &Range<usize>, column: &ColumnUse) -> Option<Source> {
         let digits = self.time_call(tokens, column.column())?;
         self.present.used = true;
@@ -161,7 +163,8 @@ impl Planner<'_> {
         Some(digits)
     }
 
-    /// What a new row's plain column gets where it gets its default, if that is the time and the proxy tells it.
+    /// What a new row's plain column gets where it gets its default, if that is the time and the
+    /// proxy tells it.
     pub fn plain_default(&mut self, column: &Column) -> Option<Piece> {
         match plain_default(column) {
             PlainDefault::Other => None,
@@ -176,7 +179,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Takes notice if a plain column, by its name, is assigned a default that has to do with the time.
+    /// Takes notice if a plain column, by its name, is assigned a default that has to do with the
+    /// time.
     pub fn note_assigned_default(&mut self, table: &Table, name: &str) {
         let default = table.column(name).map(plain_default);
         if default.is_some_and(|d| !matches!(d, PlainDefault::Other)) {
@@ -184,8 +188,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Protected columns that get the time where a row of the table changes, if the proxy decides which rows do: where it compares all
-    /// that is assigned itself.
+    /// Protected columns that get the time where a row of the table changes, if the proxy decides
+    /// which rows do: where it compares all that is assigned itself.
     pub fn on_change(
         &mut self,
         table: &Arc<Table>,
@@ -212,7 +216,8 @@ impl Planner<'_> {
         found
     }
 
-    /// Takes notice of plain columns that get the server's own time where a row of the table changes.
+    /// Takes notice of plain columns that get the server's own time where a row of the table
+    /// changes.
     pub fn note_own_times(&mut self, table: &Table, is_assigned: impl Fn(&Column) -> bool) {
         let by_itself = |c: &Column| c.protection.is_none() && c.on_update && !is_assigned(c);
         if table.columns.iter().any(by_itself) {
@@ -225,7 +230,8 @@ impl Planner<'_> {
         self.present.otherwise = true;
     }
 
-    /// How the statement has to be planned again, if it does: what it has shown stands against how it was planned.
+    /// How the statement has to be planned again, if it does: what it has shown stands against how
+    /// it was planned.
     pub fn telling_again(&self, planned: &Planned<Action>) -> Option<Telling> {
         let present = &self.present;
         let Ok(action) = planned else { return None };
@@ -239,7 +245,8 @@ impl Planner<'_> {
         (present.left && present.telling == Telling::Protected).then_some(Telling::All)
     }
 
-    /// Whether anything else in the statement tells the time, or what the question before it would change.
+    /// Whether anything else in the statement tells the time, or what the question before it would
+    /// change.
     fn tells_otherwise(&self) -> bool {
         const CHANGED: [&str; 3] = ["sysdate", "row_count", "found_rows"];
         let sql = self.sql();
@@ -285,7 +292,8 @@ impl PlainTime {
     }
 }
 
-/// Digits of the fraction where a default, in the server's words, is the time, and the column holds it without a change.
+/// Digits of the fraction where a default, in the server's words, is the time, and the column holds
+/// it without a change.
 fn digits_of_default(column: &Column, text: &str) -> Option<u8> {
     let sql_type = column.sql_type.as_ref()?;
     if sql_type.kind == Kind::Date {

@@ -36,8 +36,9 @@ pub struct Settings {
     pub found_rows: bool,
     /// The collation of tables created in the current database without one of their own.
     pub default_collation: String,
-    /// Collations that character sets stand for in the session instead of their own defaults, as MariaDB writes
-    /// `character_set_collations`: `utf8mb3=utf8mb3_uca1400_ai_ci,ucs2=…`. Empty where the server has no such variable.
+    /// Collations that character sets stand for in the session instead of their own defaults, as
+    /// MariaDB writes `character_set_collations`: `utf8mb3=utf8mb3_uca1400_ai_ci,ucs2=…`. Empty
+    /// where the server has no such variable.
     pub charset_collations: String,
     /// When the scratch engine is used.
     pub scratch: UseScratch,

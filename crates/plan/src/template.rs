@@ -1,14 +1,16 @@
 //! The shape of a statement: its text with the literals taken out.
 //!
-//! A repeated statement differs from the last one in its literals only, so the plan is cached
-//! under the shape and found again after one pass over the text. White space and comments do
-//! not matter to the shape; the kind of each literal does (a plan for `k = 5` is not a plan for
-//! `k = 'five'`), and so do the digits in `NOW(6)`, which say what value that is. The rows of `INSERT … VALUES (…),(…),…` that look alike are folded into one,
-//! so that one plan serves any number of rows, unless literals follow them.
+//! A repeated statement differs from the last one in its literals only, so the plan is cached under
+//! the shape and found again after one pass over the text. White space and comments do not matter
+//! to the shape; the kind of each literal does (a plan for `k = 5` is not a plan for `k = 'five'`),
+//! and so do the digits in `NOW(6)`, which say what value that is. The rows of
+//! `INSERT … VALUES (…),(…),…` that look alike are folded into one, so that one plan serves any
+//! number of rows, unless literals follow them.
 
 use crate::lex::{LexError, LexMode, Lexer, LiteralKind, Token, TokenKind};
 
-/// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a statement's shape.
+/// The time of a statement, with digits of a fraction in parentheses. Such digits are a part of a
+/// statement's shape.
 pub(crate) const MOMENTS: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
 
 /// A literal and its place in the statement.

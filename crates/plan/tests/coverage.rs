@@ -1,7 +1,8 @@
-//! The coverage table of docs/sql.md, made from the golden plan files: kind of statement × tier × refusal.
+//! The coverage table of docs/sql.md, made from the golden plan files: kind of statement × tier ×
+//! refusal.
 //!
-//! A golden statement counts under every kind that it shows (a join that is grouped is both). Renew the page with
-//! `ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan`, after the golden files.
+//! A golden statement counts under every kind that it shows (a join that is grouped is both). Renew
+//! the page with `ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan`, after the golden files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,7 +11,8 @@ const BEGIN: &str =
     "<!-- made from crates/plan/tests/golden by crates/plan/tests/coverage.rs -->\n";
 const END: &str = "<!-- end of what is made from the golden files -->\n";
 
-/// A golden statement: its words in lower case, and what became of it with or without a scratch engine.
+/// A golden statement: its words in lower case, and what became of it with or without a scratch
+/// engine.
 struct Golden {
     sql: String,
     words: Vec<String>,
@@ -20,8 +22,8 @@ struct Golden {
     about: String,
 }
 
-/// Kinds of statements in the order of the page; a word list matches where its words follow each other, `*` is any one
-/// word, and `(`, `)`, `,` and signs are words.
+/// Kinds of statements in the order of the page; a word list matches where its words follow each
+/// other, `*` is any one word, and `(`, `)`, `,` and signs are words.
 const KINDS: &[(&str, &[&str])] = &[
     ("**Queries**", &[]),
     ("SELECT … WHERE", &["select & where"]),
@@ -296,7 +298,8 @@ fn every_kind_has_a_statement_and_every_statement_a_kind() {
             .iter()
             .all(|(_, patterns)| patterns.is_empty() || !is(g, patterns))
     });
-    // Other files show details of kinds; what they hold may go without a line of its own, if it is little.
+    // Other files show details of kinds; what they hold may go without a line of its own, if it is
+    // little.
     let without: Vec<&str> = classes.map(|g| g.sql.as_str()).collect();
     assert!(
         without.len() * 5 < goldens.len(),
@@ -470,7 +473,8 @@ fn made(goldens: &[Golden]) -> String {
         .map(|g| g.sql.as_str())
         .collect();
     for g in goldens.iter().filter(|g| g.outcome.starts_with("OS")) {
-        // A statement of a file without an engine counts if it is in no file with one and is no query.
+        // A statement of a file without an engine counts if it is in no file with one and is no
+        // query.
         let only_without = !g.engine
             && !with_engine.contains(g.sql.as_str())
             && !matches!(

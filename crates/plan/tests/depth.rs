@@ -1,5 +1,5 @@
-//! Statements that are deep, long or lean to the left do not overflow a session's stack, and do not take long: what the fuzz
-//! target `deep` chooses from, each at a few sizes.
+//! Statements that are deep, long or lean to the left do not overflow a session's stack, and do not
+//! take long: what the fuzz target `deep` chooses from, each at a few sizes.
 
 #[path = "../../../fuzz/src/deep.rs"]
 #[allow(dead_code)]
@@ -25,8 +25,8 @@ fn slow(statements: impl Iterator<Item = (String, Vec<u8>)>, limit: Duration) ->
     found
 }
 
-/// From ordinary sizes, where the whole tree is walked, to ones that are refused. The last two are the most that is let through,
-/// and more than that.
+/// From ordinary sizes, where the whole tree is walked, to ones that are refused. The last two are
+/// the most that is let through, and more than that.
 const SIZES: [usize; 4] = [40, 700, 9_000, 70_000];
 
 #[test]

@@ -1,8 +1,9 @@
 //! Plans as golden files: SQL, then tier, the server's text with its slots, result and refusal.
 //!
-//! Each block of `tests/golden/*.txt` is a statement behind `> ` and its expected plan. Update
-//! them with `ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan` and read the difference. Files whose names begin with `scratch`
-//! are planned with a scratch engine. docs/sql.md is made from them (`coverage.rs`).
+//! Each block of `tests/golden/*.txt` is a statement behind `> ` and its expected plan. Update them
+//! with `ONIONSKIN_UPDATE=1 cargo test -p onionskin-plan` and read the difference. Files whose
+//! names begin with `scratch` are planned with a scratch engine. docs/sql.md is made from them
+//! (`coverage.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -79,7 +80,8 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
     })
 }
 
-/// A view that computes its last column, over a table with a plain column that changes with its row.
+/// A view that computes its last column, over a table with a plain column that changes with its
+/// row.
 fn view_of_one_table() -> Arc<Table> {
     let mut id = column("id", "int(11)", None);
     id.key = KeyRole::None;

@@ -7,8 +7,9 @@ use nix::time::{ClockId, clock_gettime};
 
 /// How old what is known may be, in milliseconds.
 pub(crate) const RECHECK: u64 = 1000;
-/// The same. In builds with debug assertions a test may shorten it with `ONIONSKIN_TEST_RECHECK=MILLISECONDS`: then what happens only
-/// where a look-up comes between two statements happens often.
+/// The same. In builds with debug assertions a test may shorten it with
+/// `ONIONSKIN_TEST_RECHECK=MILLISECONDS`: then what happens only where a look-up comes between two
+/// statements happens often.
 fn recheck() -> u64 {
     #[cfg(debug_assertions)]
     {
@@ -23,8 +24,9 @@ fn recheck() -> u64 {
 /// For how long after its last use a thing is renewed along with others, in milliseconds.
 const IN_USE: u64 = 10_000;
 
-/// Milliseconds of a clock that never goes back. The kernel keeps it in memory that is shared with the process, a few
-/// milliseconds exact: no system call, and no thread of ours that could fall behind.
+/// Milliseconds of a clock that never goes back. The kernel keeps it in memory that is shared with
+/// the process, a few milliseconds exact: no system call, and no thread of ours that could fall
+/// behind.
 pub(crate) fn now() -> u64 {
     // a kernel without that clock: whatever is known is old
     let Ok(time) = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE) else {
@@ -65,8 +67,8 @@ impl Age {
         now.saturating_sub(self.used.load(Ordering::Relaxed)) <= IN_USE
     }
 
-    /// Whether it has to be looked up for what began at `came`: a look-up that began later is always good enough, however
-    /// long the server takes for it.
+    /// Whether it has to be looked up for what began at `came`: a look-up that began later is
+    /// always good enough, however long the server takes for it.
     pub fn is_old(&self, now: u64, came: u64) -> bool {
         let checked = self.checked.load(Ordering::Relaxed);
         now.saturating_sub(checked) > recheck() && checked < came

@@ -149,7 +149,8 @@ impl Default for LoginLimits {
     fn default() -> Self {
         LoginLimits {
             time: Duration::from_secs(30),
-            // Servers take 151 connections by default: those who are logged in shall have most of them.
+            // Servers take 151 connections by default: those who are logged in shall have most of
+            // them.
             logins: 64,
             logins_per_address: 32,
         }
@@ -184,7 +185,8 @@ pub struct Config {
     pub max_sessions: usize,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
-    /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss rows. MySQL's index misses none and needs no word.
+    /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss
+    /// rows. MySQL's index misses none and needs no word.
     pub like_index: bool,
 }
 

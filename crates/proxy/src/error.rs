@@ -18,7 +18,8 @@ fn does_not_open(refusal: &Refusal) -> bool {
 pub(crate) enum Failure {
     /// The statement is not done; the client gets our error, the session goes on.
     Refused(Refusal),
-    /// A value is refused as the server would refuse it; the text may quote it, for its sender only.
+    /// A value is refused as the server would refuse it; the text may quote it, for its sender
+    /// only.
     Value(ValueError),
     /// The server's own error, for the client.
     Server {
@@ -32,7 +33,8 @@ pub(crate) enum Failure {
     Client(WireError),
     /// The server's connection is broken.
     Backend(WireError),
-    /// What comes from the server is not the answer to what it was asked: nothing that comes from it can be told apart any more.
+    /// What comes from the server is not the answer to what it was asked: nothing that comes from
+    /// it can be told apart any more.
     OutOfStep(&'static str),
 }
 
@@ -129,7 +131,8 @@ impl Failure {
         )
     }
 
-    /// Whether the server's connection has ended, as opposed to having brought what is not understood.
+    /// Whether the server's connection has ended, as opposed to having brought what is not
+    /// understood.
     pub fn is_lost_server(&self) -> bool {
         matches!(
             self,
@@ -137,8 +140,9 @@ impl Failure {
         )
     }
 
-    /// The packet for the client; `None` when it is the client that is gone, or the server. That the server is gone a client is told as
-    /// a server would tell it, by the end of the connection: drivers know that, and take another connection.
+    /// The packet for the client; `None` when it is the client that is gone, or the server. That
+    /// the server is gone a client is told as a server would tell it, by the end of the connection:
+    /// drivers know that, and take another connection.
     pub fn packet(&self) -> Option<ErrPacket<'_>> {
         let of = |r: &Refusal| {
             let state = r.entry.state.as_bytes().try_into().unwrap_or(*b"HY000");
@@ -169,7 +173,8 @@ pub(crate) fn too_long() -> Failure {
 /// Why a statement is refused whose table the engine misses and the server has.
 pub(crate) const NOT_KNOWN: &str = "a table that is not known";
 
-/// Whether a statement was refused because of a table that the snapshot lacks. Another session may have made it meanwhile.
+/// Whether a statement was refused because of a table that the snapshot lacks. Another session may
+/// have made it meanwhile.
 fn is_not_known(refusal: &Refusal) -> bool {
     refusal.entry == &errors::NOT_UNDERSTOOD && refusal.about == NOT_KNOWN
 }

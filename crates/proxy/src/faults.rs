@@ -1,7 +1,7 @@
-//! Faults for tests, in builds with debug assertions only: `ONIONSKIN_TEST_FAULTS=SEED:N` lets one in `N`
-//! exchanges with a server, or with the scratch engine, fail where it stands: after a question was
-//! asked, before its answer, or in the middle of it. Whatever the code above does with such a failure,
-//! the next question must get its own answer.
+//! Faults for tests, in builds with debug assertions only: `ONIONSKIN_TEST_FAULTS=SEED:N` lets one
+//! in `N` exchanges with a server, or with the scratch engine, fail where it stands: after a
+//! question was asked, before its answer, or in the middle of it. Whatever the code above does with
+//! such a failure, the next question must get its own answer.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

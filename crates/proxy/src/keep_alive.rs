@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 
-/// A connection without traffic is probed after this time, then at the interval; a peer that is gone is noticed, and what it
-/// had locked is released.
+/// A connection without traffic is probed after this time, then at the interval; a peer that is
+/// gone is noticed, and what it had locked is released.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 

@@ -12,20 +12,23 @@
 //!
 //! # The end
 //!
-//! After [`Stopper::stop`] no client is accepted. A session between two commands is closed at once; one that is in
-//! a command may finish it and answer, for [`crate::registry::GRACE`], and is then closed as well. Only the reading half of an idle client's
-//! socket is shut down: should its next command be on the way already, it is done and answered, not lost.
+//! After [`Stopper::stop`] no client is accepted. A session between two commands is closed at once;
+//! one that is in a command may finish it and answer, for [`crate::registry::GRACE`], and is then
+//! closed as well. Only the reading half of an idle client's socket is shut down: should its next
+//! command be on the way already, it is done and answered, not lost.
 //!
 //! # Before the login
 //!
-//! Connections that are not logged in have a budget of their own ([`admission`]): whoever can reach the proxy's address can open as many
-//! as he likes, and must not take the sessions of others, nor the server's connections.
+//! Connections that are not logged in have a budget of their own ([`admission`]): whoever can reach
+//! the proxy's address can open as many as he likes, and must not take the sessions of others, nor
+//! the server's connections.
 //!
 //! # Scheduling
 //!
-//! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt the one that runs, which saves
-//! context switches on a busy machine (figures in ARCHITECTURE.md). `ONIONSKIN_SCHEDULER=normal` in the environment leaves
-//! the policy as it is, for those who measure.
+//! Session threads run under `SCHED_BATCH`: a thread that is woken by a packet does not interrupt
+//! the one that runs, which saves context switches on a busy machine (figures in ARCHITECTURE.md).
+//! `ONIONSKIN_SCHEDULER=normal` in the environment leaves the policy as it is, for those who
+//! measure.
 
 mod admission;
 mod groups;
@@ -149,7 +152,8 @@ impl Proxy {
                 // The client is gone before its turn.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Most likely no file is left for one more socket. Those who wait are served when a session ends.
+                // Most likely no file is left for one more socket. Those who wait are served when a
+                // session ends.
                 Err(error) => {
                     tracing::error!(%error, "clients cannot be accepted");
                     thread::sleep(Duration::from_millis(100));
@@ -320,8 +324,8 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     Err(last)
 }
 
-/// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody has agreed on protocol 4.1
-/// yet, and clients would show it as text.
+/// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody
+/// has agreed on protocol 4.1 yet, and clients would show it as text.
 fn turn_away(socket: TcpStream, number: u16, text: &str) {
     refuse(&mut Connection::new(Transport::Tcp(socket)), number, text);
 }
@@ -347,7 +351,8 @@ fn has_left(socket: &TcpStream) -> bool {
     matches!(peeked, Ok(0))
 }
 
-/// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it to 1024.
+/// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it
+/// to 1024.
 fn allow_open_files(sessions: usize) {
     let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
     let limit = getrlimit(Resource::Nofile);
@@ -399,7 +404,8 @@ fn keep_panics_silent() {
 #[allow(unsafe_code)]
 fn schedule_as_batch() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads the one structure it is given a valid pointer to, and keeps nothing. Thread 0 is the calling one.
+    // SAFETY: the call reads the one structure it is given a valid pointer to, and keeps nothing.
+    // Thread 0 is the calling one.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
     if result != 0 {
         // Forbidden in some containers. Nothing but speed depends on it.

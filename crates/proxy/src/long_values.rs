@@ -1,7 +1,9 @@
-//! Commands that are longer than the server takes (`max_allowed_packet`): their long values go ahead of them, in pieces.
+//! Commands that are longer than the server takes (`max_allowed_packet`): their long values go
+//! ahead of them, in pieces.
 //!
-//! A server ends the session of a client that sends too long a packet, so nothing of that kind is sent: what does not fit in any form is
-//! OS1206, with the servers' own number 1153, and the session goes on.
+//! A server ends the session of a client that sends too long a packet, so nothing of that kind is
+//! sent: what does not fit in any form is OS1206, with the servers' own number 1153, and the
+//! session goes on.
 //!
 //! | command | what is done |
 //! |---|---|
@@ -9,8 +11,9 @@
 //! | a text that changes rows | it is prepared at the server with a `?` for each long constant, executed as above, and closed |
 //! | any other | OS1206 |
 //!
-//! A value in pieces may be as long as `max_allowed_packet` itself; everything else must be shorter. A sealed value is longer than
-//! what it holds ([`onionskin_crypt`]), so the last few bytes below the limit are out of reach.
+//! A value in pieces may be as long as `max_allowed_packet` itself; everything else must be
+//! shorter. A sealed value is longer than what it holds ([`onionskin_crypt`]), so the last few
+//! bytes below the limit are out of reach.
 
 use onionskin_plan::lex::{Token, TokenKind, tokens};
 use onionskin_plan::{LiteralKind, errors};
@@ -113,7 +116,8 @@ impl Server {
         self.execution_in_pieces(&payload, params)
     }
 
-    /// Sends an execution, as many of its parameters ahead of it as it takes. Nothing is sent if it does not fit all the same.
+    /// Sends an execution, as many of its parameters ahead of it as it takes. Nothing is sent if it
+    /// does not fit all the same.
     fn execution_in_pieces(&mut self, body: &[u8], params: usize) -> Outcome<Question> {
         let mut types = Vec::new();
         let head = ComStmtExecute::decode(body, params, &mut types).map_err(|_| internal())?;
@@ -191,7 +195,8 @@ fn sent_ahead(params: &[Param], length: usize, packet: usize) -> Option<Vec<bool
     (rest < packet).then_some(ahead)
 }
 
-/// A text with a `?` for each long binary constant; `None` where a prepared statement would be another one, or its answer of another form.
+/// A text with a `?` for each long binary constant; `None` where a prepared statement would be
+/// another one, or its answer of another form.
 fn take_constants(sql: &[u8], bound: &PacketBound) -> Option<(Vec<u8>, Vec<Taken>)> {
     let tokens = tokens(sql, bound.lex).ok()?;
     let first = tokens.first()?;
@@ -222,7 +227,8 @@ fn take_constants(sql: &[u8], bound: &PacketBound) -> Option<(Vec<u8>, Vec<Taken
     Some((text, taken))
 }
 
-/// The value of a binary constant: `x'…'`, or `_binary'…'` in the form of [`put_bytes`](crate::bind::put_bytes).
+/// The value of a binary constant: `x'…'`, or `_binary'…'` in the form of
+/// [`put_bytes`](crate::bind::put_bytes).
 fn constant(token: &Token, sql: &[u8], bound: &PacketBound) -> Option<Vec<u8>> {
     let text = token.text(sql);
     match token.kind {
@@ -245,7 +251,8 @@ fn digits(text: &[u8]) -> Option<Vec<u8>> {
     unhex(text.strip_prefix(b"x'")?.strip_suffix(b"'")?)
 }
 
-/// The inverse of what `put_bytes` escapes. `None` for any other escape, and for a quote, behind which another string may begin.
+/// The inverse of what `put_bytes` escapes. `None` for any other escape, and for a quote, behind
+/// which another string may begin.
 fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,8 +1,9 @@
 //! `SET TRANSACTION …` without a scope: what it says is of the next transaction only.
 //!
-//! The proxy's own statements, look-ups of tables above all, go over the same connection, and the first of them would be that
-//! transaction. So what the client said is kept until a statement of its own has used it, and said again in front of that statement
-//! if the proxy has asked something in between.
+//! The proxy's own statements, look-ups of tables above all, go over the same connection, and the
+//! first of them would be that transaction. So what the client said is kept until a statement of
+//! its own has used it, and said again in front of that statement if the proxy has asked something
+//! in between.
 
 use onionskin_plan::{Action, Facts, Plan, Verb, errors};
 use onionskin_value::Family;
@@ -22,13 +23,13 @@ pub(crate) struct NextTransaction {
     is_unclear: bool,
 }
 
-/// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared statement is unknown, or the transaction
-/// only reads.
+/// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared
+/// statement is unknown, or the transaction only reads.
 const UNREAD: [u16; 5] = [1064, 1115, 1193, 1243, 1792];
 /// The tables were not opened: no privilege, no such database or table, a name twice, not locked.
 const UNOPENED: [u16; 9] = [1044, 1045, 1046, 1049, 1066, 1100, 1142, 1143, 1146];
-/// A name or an expression means nothing: a column, a function, an aggregate, a collation, a number of columns. MariaDB has opened
-/// the tables by then, and begun the transaction.
+/// A name or an expression means nothing: a column, a function, an aggregate, a collation, a number
+/// of columns. MariaDB has opened the tables by then, and begun the transaction.
 const UNRESOLVED: [u16; 19] = [
     1052, 1054, 1055, 1056, 1109, 1110, 1111, 1136, 1140, 1191, 1210, 1222, 1241, 1247, 1248, 1267,
     1270, 1271, 1305,
@@ -38,8 +39,8 @@ const UNRESOLVED: [u16; 19] = [
 /// zero, a text that is no number. MariaDB computes constants before it begins the transaction.
 const UNCOMPUTED: [u16; 4] = [1242, 1292, 1365, 1690];
 
-/// Whether a statement met this error before it began a transaction, so that what was said of that one still holds. `names` is
-/// whether it names tables.
+/// Whether a statement met this error before it began a transaction, so that what was said of that
+/// one still holds. `names` is whether it names tables.
 fn is_before_it_begins(code: u16, facts: &Facts, names: bool, family: Family) -> bool {
     let is_resolved_first = family == Family::MySql || !names;
     UNREAD.contains(&code)
@@ -85,7 +86,8 @@ impl Session {
         Ok(())
     }
 
-    /// `SET autocommit = 1` ends a transaction that only reads, and the servers keep to that in the next one.
+    /// `SET autocommit = 1` ends a transaction that only reads, and the servers keep to that in the
+    /// next one.
     pub(crate) fn may_stay_read_only(&mut self) {
         let ended = !self.server.status.contains(StatusFlags::IN_TRANS);
         if self.current.reads_only && ended && !self.has_next_transaction() {
@@ -97,7 +99,8 @@ impl Session {
         }
     }
 
-    /// Takes over whether there are savepoints. Outside of a transaction, with autocommit, one is gone with its statement.
+    /// Takes over whether there are savepoints. Outside of a transaction, with autocommit, one is
+    /// gone with its statement.
     #[inline]
     pub(crate) fn learn_savepoints(&mut self, facts: &Facts) {
         if let Some(savepoints) = facts.savepoints {
@@ -116,8 +119,8 @@ impl Session {
         }
     }
 
-    /// Takes over what a statement of the client's says of the next transaction, or that it was this one. `names` is whether it
-    /// names tables.
+    /// Takes over what a statement of the client's says of the next transaction, or that it was
+    /// this one. `names` is whether it names tables.
     #[inline]
     pub(crate) fn learn_next_transaction(
         &mut self,

@@ -9,8 +9,8 @@ pub(crate) struct PacketBound {
     pub packet: usize,
     /// How the server reads texts.
     pub lex: LexMode,
-    /// Constants with a character set of their own are for columns of the same one, as those of loads at the scratch engine are: a binary
-    /// parameter does as well.
+    /// Constants with a character set of their own are for columns of the same one, as those of
+    /// loads at the scratch engine are: a binary parameter does as well.
     pub introduced: bool,
 }
 

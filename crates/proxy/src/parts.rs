@@ -5,10 +5,12 @@ use onionskin_schema::{Table, identifier, is_rightly_part};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 
-/// Errors by which a server says that an account has no privilege on a database, a table, or a table's columns.
+/// Errors by which a server says that an account has no privilege on a database, a table, or a
+/// table's columns.
 const DENIED: [u16; 3] = [1044, 1142, 1143];
 
-/// Takes tables of which protected columns are missing for sound where that is no fault: see [`is_rightly_part`].
+/// Takes tables of which protected columns are missing for sound where that is no fault: see
+/// [`is_rightly_part`].
 pub(crate) fn settle_parts<'t>(
     server: &mut Server,
     tables: impl Iterator<Item = &'t mut Table>,

@@ -1,8 +1,8 @@
 //! The file of pins.
 //!
-//! The file of pins is read at the start, and again when it has changed: each look at the server's definitions looks at the
-//! file's time and length first, so that `onionskin pin` needs no new start. One that cannot be read leaves those before in
-//! force.
+//! The file of pins is read at the start, and again when it has changed: each look at the server's
+//! definitions looks at the file's time and length first, so that `onionskin pin` needs no new
+//! start. One that cannot be read leaves those before in force.
 
 use std::collections::HashSet;
 use std::fs;
@@ -78,7 +78,8 @@ impl PinFile {
         self.pins.read().0.get(database, name).cloned()
     }
 
-    /// Reads it again if it has changed. Returns how often there have been other pins: each account notices for itself.
+    /// Reads it again if it has changed. Returns how often there have been other pins: each account
+    /// notices for itself.
     pub(crate) fn refresh(&self, keys: &KeySet) -> u64 {
         let now = stamp(&self.path);
         if self.pins.read().1 != now {
@@ -139,7 +140,8 @@ impl Told {
     }
 }
 
-/// What is known at the start: columns that `[protect]` names in a pinned table and that were not pinned.
+/// What is known at the start: columns that `[protect]` names in a pinned table and that were not
+/// pinned.
 pub fn findings_at_start(policy: &Policy, pins: &Pins) -> Vec<String> {
     let mut findings = Vec::new();
     for (database, table, column) in policy.named_columns() {

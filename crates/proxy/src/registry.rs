@@ -69,7 +69,8 @@ impl Registry {
         Some(handles.activity.clone())
     }
 
-    /// The server has ended a session's connection. The session is woken if it waits for its client.
+    /// The server has ended a session's connection. The session is woken if it waits for its
+    /// client.
     pub(crate) fn server_ended(&self, number: u64) {
         let sessions = self.sessions.lock();
         if let Some(handles) = sessions.by_number.get(&number)
@@ -80,7 +81,8 @@ impl Registry {
         }
     }
 
-    /// Ends a session whose client has gone while a command runs. When the proxy stops, clients' sockets are shut down by itself.
+    /// Ends a session whose client has gone while a command runs. When the proxy stops, clients'
+    /// sockets are shut down by itself.
     pub(crate) fn cut(&self, number: u64) {
         let sessions = self.sessions.lock();
         let Some(handles) = sessions.by_number.get(&number) else {
@@ -171,7 +173,8 @@ impl Handles {
 }
 
 impl Entry {
-    /// The session has both of its connections, which are watched from now on. False if there are too many others.
+    /// The session has both of its connections, which are watched from now on. False if there are
+    /// too many others.
     pub(crate) fn logged_in(&self, server: Socket) -> io::Result<bool> {
         let registry = &self.registry;
         let mut sessions = registry.sessions.lock();

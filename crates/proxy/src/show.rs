@@ -21,7 +21,8 @@ use crate::session::{Execution, Session};
 type Row<'a> = Vec<Option<Cow<'a, str>>>;
 
 impl Session {
-    /// Runs a `SHOW` and writes its rows with logical names. The server gets a text, of a prepared one, too.
+    /// Runs a `SHOW` and writes its rows with logical names. The server gets a text, of a prepared
+    /// one, too.
     pub fn show(
         &mut self,
         execution: &Execution,
@@ -230,7 +231,8 @@ fn logical_row<'p>(
 fn like_matches(pattern: &str, name: &str) -> bool {
     let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
     let (pattern, name) = (lower(pattern), lower(name));
-    // what is tried again if it does not go on: the pattern behind the last `%`, one character later in the name
+    // what is tried again if it does not go on: the pattern behind the last `%`, one character
+    // later in the name
     let (mut p, mut n, mut again) = (0, 0, None);
     loop {
         match (pattern.get(p), name.get(n)) {

@@ -35,8 +35,9 @@ fn readable(name: &str) -> Option<Charset> {
     Charset::from_name(name).filter(|charset| charset.has_ascii())
 }
 
-/// Whether this word of `sql_mode` is one of those under which texts are read here as the servers read them. `MSSQL` is none: names
-/// stand in square brackets there. Nor is a word that a later version brings.
+/// Whether this word of `sql_mode` is one of those under which texts are read here as the servers
+/// read them. `MSSQL` is none: names stand in square brackets there. Nor is a word that a later
+/// version brings.
 fn is_known_mode(word: &str) -> bool {
     const WORDS: [&str; 36] = [
         "REAL_AS_FLOAT",
@@ -90,26 +91,28 @@ pub(crate) struct State {
     pub results_charset: Option<Charset>,
     /// The collation id that string columns of results have; 0: each its own.
     pub results_collation: u16,
-    /// `character_set_results` was set, and which collation that means has to be asked: servers tell the name of the
-    /// character set alone. MariaDB announces another collation after SET NAMES, after SET NAMES … COLLATE and after SET
-    /// character_set_results, MySQL after SET NAMES … COLLATE.
+    /// `character_set_results` was set, and which collation that means has to be asked: servers
+    /// tell the name of the character set alone. MariaDB announces another collation after SET
+    /// NAMES, after SET NAMES … COLLATE and after SET character_set_results, MySQL after SET NAMES
+    /// … COLLATE.
     pub asks_collation: bool,
     pub sql_mode: SqlMode,
     /// What of `sql_mode` decides how a text is read.
     lex_mode: LexMode,
     /// No word of `sql_mode` changes in another way how a text is read.
     pub mode_is_read: bool,
-    /// The word of `sql_mode` under which constants are other values, `''` NULL, or statements have another grammar, of which the
-    /// proxy's own are not.
+    /// The word of `sql_mode` under which constants are other values, `''` NULL, or statements have
+    /// another grammar, of which the proxy's own are not.
     pub odd_values: Option<&'static str>,
     /// The word under which definitions have other types: REAL is FLOAT, TIMESTAMP is DATETIME.
     pub odd_types: Option<&'static str>,
-    /// The word under which SHOW CREATE TABLE leaves out what a definition that is made of its text has to have: collations,
-    /// AUTO_INCREMENT, comments of indexes with the lengths of prefixes.
+    /// The word under which SHOW CREATE TABLE leaves out what a definition that is made of its text
+    /// has to have: collations, AUTO_INCREMENT, comments of indexes with the lengths of prefixes.
     pub shortened: Option<&'static str>,
     /// Variables with values under which statements would mean something else here.
     pub unusual: Unusual,
-    /// `sql_notes`, and `basic` in `note_verbosity`: both have to be on for the server to keep notes.
+    /// `sql_notes`, and `basic` in `note_verbosity`: both have to be on for the server to keep
+    /// notes.
     notes: [bool; 2],
     /// `sql_safe_updates`: rows are changed only where a key tells which.
     pub safe_updates: bool,
@@ -119,11 +122,13 @@ pub(crate) struct State {
     pub latest_timestamp: u64,
     /// The server keeps the sign of a zero.
     pub signed_zero: bool,
-    /// The server is MariaDB 11.8 or later, for what cannot be asked. Which version between 10.11 and it began with that is not known.
+    /// The server is MariaDB 11.8 or later, for what cannot be asked. Which version between 10.11
+    /// and it began with that is not known.
     pub is_mariadb_118: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
-    /// `user@host` as the server authenticated it, and the roles that are active: what it shows depends on both.
+    /// `user@host` as the server authenticated it, and the roles that are active: what it shows
+    /// depends on both.
     pub account: String,
     pub default_collation: String,
     /// `character_set_collations`, if the server has it.
@@ -202,7 +207,8 @@ impl State {
             safe_updates: false,
             time_zone: TimeZone::parse("", &system_time_zone),
             system_time_zone,
-            // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's knows later moments than its columns.
+            // Beyond TIMESTAMP's range MariaDB's function gives back what it was given. MySQL's
+            // knows later moments than its columns.
             latest_timestamp: match (family, cell(11).as_deref()) {
                 (Family::MariaDb, Some("0")) => LATEST_TIMESTAMP_UNSIGNED,
                 _ => LATEST_TIMESTAMP,
@@ -327,7 +333,8 @@ impl State {
         self.changed = true;
     }
 
-    /// What the session has set `sql_select_limit` to, if these changes tell: the inner value is `None` where it limits nothing.
+    /// What the session has set `sql_select_limit` to, if these changes tell: the inner value is
+    /// `None` where it limits nothing.
     pub fn select_limit(changes: &[u8]) -> Option<Option<String>> {
         let set = SessionChanges(changes).filter_map(|change| match change {
             Ok(SessionChange::SystemVariable { name, value }) if name == b"sql_select_limit" => {
@@ -382,7 +389,8 @@ impl State {
         }
     }
 
-    /// A name in the character set of results, with question marks for what that lacks, as servers send it.
+    /// A name in the character set of results, with question marks for what that lacks, as servers
+    /// send it.
     pub fn shown_name<'n>(&self, name: &'n str) -> Cow<'n, [u8]> {
         let is_utf8 =
             |c: &Charset| matches!(c, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary);

@@ -1,8 +1,10 @@
-//! Session variables under which a statement near protected tables would come to something else here than on the server.
+//! Session variables under which a statement near protected tables would come to something else
+//! here than on the server.
 //!
-//! Most variables change nothing that the proxy answers for, or are known to it (`state`), or go on to the scratch engine with the
-//! statement (`scratch/settings`). Those of this table do neither. While a session has another value of one than the usual, what it
-//! concerns is refused. docs/settings.md says what becomes of every variable.
+//! Most variables change nothing that the proxy answers for, or are known to it (`state`), or go on
+//! to the scratch engine with the statement (`scratch/settings`). Those of this table do neither.
+//! While a session has another value of one than the usual, what it concerns is refused.
+//! docs/settings.md says what becomes of every variable.
 
 use onionskin_plan::{Action, Plan, Show};
 use onionskin_value::Family;
@@ -33,8 +35,8 @@ enum Concerns {
 }
 
 const VARIABLES: [Variable; 13] = [
-    // Servers add a time of their own to the first TIMESTAMP column, which may be another one among the physical columns, and store
-    // the time in the place of NULL.
+    // Servers add a time of their own to the first TIMESTAMP column, which may be another one among
+    // the physical columns, and store the time in the place of NULL.
     Variable {
         name: "explicit_defaults_for_timestamp",
         family: None,
@@ -108,7 +110,8 @@ const VARIABLES: [Variable; 13] = [
         is_usual: is_uca_0900,
         concerns: Concerns::Definitions,
     },
-    // Numbers that the server would give in an order that was asked for. Only setting one tells, not what it was at login.
+    // Numbers that the server would give in an order that was asked for. Only setting one tells,
+    // not what it was at login.
     Variable {
         name: "rand_seed1",
         family: None,
@@ -169,7 +172,8 @@ fn is_uca_0900(value: &str) -> bool {
     value == "utf8mb4_0900_ai_ci"
 }
 
-/// Which variables of a session have another value than the usual: a bit for each, by its place in the table.
+/// Which variables of a session have another value than the usual: a bit for each, by its place in
+/// the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unusual(u16);
 

@@ -1,9 +1,11 @@
 //! Watches the sockets of all sessions for their ends, in one thread.
 //!
-//! A session blocks in one read at a time: on its client while it is idle, on its server while it is busy. So it would not see that
-//! the server has closed an idle session (`wait_timeout`, `KILL`, a restart), nor that a client has left in the middle of a
-//! statement. One thread waits for both in an `epoll`. Sockets are registered once, at the login, edge-triggered and for
-//! their ends only: traffic wakes nobody, and a statement costs two atomic operations on a word of its session's own.
+//! A session blocks in one read at a time: on its client while it is idle, on its server while it
+//! is busy. So it would not see that the server has closed an idle session (`wait_timeout`, `KILL`,
+//! a restart), nor that a client has left in the middle of a statement. One thread waits for both
+//! in an `epoll`. Sockets are registered once, at the login, edge-triggered and for their ends
+//! only: traffic wakes nobody, and a statement costs two atomic operations on a word of its
+//! session's own.
 //!
 //! | what ends | the session is idle | the session is in a command |
 //! |---|---|---|
@@ -12,15 +14,17 @@
 //!
 //! # Races
 //!
-//! Sessions are named by the number they were accepted under, which no two ever share, so an event that comes late names nobody.
-//! What is registered is the handle that the registry keeps, and it is taken out before it is closed. Whether a
-//! session is idle and whether its server has gone stand in one word: either this thread sees that the session is idle, or the
-//! session sees, before it waits, that the server has gone.
+//! Sessions are named by the number they were accepted under, which no two ever share, so an event
+//! that comes late names nobody. What is registered is the handle that the registry keeps, and it
+//! is taken out before it is closed. Whether a session is idle and whether its server has gone
+//! stand in one word: either this thread sees that the session is idle, or the session sees, before
+//! it waits, that the server has gone.
 //!
 //! # A client that is gone
 //!
-//! A half-closed client cannot be told from one that is gone; servers do not tell them apart, either. A client that has closed its
-//! sending half gets the answers to what it has sent, if each statement takes less than [`PATIENCE`].
+//! A half-closed client cannot be told from one that is gone; servers do not tell them apart,
+//! either. A client that has closed its sending half gets the answers to what it has sent, if each
+//! statement takes less than [`PATIENCE`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -52,7 +56,8 @@ const CUT: u32 = 4;
 const COMMAND: u32 = 8;
 
 impl Activity {
-    /// The session is about to wait for a command. `false`: its server has gone, and nobody would wake it.
+    /// The session is about to wait for a command. `false`: its server has gone, and nobody would
+    /// wake it.
     #[inline]
     pub fn rest(&self) -> bool {
         self.state.fetch_and(!BUSY, Ordering::AcqRel) & SERVER_GONE == 0
@@ -209,8 +214,8 @@ mod linux {
         }
     }
 
-    /// Ends a session whose client has gone if it is still in the command that it was in [`PATIENCE`] ago. `false`: there is
-    /// nothing left to look at.
+    /// Ends a session whose client has gone if it is still in the command that it was in
+    /// [`PATIENCE`] ago. `false`: there is nothing left to look at.
     fn look_again(left: &mut Left, sessions: &Registry) -> bool {
         let Some(activity) = sessions.activity(left.session) else {
             return false;

@@ -1,7 +1,8 @@
-//! The instructions that the hot paths take, counted by callgrind and compared with `tests/instruction_counts.txt`.
+//! The instructions that the hot paths take, counted by callgrind and compared with
+//! `tests/instruction_counts.txt`.
 //!
-//! Time depends on the machine's mood, counts do not: one that rises by more than 5 % is a change of the code. Then
-//! either the change is mended, or it is worth its price and is recorded:
+//! Time depends on the machine's mood, counts do not: one that rises by more than 5 % is a change
+//! of the code. Then either the change is mended, or it is worth its price and is recorded:
 //!
 //! ```text
 //! ONIONSKIN_UPDATE=1 cargo test --locked --profile ci -p onionskin-proxy --test instruction_counts
@@ -9,9 +10,9 @@
 //!
 //! A count that falls by as much is told, so that it can be recorded and what was won stays won.
 //!
-//! Counts of another compiler, profile, C library, valgrind or processor are other counts: the file begins with what
-//! it was recorded with, and elsewhere nothing is compared, which is said. What the kernel does for a system call
-//! is not counted.
+//! Counts of another compiler, profile, C library, valgrind or processor are other counts: the file
+//! begins with what it was recorded with, and elsewhere nothing is compared, which is said. What
+//! the kernel does for a system call is not counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -123,8 +124,8 @@ fn announce(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The program that runs the paths, an example of this crate. Cargo builds it beside all tests, but not beside this one if it
-/// is named alone; so it is asked for here.
+/// The program that runs the paths, an example of this crate. Cargo builds it beside all tests, but
+/// not beside this one if it is named alone; so it is asked for here.
 fn program() -> PathBuf {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {

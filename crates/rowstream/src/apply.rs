@@ -1,11 +1,14 @@
-//! Writing what has changed: deletions, a barrier, replacements. Both phases run in all sessions at once.
+//! Writing what has changed: deletions, a barrier, replacements. Both phases run in all sessions at
+//! once.
 //!
-//! A snapshot that begins between two statements sees rows that are deleted and not written again yet, and parts of the application's transactions.
-//! So a little work is one transaction of one session; after more, the tables must not change places before the snapshots
-//! of that time have ended.
+//! A snapshot that begins between two statements sees rows that are deleted and not written again
+//! yet, and parts of the application's transactions. So a little work is one transaction of one
+//! session; after more, the tables must not change places before the snapshots of that time have
+//! ended.
 //!
-//! The sessions cannot disturb each other for long: every statement commits by itself, under READ COMMITTED, on keys of its
-//! own. Where two of them still meet (on gaps of a secondary unique index), the server ends one, and it is sent again.
+//! The sessions cannot disturb each other for long: every statement commits by itself, under READ
+//! COMMITTED, on keys of its own. Where two of them still meet (on gaps of a secondary unique
+//! index), the server ends one, and it is sent again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,14 +18,17 @@ use crate::pending::Work;
 use crate::route::{Meeting, Route};
 use crate::session::Session;
 
-/// How many rows are written in one transaction while nothing speaks for more: beyond, many sessions are faster than one.
+/// How many rows are written in one transaction while nothing speaks for more: beyond, many
+/// sessions are faster than one.
 pub const ONE_TRANSACTION: usize = 5_000;
 
-/// Writes all of `work`: up to `most` rows in one transaction, more of them in many. Returns whether a snapshot may have seen a part of it.
+/// Writes all of `work`: up to `most` rows in one transaction, more of them in many. Returns
+/// whether a snapshot may have seen a part of it.
 ///
-/// Where the new table has a uniqueness that the old one lacks ([`Route::replaces`] is false), REPLACE would delete a row that
-/// nobody deleted. There the replaced rows are deleted first, too, and two rows that meet are an error of the server: it may be
-/// about rows that have changed again, so whoever calls may read more of the log and try once more.
+/// Where the new table has a uniqueness that the old one lacks ([`Route::replaces`] is false),
+/// REPLACE would delete a row that nobody deleted. There the replaced rows are deleted first, too,
+/// and two rows that meet are an error of the server: it may be about rows that have changed again,
+/// so whoever calls may read more of the log and try once more.
 pub fn apply(
     route: &Route,
     sessions: &mut [Session],
@@ -81,7 +87,8 @@ fn write(route: &Route, sessions: &mut [Session], work: &Work) -> Result<(), Row
     )
 }
 
-/// Runs `task` over all batches of `keys`, in all sessions at once; returns when everything is done.
+/// Runs `task` over all batches of `keys`, in all sessions at once; returns when everything is
+/// done.
 fn in_batches(
     sessions: &mut [Session],
     keys: &[Key],

@@ -1,16 +1,18 @@
 //! What a migration needs to go on after a kill, in a table beside the one that it changes.
 //!
-//! The state is written after everything that it tells of, and writing that again does no harm: a checkpoint that is
-//! behind costs time, one that is ahead would lose writes. A second row holds the mark (see [`crate::pending`]),
-//! a third one is there while another process wants to take over.
+//! The state is written after everything that it tells of, and writing that again does no harm: a
+//! checkpoint that is behind costs time, one that is ahead would lose writes. A second row holds
+//! the mark (see [`crate::pending`]), a third one is there while another process wants to take
+//! over.
 //!
-//! The server keeps the state and must not be able to write one. Where there are keys, a tag under the metadata key
-//! covers the state's text and the names of the database and of the checkpoint's table, so a state cannot be edited
-//! or moved to another table. An older state of the same table can be put back. Its place in the copy and in the
-//! binary log is then one from which work is repeated; that it may belong to another migration of the table is the
-//! reader's to care for, by [`State::id`] and by what [`State::original`] and [`State::made`] say of the tables.
-//! The mark and the request to take over are not authenticated: with them the server can make a migration wait or
-//! end, as it can without them.
+//! The server keeps the state and must not be able to write one. Where there are keys, a tag under
+//! the metadata key covers the state's text and the names of the database and of the checkpoint's
+//! table, so a state cannot be edited or moved to another table. An older state of the same table
+//! can be put back. Its place in the copy and in the binary log is then one from which work is
+//! repeated; that it may belong to another migration of the table is the reader's to care for, by
+//! [`State::id`] and by what [`State::original`] and [`State::made`] say of the tables. The mark
+//! and the request to take over are not authenticated: with them the server can make a migration
+//! wait or end, as it can without them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,10 +40,11 @@ pub const COMMENT: &str = "onionskin migration";
 /// What the tagged text begins with. Comments of columns, which the same key tags, begin otherwise.
 const TAGGED: &str = "onionskin migration 2\0";
 
-/// A table's definition by tags: one for each physical column, by its name, and one for the whole text.
+/// A table's definition by tags: one for each physical column, by its name, and one for the whole
+/// text.
 ///
-/// Tags are made under the metadata key and are the same for the same definition, whatever the table is called.
-/// Without keys there are none.
+/// Tags are made under the metadata key and are the same for the same definition, whatever the
+/// table is called. Without keys there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imprint {
     /// Name, type, default, comment and so on of every column.
@@ -84,8 +87,9 @@ pub struct State {
     /// Whether the old table is kept up to date after the switch.
     #[serde(default)]
     pub reverse: bool,
-    /// Where the log was when the tables were locked and everything was written, if they are about to be renamed in a way that may let
-    /// writers by: what was written to the old table behind this place is not in the new one.
+    /// Where the log was when the tables were locked and everything was written, if they are about
+    /// to be renamed in a way that may let writers by: what was written to the old table behind
+    /// this place is not in the new one.
     #[serde(default)]
     pub locked_at: Option<String>,
     /// The table as it was when the migration began.
@@ -185,8 +189,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Reads it; `None` if the table was made and its maker killed before there was a state. Only what is authentic
-    /// is read, or what was written without keys if there are none.
+    /// Reads it; `None` if the table was made and its maker killed before there was a state. Only
+    /// what is authentic is read, or what was written without keys if there are none.
     pub fn read(&self, session: &mut Session) -> Result<Option<State>, RowError> {
         let Some(Found { state, untrusted }) = self.peek(session)? else {
             return Ok(None);
@@ -258,7 +262,8 @@ impl Checkpoint {
         ))
     }
 
-    /// Commits a mark greater than all before and returns it. What was in the binary log before it can be read afterwards.
+    /// Commits a mark greater than all before and returns it. What was in the binary log before it
+    /// can be read afterwards.
     pub fn mark(&self, session: &mut Session) -> Result<u64, RowError> {
         session.run_until_done(&format!(
             "UPDATE {} SET mark = LAST_INSERT_ID(mark + 1) WHERE id = 2",

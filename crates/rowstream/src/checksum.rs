@@ -1,10 +1,13 @@
 //! Comparing the two tables before one takes the other's place.
 //!
-//! Both are read in one snapshot while nothing of ours is written. They differ in rows that have changed since changes were
-//! last written, and those are known: they are pending. What differs beyond that is wrong, is written once more and reported.
+//! Both are read in one snapshot while nothing of ours is written. They differ in rows that have
+//! changed since changes were last written, and those are known: they are pending. What differs
+//! beyond that is wrong, is written once more and reported.
 //!
-//! Columns that the server copied are compared by it: 64 bits of SHA-256 for each row (MySQL has no MD5 any more), combined by XOR for a chunk. What
-//! is digested is one digest for each column, so that it is never longer than a server's `max_allowed_packet`. Sealed cells are read, opened and compared by the transform.
+//! Columns that the server copied are compared by it: 64 bits of SHA-256 for each row (MySQL has no
+//! MD5 any more), combined by XOR for a chunk. What is digested is one digest for each column, so
+//! that it is never longer than a server's `max_allowed_packet`. Sealed cells are read, opened and
+//! compared by the transform.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,7 +22,8 @@ use crate::route::{Route, split};
 use crate::session::{Session, SqlError};
 
 impl Route {
-    /// The digest of a row as an expression over `table`; `is_source` tells which names the columns have.
+    /// The digest of a row as an expression over `table`; `is_source` tells which names the columns
+    /// have.
     fn digest(&self, table: &str, is_source: bool) -> String {
         let mut parts = Vec::new();
         for column in &self.copied {
@@ -37,7 +41,8 @@ impl Route {
         if parts.is_empty() {
             return "0".into();
         }
-        // What a server cannot compute (a value beyond max_allowed_packet) is NULL: it must not be equal to anything.
+        // What a server cannot compute (a value beyond max_allowed_packet) is NULL: it must not be
+        // equal to anything.
         format!(
             "COALESCE(CAST(CONV(LEFT(SHA2(CONCAT({}), 256), 16), 16, 10) AS UNSIGNED), CAST(RAND() * 1e18 AS UNSIGNED))",
             parts.join(", ")
@@ -114,8 +119,8 @@ impl Route {
         Ok(different)
     }
 
-    /// The keys of rows whose computed columns are not what they should be, in the session's snapshot. Rows that are missing
-    /// on one side are found by [`Self::differences`].
+    /// The keys of rows whose computed columns are not what they should be, in the session's
+    /// snapshot. Rows that are missing on one side are found by [`Self::differences`].
     fn computed_differences(
         &self,
         session: &mut Session,

@@ -1,8 +1,10 @@
-//! A connection of our own to a server: login, statements in the text protocol, and the commands of a replica.
+//! A connection of our own to a server: login, statements in the text protocol, and the commands of
+//! a replica.
 //!
-//! The proxy relays its clients' logins and needs none of this. Whoever follows the binlog has no client, and has to log
-//! in by itself: with `mysql_native_password` and `caching_sha2_password`, which all supported servers know. Under TLS the
-//! password's full check sends the password itself; on a plain socket it is encrypted for the server's RSA key.
+//! The proxy relays its clients' logins and needs none of this. Whoever follows the binlog has no
+//! client, and has to log in by itself: with `mysql_native_password` and `caching_sha2_password`,
+//! which all supported servers know. Under TLS the password's full check sends the password itself;
+//! on a plain socket it is encrypted for the server's RSA key.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -29,7 +31,8 @@ const UTF8MB4: u8 = 45;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long one of its addresses may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// After this long a network is taken for dead that acknowledges nothing: of what was sent, or of the kernel's questions in silence.
+/// After this long a network is taken for dead that acknowledges nothing: of what was sent, or of
+/// the kernel's questions in silence.
 const DEAD: Duration = Duration::from_secs(30);
 
 /// Where a server listens.
@@ -55,12 +58,13 @@ pub struct ConnectOptions {
     pub user: String,
     /// Its password; empty for none.
     pub password: String,
-    /// TLS for TCP; a server that does not offer it is then an error. `onionskin_wire::tls::client_config` makes one.
+    /// TLS for TCP; a server that does not offer it is then an error.
+    /// `onionskin_wire::tls::client_config` makes one.
     pub tls: Option<Arc<ClientConfig>>,
     /// Why the server may be given the password, where the method sends it.
     pub trust: LinkTrust,
-    /// The [`Client::identity`] that the server must have: a name may lead to one server now and to its replica later, whose binary log
-    /// has other positions.
+    /// The [`Client::identity`] that the server must have: a name may lead to one server now and to
+    /// its replica later, whose binary log has other positions.
     pub identity: Option<String>,
 }
 
@@ -274,7 +278,8 @@ impl Client {
         Ok(client)
     }
 
-    /// What tells the server from its replicas: `server_uuid` of MySQL, `server_id` of MariaDB, which has nothing better.
+    /// What tells the server from its replicas: `server_uuid` of MySQL, `server_id` of MariaDB,
+    /// which has nothing better.
     pub fn identity(&mut self) -> Result<String, ClientError> {
         let variable = match self.family {
             Family::MySql => "server_uuid",
@@ -306,7 +311,8 @@ impl Client {
         self.run(sql).map(|answer| answer.rows)
     }
 
-    /// Runs one statement. A connection on which that failed halfway is ended, lest a late answer be taken for the next statement's.
+    /// Runs one statement. A connection on which that failed halfway is ended, lest a late answer
+    /// be taken for the next statement's.
     pub fn run(&mut self, sql: &str) -> Result<Answer, ClientError> {
         let answer = self.exchange(sql);
         if let Err(ClientError::Wire(_)) = &answer
@@ -424,8 +430,9 @@ impl Client {
     }
 }
 
-/// A connection over TCP to the first of the host's addresses that accepts one. Where the network dies without a word, the kernel ends it
-/// after [`DEAD`], however long the server may take to answer.
+/// A connection over TCP to the first of the host's addresses that accepts one. Where the network
+/// dies without a word, the kernel ends it after [`DEAD`], however long the server may take to
+/// answer.
 fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
     let mut failure = std::io::Error::other("the host has no address");
     for address in (host, port).to_socket_addrs()? {

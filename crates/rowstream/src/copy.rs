@@ -53,7 +53,8 @@ impl Cursor {
         }
     }
 
-    /// How far it has come. Only where no chunk is in flight does that mean that all of it is written.
+    /// How far it has come. Only where no chunk is in flight does that mean that all of it is
+    /// written.
     pub fn place(&self) -> Place {
         self.place.lock().clone()
     }

@@ -1,9 +1,11 @@
-//! The unique key by which rows are found again: copied in its order, and changed rows looked up by it.
+//! The unique key by which rows are found again: copied in its order, and changed rows looked up by
+//! it.
 //!
-//! A [`Key`] is the *canonical* form of a key's values: the bytes of strings in their column's character set without the
-//! padding that the server strips, and for everything else the text that the server prints in UTC. The same row gives
-//! the same bytes, whether it was read by SELECT or in the binary log. Two spellings that a collation takes for equal are two
-//! keys here; see [`crate::pending`] for why that is harmless.
+//! A [`Key`] is the *canonical* form of a key's values: the bytes of strings in their column's
+//! character set without the padding that the server strips, and for everything else the text that
+//! the server prints in UTC. The same row gives the same bytes, whether it was read by SELECT or in
+//! the binary log. Two spellings that a collation takes for equal are two keys here; see
+//! [`crate::pending`] for why that is harmless.
 
 use std::fmt::Write;
 
@@ -97,7 +99,8 @@ impl KeyDefinition {
         }
     }
 
-    /// Puts keys into the order of the index as far as that is known; it makes reads and writes local.
+    /// Puts keys into the order of the index as far as that is known; it makes reads and writes
+    /// local.
     pub fn sort(&self, keys: &mut [Key]) {
         if keys.iter().all(|key| self.number(key).is_some()) {
             keys.sort_by_key(|key| self.number(key));
@@ -106,7 +109,8 @@ impl KeyDefinition {
         }
     }
 
-    /// A condition that holds for the rows behind `from` (all, if there is none) up to and with `to` (to the end).
+    /// A condition that holds for the rows behind `from` (all, if there is none) up to and with
+    /// `to` (to the end).
     pub fn range(&self, table: &str, from: Option<&Key>, to: Option<&Key>) -> String {
         let mut conditions = Vec::new();
         if let Some(from) = from {

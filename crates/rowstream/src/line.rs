@@ -1,9 +1,10 @@
 //! The stream of the binary log, made again where it breaks.
 //!
-//! A server ends the stream of a reader that takes nothing for too long (`net_write_timeout`), of one that somebody kills, and when it shuts
-//! down; networks lose connections. None of it is a reason to give a migration up: the log is still there, and whoever goes on at the end of the
-//! last whole transaction gets all that follows. Of a transaction that had been handed out in part all comes once more, which does no
-//! harm to who keeps the last change of each key.
+//! A server ends the stream of a reader that takes nothing for too long (`net_write_timeout`), of
+//! one that somebody kills, and when it shuts down; networks lose connections. None of it is a
+//! reason to give a migration up: the log is still there, and whoever goes on at the end of the
+//! last whole transaction gets all that follows. Of a transaction that had been handed out in part
+//! all comes once more, which does no harm to who keeps the last change of each key.
 
 use std::sync::Arc;
 use std::thread;
@@ -20,7 +21,8 @@ use crate::session::Login;
 const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The upper half of the ids under which servers know us among their replicas, which are small numbers or made from addresses.
+/// The upper half of the ids under which servers know us among their replicas, which are small
+/// numbers or made from addresses.
 const SERVER_ID: u32 = 0x6F6E_0000;
 
 /// A reader of the log that outlives its connections.
@@ -111,11 +113,13 @@ impl Line {
         }
     }
 
-    /// Connects again after [`Self::next`] has failed. What failed is given back where trying again cannot help, or has not for a minute.
+    /// Connects again after [`Self::next`] has failed. What failed is given back where trying again
+    /// cannot help, or has not for a minute.
     pub fn mend(&mut self, mut cause: BinlogError) -> Result<(), BinlogError> {
         let from = self.position().clone();
         let since = match &self.stuck {
-            // Where nothing happens to read, a connection that held for so long is as good as one that came further.
+            // Where nothing happens to read, a connection that held for so long is as good as one
+            // that came further.
             Some((place, since)) if *place == from && self.connected.elapsed() < PATIENCE => *since,
             _ => Instant::now(),
         };
@@ -124,7 +128,8 @@ impl Line {
         while may_pass(&cause) && since.elapsed() < PATIENCE && !self.cutter.is_over() {
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
-            // A server ends the older of two streams with one id, and another program's may have ended ours.
+            // A server ends the older of two streams with one id, and another program's may have
+            // ended ours.
             self.options.stream.server_id = other_id(self.options.stream.server_id);
             match Follower::connect(&self.login, self.options.clone(), &from) {
                 Ok(follower) => {
@@ -152,7 +157,8 @@ fn other_id(id: u32) -> u32 {
 
 /// Whether the same may succeed a moment later.
 fn may_pass(error: &BinlogError) -> bool {
-    // Too many connections, shutdown, a dump that was ended (the server's or an administrator's word), trouble of its own while sending.
+    // Too many connections, shutdown, a dump that was ended (the server's or an administrator's
+    // word), trouble of its own while sending.
     const PASSING: [u16; 11] = [
         1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1226, 1927, 3169,
     ];

@@ -1,9 +1,10 @@
 //! Which two rows meet on a unique key of the new table.
 //!
-//! A server that refuses a row says which value of which key is there already, cut to a length and with dashes between its parts, and not whose
-//! it is. So what failed is done once more, in a transaction that is taken back, by a statement that fails no more: where a row meets
-//! another one, it leaves the keys of both in a variable of the session. Types, collations and what is computed are the
-//! server's own that way.
+//! A server that refuses a row says which value of which key is there already, cut to a length and
+//! with dashes between its parts, and not whose it is. So what failed is done once more, in a
+//! transaction that is taken back, by a statement that fails no more: where a row meets another
+//! one, it leaves the keys of both in a variable of the session. Types, collations and what is
+//! computed are the server's own that way.
 
 use crate::RowError;
 use crate::key::{Key, column_of};
@@ -25,7 +26,8 @@ pub struct Met {
 }
 
 impl Route {
-    /// What [`Meeting::Tell`] does with a row that meets another one. `first` is a column of the key, qualified.
+    /// What [`Meeting::Tell`] does with a row that meets another one. `first` is a column of the
+    /// key, qualified.
     pub(crate) fn telling(&self, first: &str) -> String {
         let key = |table: &str| {
             let parts = self.key.columns.iter().map(|column| {
@@ -42,7 +44,8 @@ impl Route {
     }
 }
 
-/// The first two rows that meet when the rows with these keys are written anew; `None` where none do, or not any more. Nothing is changed.
+/// The first two rows that meet when the rows with these keys are written anew; `None` where none
+/// do, or not any more. Nothing is changed.
 pub fn find(session: &mut Session, route: &Route, keys: &[Key]) -> Result<Option<Met>, RowError> {
     session.run(&format!("SET {MET} = NULL"))?;
     session.in_vain(|session| look(session, route, keys))?

@@ -1,22 +1,26 @@
 //! What has changed since it was last written: the last thing that happened to each key.
 //!
-//! The binary log tells *which* rows changed. What they hold now is read from the table itself, when they are written:
-//! so every type arrives exactly, and a row that changed a hundred times is written once. That is right because of
-//! three facts, which hold together:
+//! The binary log tells *which* rows changed. What they hold now is read from the table itself,
+//! when they are written: so every type arrives exactly, and a row that changed a hundred times is
+//! written once. That is right because of three facts, which hold together:
 //!
-//! 1. **A row is read after its change is visible.** An event may be delivered before its transaction is visible to other
-//!    sessions (group commit, semi-synchronous replication). The engine therefore commits a *mark* of its own in between: servers make
-//!    transactions visible in the order of the binary log, so once the mark's commit has returned, everything that was
+//! 1. **A row is read after its change is visible.** An event may be delivered before its
+//!    transaction is visible to other sessions (group commit, semi-synchronous replication). The
+//!    engine therefore commits a *mark* of its own in between: servers make transactions visible in
+//!    the order of the binary log, so once the mark's commit has returned, everything that was
 //!    delivered before it was written can be read. (`binlog_order_commits=OFF` is refused.)
-//! 2. **Whatever is stale has an event to come.** If a row read now holds a newer value than the event said, the event of that
-//!    newer value follows, and the row is written again. The same goes for rows that meet on a unique key: REPLACE may remove a
-//!    row that holds the value in the new table only. In the old table two rows never hold it at once, so the removed row's own
+//! 2. **Whatever is stale has an event to come.** If a row read now holds a newer value than the
+//!    event said, the event of that newer value follows, and the row is written again. The same
+//!    goes for rows that meet on a unique key: REPLACE may remove a row that holds the value in the
+//!    new table only. In the old table two rows never hold it at once, so the removed row's own
 //!    change is younger than what was written of it, and it comes back with its event.
-//! 3. **Deletions first, then a barrier, then the rest.** Keys are told apart by bytes, so `'a'` deleted and `'A'` inserted
-//!    are two entries though the collation takes them for one. A before image holds the bytes that were stored, so the
-//!    last entry of each spelling is right, and a deletion never hits a row that was written after it.
+//! 3. **Deletions first, then a barrier, then the rest.** Keys are told apart by bytes, so `'a'`
+//!    deleted and `'A'` inserted are two entries though the collation takes them for one. A before
+//!    image holds the bytes that were stored, so the last entry of each spelling is right, and a
+//!    deletion never hits a row that was written after it.
 //!
-//! Copying and writing of changes take turns, so that no chunk that was read before a change is written after it.
+//! Copying and writing of changes take turns, so that no chunk that was read before a change is
+//! written after it.
 
 use std::collections::HashMap;
 
@@ -92,8 +96,8 @@ impl Pending {
         }
     }
 
-    /// Takes everything out. Integers beyond `copied_to` are left away: those rows are copied later, and by then every
-    /// change that was delivered so far can be read.
+    /// Takes everything out. Integers beyond `copied_to` are left away: those rows are copied
+    /// later, and by then every change that was delivered so far can be read.
     pub fn take(&mut self, definition: &KeyDefinition, copied_to: Option<i128>) -> Work {
         let mut work = Work::default();
         for (key, last) in self.keys.drain() {

@@ -1,9 +1,10 @@
 //! How rows get from the old table into the new one.
 //!
-//! Columns that stay as they are never leave the server: `INSERT … SELECT` copies them, so every type arrives exactly. What
-//! has to be computed outside of it (sealed cells) is read, transformed, put into a temporary table beside the key, and
-//! joined to the old table's row. Should that row change between the read and the join, then its event is still to come,
-//! and the row is written again.
+//! Columns that stay as they are never leave the server: `INSERT … SELECT` copies them, so every
+//! type arrives exactly. What has to be computed outside of it (sealed cells) is read, transformed,
+//! put into a temporary table beside the key, and joined to the old table's row. Should that row
+//! change between the read and the join, then its event is still to come, and the row is written
+//! again.
 
 use std::sync::Arc;
 
@@ -36,13 +37,13 @@ pub struct Copied {
     pub source: Option<String>,
     /// What is written if there is no source: an expression without columns.
     pub constant: String,
-    /// What is written instead of the source's value, with `{}` for the qualified column, where the server's own conversion would depend on
-    /// the session.
+    /// What is written instead of the source's value, with `{}` for the qualified column, where the
+    /// server's own conversion would depend on the session.
     pub converted: Option<String>,
     /// The server computes it from others: nothing is written, and it is only compared.
     pub is_generated: bool,
-    /// An expression whose value is the same in both tables where the row was copied right, with `{}` for the qualified
-    /// column; `None` if the column cannot be compared.
+    /// An expression whose value is the same in both tables where the row was copied right, with
+    /// `{}` for the qualified column; `None` if the column cannot be compared.
     pub compared: Option<String>,
 }
 
@@ -61,12 +62,14 @@ pub struct Route {
     pub copied: Vec<Copied>,
     /// What is computed outside of it.
     pub transform: Option<Arc<dyn Transform>>,
-    /// The columns that are, by the names that applications know: those that are protected in one of the tables.
+    /// The columns that are, by the names that applications know: those that are protected in one
+    /// of the tables.
     pub sealed: Vec<String>,
-    /// Whether rows that meet on a unique key of the new table would have met in the old one, so that one of them is stale and
-    /// may be replaced.
+    /// Whether rows that meet on a unique key of the new table would have met in the old one, so
+    /// that one of them is stale and may be replaced.
     pub replaces: bool,
-    /// How many rows one statement may read; rows that pass through this process stay in memory for that long.
+    /// How many rows one statement may read; rows that pass through this process stay in memory for
+    /// that long.
     pub most_rows: usize,
 }
 
@@ -75,11 +78,13 @@ pub struct Route {
 pub enum Meeting {
     /// The row in the table stays: what is copied is never newer than what changes have brought.
     Keep,
-    /// The row in the table goes: what a change brings is never older than what is there, except for rows that are written again.
+    /// The row in the table goes: what a change brings is never older than what is there, except
+    /// for rows that are written again.
     Replace,
     /// It is an error, which names the value.
     Conflict,
-    /// Neither is written, and the session keeps the keys of the first two that met: see [`crate::meeting`].
+    /// Neither is written, and the session keeps the keys of the first two that met: see
+    /// [`crate::meeting`].
     Tell,
 }
 
@@ -94,7 +99,8 @@ impl Route {
         format!("{}.{}", identifier(&self.database), identifier(table))
     }
 
-    /// Prepares a session: makes it use the database, and its temporary table if the route computes anything.
+    /// Prepares a session: makes it use the database, and its temporary table if the route computes
+    /// anything.
     pub fn prepare(&self, session: &mut Session) -> Result<(), SqlError> {
         session.run(&format!("USE {}", identifier(&self.database)))?;
         let Some(transform) = &self.transform else {
@@ -126,7 +132,8 @@ impl Route {
         Ok(())
     }
 
-    /// The statement that copies the rows for which `condition` over the old table holds, if nothing is computed.
+    /// The statement that copies the rows for which `condition` over the old table holds, if
+    /// nothing is computed.
     pub fn copy_statement(&self, condition: &str, meeting: Meeting) -> String {
         let (targets, sources) = self.lists();
         format!(
@@ -167,7 +174,8 @@ impl Route {
         }
     }
 
-    /// Writes the rows for which `condition` over the old table holds, as they are now. Returns how many there were.
+    /// Writes the rows for which `condition` over the old table holds, as they are now. Returns how
+    /// many there were.
     pub fn write(
         &self,
         session: &mut Session,

@@ -25,7 +25,8 @@ impl SqlError {
         self.code == LOCK_WAIT
     }
 
-    /// Whether the statement was rolled back for another transaction's sake and may simply be sent again.
+    /// Whether the statement was rolled back for another transaction's sake and may simply be sent
+    /// again.
     pub fn is_deadlock(&self) -> bool {
         const DEADLOCK: u16 = 1213;
         self.code == DEADLOCK
@@ -63,16 +64,19 @@ pub type NamedRow = Vec<(String, Option<String>)>;
 
 /// How long a statement of ours waits for a lock on a row.
 const ROW_LOCK_WAIT: u32 = 10;
-/// How long a statement of ours waits for a lock on a table's definition or on the whole server, in seconds, before it is given
-/// up or sent again: two parties that wait for each other must end some time.
+/// How long a statement of ours waits for a lock on a table's definition or on the whole server, in
+/// seconds, before it is given up or sent again: two parties that wait for each other must end some
+/// time.
 const TABLE_LOCK_WAIT: u32 = 10;
 /// How often a statement that met a deadlock is sent again.
 const ATTEMPTS: u32 = 12;
-/// For how long a statement that waited for a lock in vain is sent again: backups hold all writers up for minutes.
+/// For how long a statement that waited for a lock in vain is sent again: backups hold all writers
+/// up for minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a statement of ours may take to be answered. Copying is cut into pieces of parts of a second, and whoever waits for locks is
-/// sent home after ten; but a server may stand still for minutes, and a table's removal or statistics may take as long.
+/// How long a statement of ours may take to be answered. Copying is cut into pieces of parts of a
+/// second, and whoever waits for locks is sent home after ten; but a server may stand still for
+/// minutes, and a table's removal or statistics may take as long.
 const LONGEST_ANSWER: Duration = Duration::from_secs(900);
 
 /// "You need a privilege for this operation".
@@ -82,9 +86,9 @@ const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// One connection.
 ///
-/// Times are in UTC; strings come in the bytes of their column's own character set; zeros stay zeros in AUTO_INCREMENT
-/// columns; values that do not fit are errors, while any date that may stand in a column can be written again; reads
-/// inside of writes take no locks (READ COMMITTED).
+/// Times are in UTC; strings come in the bytes of their column's own character set; zeros stay
+/// zeros in AUTO_INCREMENT columns; values that do not fit are errors, while any date that may
+/// stand in a column can be written again; reads inside of writes take no locks (READ COMMITTED).
 pub struct Session {
     client: Client,
     patience: Duration,
@@ -112,20 +116,23 @@ impl Session {
         session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         let is_mariadb = session.is_mariadb()?;
         session.run(if is_mariadb {
-            // A list of keys is to be looked up in the index, not joined as a table; a statement may take its time.
+            // A list of keys is to be looked up in the index, not joined as a table; a statement
+            // may take its time.
             "SET in_predicate_conversion_threshold = 0, max_statement_time = 0, check_constraint_checks = 1"
         } else {
             "SET range_optimizer_max_mem_size = 0, max_execution_time = 0, information_schema_stats_expiry = 0"
         })?;
         if is_mariadb {
-            // On by default since 11.6, where a statement that reads one table and writes another fails (1020) if another session has
-            // written the same row meanwhile. What counts here is the latest row. Older versions do not have it.
+            // On by default since 11.6, where a statement that reads one table and writes another
+            // fails (1020) if another session has written the same row meanwhile. What counts here
+            // is the latest row. Older versions do not have it.
             match session.run("SET innodb_snapshot_isolation = OFF") {
                 Err(error) if error.code != UNKNOWN_VARIABLE => return Err(error),
                 _ => {}
             }
         } else {
-            // For tables that have had none since before it was required. It takes a privilege that few accounts have.
+            // For tables that have had none since before it was required. It takes a privilege that
+            // few accounts have.
             match session.run("SET sql_require_primary_key = 0") {
                 Err(error) if error.code != ACCESS_DENIED => return Err(error),
                 _ => {}
@@ -149,7 +156,8 @@ impl Session {
         self.client.id()
     }
 
-    /// How long an answer may take from now on, if not as long as usual. A connection that did not answer in time is of no further use.
+    /// How long an answer may take from now on, if not as long as usual. A connection that did not
+    /// answer in time is of no further use.
     pub fn set_longest_answer(&self, limit: Option<Duration>) -> Result<(), SqlError> {
         Ok(self
             .client
@@ -166,7 +174,8 @@ impl Session {
         Ok(self.client.run(sql)?.affected)
     }
 
-    /// For this long statements that wait for locks in vain are sent again; with zero they never are.
+    /// For this long statements that wait for locks in vain are sent again; with zero they never
+    /// are.
     pub fn set_patience(&mut self, patience: Option<Duration>) -> Result<(), SqlError> {
         self.patience = patience.unwrap_or(PATIENCE);
         // Whole seconds are what servers take.
@@ -175,7 +184,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs statements as one transaction, once more where a deadlock undid it. START TRANSACTION would give the locks of LOCK TABLES back.
+    /// Runs statements as one transaction, once more where a deadlock undid it. START TRANSACTION
+    /// would give the locks of LOCK TABLES back.
     pub fn in_one_transaction<E: From<SqlError>>(
         &mut self,
         mut run: impl FnMut(&mut Self) -> Result<(), E>,
@@ -218,8 +228,8 @@ impl Session {
         Ok(done)
     }
 
-    /// Runs a statement that commits by itself; again if the server undid it because of a deadlock, or if it waited for a
-    /// lock in vain.
+    /// Runs a statement that commits by itself; again if the server undid it because of a deadlock,
+    /// or if it waited for a lock in vain.
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
         let begun = Instant::now();
         let mut attempt = 1;
@@ -264,7 +274,8 @@ impl Session {
             .unwrap_or_default())
     }
 
-    /// Rows with the names of their columns, for SHOW statements whose columns differ between versions.
+    /// Rows with the names of their columns, for SHOW statements whose columns differ between
+    /// versions.
     pub fn named(&mut self, sql: &str) -> Result<Vec<NamedRow>, SqlError> {
         let answer = self.client.run(sql)?;
         let text = |cell: Cell| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

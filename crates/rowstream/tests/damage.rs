@@ -1,4 +1,5 @@
-//! Whatever the bytes: decoders answer with a value or an error, in bounded memory, and never panic.
+//! Whatever the bytes: decoders answer with a value or an error, in bounded memory, and never
+//! panic.
 
 use std::sync::Arc;
 

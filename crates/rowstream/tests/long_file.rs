@@ -1,4 +1,5 @@
-//! Files of the binary log that are longer than 4 GiB. An event's head tells the lower 32 bits of its end, and no stream begins behind 4 GiB.
+//! Files of the binary log that are longer than 4 GiB. An event's head tells the lower 32 bits of
+//! its end, and no stream begins behind 4 GiB.
 //!
 //! The server here sends a few small events whose ends lie a gibibyte apart.
 
@@ -96,8 +97,8 @@ impl Peer {
 const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
 const EOF: [u8; 5] = [0xfe, 0, 0, 2, 0];
 
-/// Serves one connection: a login, the one setting that is asked for, and the file from its beginning. Where each stream was to begin
-/// is added to `asked`.
+/// Serves one connection: a login, the one setting that is asked for, and the file from its
+/// beginning. Where each stream was to begin is added to `asked`.
 fn serve(socket: TcpStream, asked: &Mutex<Vec<u32>>) {
     let mut peer = Peer {
         socket,

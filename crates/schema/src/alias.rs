@@ -1,14 +1,17 @@
-//! Protected columns of views under names of their own: `CREATE VIEW v AS SELECT name AS n FROM user`.
+//! Protected columns of views under names of their own:
+//! `CREATE VIEW v AS SELECT name AS n FROM user`.
 //!
-//! A server shows the comment of the table's column for the view's, and the comment is authentic for the name of the table's column only. So the
-//! view has two more columns for each column of another name, which hold nothing and say something by their own names:
+//! A server shows the comment of the table's column for the view's, and the comment is authentic
+//! for the name of the table's column only. So the view has two more columns for each column of
+//! another name, which hold nothing and say something by their own names:
 //!
 //! | column | says |
 //! |---|---|
 //! | `n$of_name` | what the column is called in the table: for that name its comment is verified |
 //! | `n$as_TAG` | that a proxy has called it so: 16 bytes of authentication in 22 letters, over both names and the ids of table and column |
 //!
-//! Everything else follows the new name (`n$enc`, `n$eq_1a2b`), so that whatever knows physical names by their form knows these.
+//! Everything else follows the new name (`n$enc`, `n$eq_1a2b`), so that whatever knows physical
+//! names by their form knows these.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -89,8 +92,9 @@ pub(crate) fn is_mark(name: &str) -> bool {
         || tagged.is_some_and(|(front, letters)| !front.is_empty() && is_tag(letters))
 }
 
-/// The definition of the view's column `NAME$enc` with this comment, if marks among the view's columns say by what name it is authentic;
-/// with the names of the marks and the table's name for it.
+/// The definition of the view's column `NAME$enc` with this comment, if marks among the view's
+/// columns say by what name it is authentic; with the names of the marks and the table's name for
+/// it.
 pub(crate) fn aliased<'a>(
     comment: &str,
     physical_name: &str,

@@ -1,13 +1,14 @@
 //! ALTER TABLE on protected columns, as far as no cell needs to be rewritten.
 //!
-//! Each function gives specifications that belong into one ALTER TABLE statement, so that the data's layout and
-//! the metadata change together.
+//! Each function gives specifications that belong into one ALTER TABLE statement, so that the
+//! data's layout and the metadata change together.
 //!
-//! Each change of a protected column writes the comments of all of them anew, because each holds the mark of all:
-//! [`set_after`] makes the mark, [`renew_comment`] is for the columns that change in nothing else.
+//! Each change of a protected column writes the comments of all of them anew, because each holds
+//! the mark of all: [`set_after`] makes the mark, [`renew_comment`] is for the columns that change
+//! in nothing else.
 //!
-//! A new CHECK constraint makes both families copy the table: that is what ADD COLUMN and a new name cost. The other
-//! changes are instant.
+//! A new CHECK constraint makes both families copy the table: that is what ADD COLUMN and a new
+//! name cost. The other changes are instant.
 
 use onionskin_value::Family;
 
@@ -65,9 +66,9 @@ pub fn add_column(
     Ok(specifications)
 }
 
-/// Whether rows that are already there would need a sealed value that only the proxy can make: the column is NOT
-/// NULL, or has a default. Then the table must be empty, or the statement be refused with
-/// [`SchemaError::RowsNeedValues`].
+/// Whether rows that are already there would need a sealed value that only the proxy can make: the
+/// column is NOT NULL, or has a default. Then the table must be empty, or the statement be refused
+/// with [`SchemaError::RowsNeedValues`].
 pub fn needs_empty_table(column: &NewColumn) -> bool {
     let filled = matches!(
         column.default,
@@ -261,7 +262,8 @@ fn layout_of<'m>(metadata: &'m ColumnMetadata, column: &Column) -> Layout<'m> {
     Layout::new(metadata, column.nullable, column.invisible, form)
 }
 
-/// A full-text index follows its column. A key over an expression holds on to it, and MySQL refuses to rename or drop the column.
+/// A full-text index follows its column. A key over an expression holds on to it, and MySQL refuses
+/// to rename or drop the column.
 fn drop_gram_index(column: &Column) -> Option<String> {
     let protection = column.protection.as_ref()?;
     let (_, GramForm::Numbers) = column.grams()? else {

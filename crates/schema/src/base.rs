@@ -1,7 +1,9 @@
-//! The table behind a view: what a proxy has to know of it before rows are written through the view.
+//! The table behind a view: what a proxy has to know of it before rows are written through the
+//! view.
 //!
-//! The server keeps the rows; what is the proxy's own are protected columns. Those that a view does not show would have to be filled in
-//! all the same where they have defaults, and to be changed where they have ON UPDATE. A view shows neither this nor the table's key.
+//! The server keeps the rows; what is the proxy's own are protected columns. Those that a view does
+//! not show would have to be filled in all the same where they have defaults, and to be changed
+//! where they have ON UPDATE. A view shows neither this nor the table's key.
 
 use crate::{
     show_create::{Token, tokens},
@@ -11,7 +13,8 @@ use crate::{
 /// What writing through a view has to know of the one table behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// The view's columns that are the table's primary key; none if the view does not show all of it.
+    /// The view's columns that are the table's primary key; none if the view does not show all of
+    /// it.
     pub key: Vec<usize>,
     /// The view's columns that are none of the table's.
     pub computed: Vec<usize>,
@@ -30,12 +33,13 @@ pub struct ViewSource {
     pub database: String,
     /// The table.
     pub table: String,
-    /// The view's columns, physical ones, and what the table calls them; `None` for what is computed.
+    /// The view's columns, physical ones, and what the table calls them; `None` for what is
+    /// computed.
     pub columns: Vec<(String, Option<String>)>,
 }
 
-/// Reads VIEW_DEFINITION of `information_schema.views`: ``select `d`.`t`.`a` AS `b`, … from `d`.`t` …``. `None` if it selects from anything but
-/// one table.
+/// Reads VIEW_DEFINITION of `information_schema.views`: ``select `d`.`t`.`a` AS `b`, … from `d`.`t`
+/// …``. `None` if it selects from anything but one table.
 pub fn view_source(definition: &str) -> Option<ViewSource> {
     let mut words = tokens(definition).filter(|token| !matches!(token, Token::Space(_)));
     if !is_word(&words.next()?, "select") {
@@ -112,7 +116,8 @@ fn selected(item: &[Token<'_>]) -> Option<(String, Option<String>)> {
 }
 
 impl Base {
-    /// What is to be known of `table`, which `view` selects from as `source` says. `None` if they do not belong together.
+    /// What is to be known of `table`, which `view` selects from as `source` says. `None` if they
+    /// do not belong together.
     pub fn of(view: &Table, source: &ViewSource, table: &Table) -> Option<Base> {
         let apart = table.view || table.damaged.is_some() || view.damaged.is_some();
         if apart || table.table_id != view.table_id {

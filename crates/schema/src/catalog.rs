@@ -43,7 +43,8 @@ pub struct ColumnRow<'a> {
 }
 
 impl<'a> ColumnRow<'a> {
-    /// From cells in the order of [`COLUMNS_QUERY_FIELDS`]. A position that is no number is 0, which none has.
+    /// From cells in the order of [`COLUMNS_QUERY_FIELDS`]. A position that is no number is 0,
+    /// which none has.
     pub fn of(cells: &'a [Option<String>]) -> Self {
         let get = |at: usize| cells.get(at).and_then(Option::as_deref);
         let text = |at: usize| get(at).unwrap_or_default();
@@ -66,13 +67,15 @@ impl<'a> ColumnRow<'a> {
     }
 }
 
-/// The query for the columns of these tables of a database, or of all its tables if no name is given.
+/// The query for the columns of these tables of a database, or of all its tables if no name is
+/// given.
 ///
-/// The text means the same under every `sql_mode` and connection character set: names are hexadecimal literals. So does the
-/// answer under every `character_set_results`, whatever that lacks: binary strings are not converted, and these are UTF-8.
-/// Each table is asked for by itself, because MariaDB opens every table of the database for any condition other
-/// than equality. Names are compared as the server compares table names, because both servers treat equality with
-/// a constant as a look-up by name.
+/// The text means the same under every `sql_mode` and connection character set: names are
+/// hexadecimal literals. So does the answer under every `character_set_results`, whatever that
+/// lacks: binary strings are not converted, and these are UTF-8. Each table is asked for by itself,
+/// because MariaDB opens every table of the database for any condition other than equality. Names
+/// are compared as the server compares table names, because both servers treat equality with a
+/// constant as a look-up by name.
 pub fn catalog_query(database: &str, names: &[&str]) -> String {
     let fields: Vec<String> = COLUMNS_QUERY_FIELDS
         .split(", ")
@@ -98,11 +101,13 @@ pub fn catalog_query(database: &str, names: &[&str]) -> String {
     each.join(" UNION ALL ")
 }
 
-/// The tables to which `rows` belong, in the order of their first rows. `verify` tells whether a tag belongs to bytes.
+/// The tables to which `rows` belong, in the order of their first rows. `verify` tells whether a
+/// tag belongs to bytes.
 ///
-/// A table with anything wrong about its protected columns is marked as damaged and keeps the columns that could be
-/// understood; it never looks unprotected. So is one of whose protected columns a part is missing: whether that is none, because it is a
-/// view, the caller has to ask the server ([`Table::is_part`]).
+/// A table with anything wrong about its protected columns is marked as damaged and keeps the
+/// columns that could be understood; it never looks unprotected. So is one of whose protected
+/// columns a part is missing: whether that is none, because it is a view, the caller has to ask the
+/// server ([`Table::is_part`]).
 pub fn tables_from_rows<'a>(
     rows: impl IntoIterator<Item = ColumnRow<'a>>,
     verify: impl Fn(&[u8], &[u8; 16]) -> bool,
@@ -222,7 +227,8 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
     table
 }
 
-/// What a sealed column's comment says, and what the column is called in the table, if this is a view that calls it otherwise.
+/// What a sealed column's comment says, and what the column is called in the table, if this is a
+/// view that calls it otherwise.
 type Defined = Result<(comment::ColumnMetadata, Option<Renamed>), CommentError>;
 
 fn defined(
@@ -262,8 +268,8 @@ fn reason(error: &CommentError) -> &'static str {
     }
 }
 
-/// Whether the column is a sealed one, by its name or by its comment: whoever strips one of them must not turn
-/// the table into an unprotected one.
+/// Whether the column is a sealed one, by its name or by its comment: whoever strips one of them
+/// must not turn the table into an unprotected one.
 fn is_sealed(row: &ColumnRow<'_>) -> bool {
     split_enc(row.column_name).is_some() || row.column_comment.starts_with(MARK)
 }
@@ -278,7 +284,8 @@ fn is_invisible(row: &ColumnRow<'_>) -> bool {
         .any(|word| word.eq_ignore_ascii_case("INVISIBLE"))
 }
 
-/// Takes the companions of `column` out of the list, checks them and learns the column's part in keys from them.
+/// Takes the companions of `column` out of the list, checks them and learns the column's part in
+/// keys from them.
 fn claim_companions(
     column: &mut Column,
     of_view: bool,

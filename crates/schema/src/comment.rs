@@ -5,23 +5,25 @@
 //!            |CHARACTERS|OCTETS|PRECISION|SCALE|FRACTION|DEFAULT|COMMENT|GENERATION|SET
 //! ```
 //!
-//! The last two are the mark of all protected columns together ([`SetMark`]). Version 1 has neither of them; it is read and
-//! no longer written.
+//! The last two are the mark of all protected columns together ([`SetMark`]). Version 1 has neither
+//! of them; it is read and no longer written.
 //!
-//! (one line in fact). The tag authenticates every other character of the text and the physical name of the
-//! column, so a comment cannot be edited or moved to a column of another name. Moved to the column of the same
-//! name in another table, it leads to keys that open nothing there, because the table id is bound into them.
+//! (one line in fact). The tag authenticates every other character of the text and the physical
+//! name of the column, so a comment cannot be edited or moved to a column of another name. Moved to
+//! the column of the same name in another table, it leads to keys that open nothing there, because
+//! the table id is bound into them.
 //!
 //! Two needs shaped the text form:
 //!
-//! - It must arrive unchanged through every `sql_mode`, connection character set and dump. So it holds only
-//!   printable ASCII characters, without quotes and backslashes.
-//! - The server must be able to take it apart, because [`information_schema_columns`] lets it. So a field is found
-//!   by counting `|`, and a field that holds any other character stands as `%` and its base64: SQL can decode
-//!   base64 and could not decode single escapes.
+//! - It must arrive unchanged through every `sql_mode`, connection character set and dump. So it
+//!   holds only printable ASCII characters, without quotes and backslashes.
+//! - The server must be able to take it apart, because [`information_schema_columns`] lets it. So a
+//!   field is found by counting `|`, and a field that holds any other character stands as `%` and
+//!   its base64: SQL can decode base64 and could not decode single escapes.
 //!
-//! The facts from CHARACTERS to FRACTION follow from the type; they are there for the server alone, and
-//! [`decode`] does not look at them. Whether the column is nullable is told by the sealed column itself.
+//! The facts from CHARACTERS to FRACTION follow from the type; they are there for the server alone,
+//! and [`decode`] does not look at them. Whether the column is nullable is told by the sealed
+//! column itself.
 //!
 //! [`information_schema_columns`]: crate::information_schema_columns
 
@@ -57,8 +59,9 @@ const VERSION_FIELD: &str = "onionskin:2|";
 const OLD_VERSION_FIELD: &str = "onionskin:1|";
 /// Fields behind the tag, without those of the mark.
 const FIELDS_AFTER_TAG: usize = 17;
-/// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints as LONGTEXT; the column is set
-/// to the present time where a row changes; the column may be searched by parts, and no grams are kept of it.
+/// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints
+/// as LONGTEXT; the column is set to the present time where a row changes; the column may be
+/// searched by parts, and no grams are kept of it.
 const EXPLICIT_COLLATION: char = 'c';
 const TEXT_JSON: char = 'j';
 pub(crate) const ON_UPDATE: char = 'u';
@@ -80,8 +83,8 @@ pub(crate) mod field {
     pub(crate) const COMMENT: usize = 19;
 }
 
-/// DEFAULT NULL; a value begins with [`DEFAULT_VALUE`], an expression with [`DEFAULT_EXPRESSION`], and no default at all is the empty
-/// field.
+/// DEFAULT NULL; a value begins with [`DEFAULT_VALUE`], an expression with [`DEFAULT_EXPRESSION`],
+/// and no default at all is the empty field.
 pub(crate) const DEFAULT_NULL: &str = "null";
 /// Stands before the value of a default.
 pub(crate) const DEFAULT_VALUE: char = '=';
@@ -103,11 +106,13 @@ pub struct ColumnMetadata {
     pub default: Option<DefaultLiteral>,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update: bool,
-    /// The user's own comment. Characters beyond the basic plane become question marks, as in servers.
+    /// The user's own comment. Characters beyond the basic plane become question marks, as in
+    /// servers.
     pub comment: String,
     /// What the server can do.
     pub capabilities: Capabilities,
-    /// Whether no grams are kept although LIKE is allowed: rows are opened then. Never without that capability.
+    /// Whether no grams are kept although LIKE is allowed: rows are opened then. Never without that
+    /// capability.
     pub without_grams: bool,
     /// Stands in every cell.
     pub column_id: [u8; 4],
@@ -170,7 +175,8 @@ pub fn encode(
     Ok(text)
 }
 
-/// What the comment says of the column itself: the fields behind the tag, without those of the mark.
+/// What the comment says of the column itself: the fields behind the tag, without those of the
+/// mark.
 pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
     let facts = TypeFacts::new(&metadata.sql_type, family);
     let mut body = format!(
@@ -223,7 +229,8 @@ pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
     body
 }
 
-/// Cuts a comment that [`decode`] accepted into what it says of its column and the mark of all columns.
+/// Cuts a comment that [`decode`] accepted into what it says of its column and the mark of all
+/// columns.
 pub(crate) fn body_and_mark(comment: &str) -> (&str, Option<SetMark>) {
     let body = comment.splitn(3, '|').nth(2).unwrap_or_default();
     if !comment.starts_with(VERSION_FIELD) {
@@ -244,7 +251,8 @@ fn mark(generation: Option<&str>, tag: Option<&str>) -> Option<SetMark> {
     })
 }
 
-/// Reads the comment of the column `physical_name`. `verify` tells whether a tag is that of the bytes.
+/// Reads the comment of the column `physical_name`. `verify` tells whether a tag is that of the
+/// bytes.
 pub fn decode(
     comment: &str,
     physical_name: &str,
@@ -453,8 +461,8 @@ pub(crate) fn text_field(field: &str) -> Result<String, CommentError> {
     String::from_utf8(bytes_field(field)?).map_err(|_| CommentError::Malformed)
 }
 
-/// COLUMN_TYPE in the words of the family that the column was defined on. Only for comments that [`decode`]
-/// accepted.
+/// COLUMN_TYPE in the words of the family that the column was defined on. Only for comments that
+/// [`decode`] accepted.
 pub(crate) fn column_type(comment: &str) -> Option<String> {
     text_field(comment.split('|').nth(field::COLUMN_TYPE - 1)?).ok()
 }

@@ -1,9 +1,11 @@
 //! Defaults that are computed for each row, and ON UPDATE CURRENT_TIMESTAMP.
 //!
-//! Such a default is kept as the text in which the server itself prints it behind DEFAULT in SHOW CREATE TABLE, without the parentheses
-//! that MySQL puts around every expression. So it can be shown as it stands, and means the same under any session's settings. The present
-//! time is an expression like others, but for its words, which need no server to be known: `current_timestamp(6)` on MariaDB,
-//! `CURRENT_TIMESTAMP(6)` on MySQL. MySQL prints an expression that tells the time as `now(6)`, so that the two cannot be taken for each other.
+//! Such a default is kept as the text in which the server itself prints it behind DEFAULT in SHOW
+//! CREATE TABLE, without the parentheses that MySQL puts around every expression. So it can be
+//! shown as it stands, and means the same under any session's settings. The present time is an
+//! expression like others, but for its words, which need no server to be known:
+//! `current_timestamp(6)` on MariaDB, `CURRENT_TIMESTAMP(6)` on MySQL. MySQL prints an expression
+//! that tells the time as `now(6)`, so that the two cannot be taken for each other.
 
 use onionskin_value::{Family, Kind, SqlType};
 
@@ -13,7 +15,8 @@ const MYSQL_NOW: &str = "CURRENT_TIMESTAMP";
 const MARIADB_NOW: &str = "current_timestamp";
 const INVISIBLE: &str = "INVISIBLE";
 
-/// CURRENT_TIMESTAMP for a DATETIME or TIMESTAMP with so many digits of a fraction, as the server prints it.
+/// CURRENT_TIMESTAMP for a DATETIME or TIMESTAMP with so many digits of a fraction, as the server
+/// prints it.
 pub fn present_time(fraction: u8, family: Family) -> String {
     match (family, fraction) {
         (Family::MariaDb, 0) => format!("{MARIADB_NOW}()"),
@@ -60,7 +63,8 @@ pub(crate) fn shown_default(text: &str, family: Family) -> String {
     }
 }
 
-/// EXTRA of a column, as SHOW COLUMNS and `information_schema` have it; `others` is what stands there of the sealed column.
+/// EXTRA of a column, as SHOW COLUMNS and `information_schema` have it; `others` is what stands
+/// there of the sealed column.
 pub(crate) fn extra(computed: bool, on_update: Option<u8>, others: &str, family: Family) -> String {
     let mut words = Vec::new();
     if computed && family == Family::MySql {
@@ -79,8 +83,8 @@ pub(crate) fn extra(computed: bool, on_update: Option<u8>, others: &str, family:
     })
 }
 
-/// The default that SHOW CREATE TABLE prints of a table's only column, in the form in which it is kept. `None`: it has none, or the text is
-/// not understood.
+/// The default that SHOW CREATE TABLE prints of a table's only column, in the form in which it is
+/// kept. `None`: it has none, or the text is not understood.
 pub fn computed_default(shown: &str, family: Family) -> Option<String> {
     let statement = Statement::cut(shown)?;
     let [element] = statement.elements.as_slice() else {

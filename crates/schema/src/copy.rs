@@ -1,8 +1,9 @@
 //! `CREATE TABLE … LIKE`: the definition of a table like another one.
 //!
-//! A server would copy the physical columns with their comments, and with them the ids that bind cells to their table and column: cells could then be
-//! exchanged between the two tables unnoticed, and MySQL gives CHECK constraints other names than a protected column's must have. So the
-//! proxy makes a definition of its own, from the logical one of the table that is copied, with new ids.
+//! A server would copy the physical columns with their comments, and with them the ids that bind
+//! cells to their table and column: cells could then be exchanged between the two tables unnoticed,
+//! and MySQL gives CHECK constraints other names than a protected column's must have. So the proxy
+//! makes a definition of its own, from the logical one of the table that is copied, with new ids.
 
 use onionskin_value::Family;
 
@@ -12,10 +13,12 @@ use crate::{
     table::Table,
 };
 
-/// The statement that makes a table like `table`, whose physical `SHOW CREATE TABLE` is `physical_sql`: logical columns, marked with what they are
-/// `ENCRYPTED FOR`. `head` is what stands before the list: `CREATE TABLE name`.
+/// The statement that makes a table like `table`, whose physical `SHOW CREATE TABLE` is
+/// `physical_sql`: logical columns, marked with what they are `ENCRYPTED FOR`. `head` is what
+/// stands before the list: `CREATE TABLE name`.
 ///
-/// As servers do it, foreign keys and the counter of AUTO_INCREMENT stay behind, and MySQL names CHECK constraints anew.
+/// As servers do it, foreign keys and the counter of AUTO_INCREMENT stay behind, and MySQL names
+/// CHECK constraints anew.
 pub fn copy_definition(
     physical_sql: &str,
     table: &Table,
@@ -53,7 +56,8 @@ fn copied(logical_sql: &str, head: &str, family: Family) -> Option<String> {
     let mut tail = String::new();
     for token in tokens(statement.tail) {
         match token {
-            // where the files of a table lie is not copied, and parts of it would not be understood here
+            // where the files of a table lie is not copied, and parts of it would not be understood
+            // here
             Token::Word("DIRECTORY") => return None,
             Token::Word(word) if word.starts_with("DIRECTORY=") => return None,
             Token::Word(word) if word.starts_with("AUTO_INCREMENT=") => {}
@@ -92,7 +96,8 @@ pub(crate) fn unnamed_check(element: &str) -> &str {
     element
 }
 
-/// A column without the collation that MySQL shows though it is the table's: written in a definition, it would count as the column's own.
+/// A column without the collation that MySQL shows though it is the table's: written in a
+/// definition, it would count as the column's own.
 pub(crate) fn without_collation(element: &str, of_table: Option<&str>) -> String {
     let is_column = tokens(element.trim_start())
         .next()

@@ -19,8 +19,8 @@ use crate::{
     type_facts::{data_type_of, is_long},
 };
 
-/// Longest cell that is stored as VARBINARY. All VARBINARY columns of a row share 65,535 bytes; a BLOB takes only
-/// a pointer's worth of them.
+/// Longest cell that is stored as VARBINARY. All VARBINARY columns of a row share 65,535 bytes; a
+/// BLOB takes only a pointer's worth of them.
 pub const MAX_INLINE_CELL: u64 = 16_000;
 
 const CONSTRAINT_PREFIX: &str = "onionskin_";
@@ -103,8 +103,9 @@ impl NewColumn {
     }
 }
 
-/// The elements of a CREATE TABLE list that stand for `column`: its physical columns, the index on its grams, and their
-/// CHECK constraint. `set` is the mark of all protected columns that the table will have.
+/// The elements of a CREATE TABLE list that stand for `column`: its physical columns, the index on
+/// its grams, and their CHECK constraint. `set` is the mark of all protected columns that the table
+/// will have.
 pub fn physical_definitions(
     column: &NewColumn,
     set: &SetMark,
@@ -154,7 +155,8 @@ fn check_capabilities(
     };
     let comparable = sql_type.is_comparable();
     if sql_type.is_enumerated() && capabilities.join.is_some() {
-        // Between columns the servers compare the names of members, tokens are made of their numbers.
+        // Between columns the servers compare the names of members, tokens are made of their
+        // numbers.
         return Err(not_searchable("join"));
     }
     if !comparable && capabilities.eq {
@@ -193,13 +195,14 @@ pub(crate) fn check_name(name: &str, names: &PhysicalNames) -> Result<(), Schema
     Ok(())
 }
 
-/// Whether a column name has the form of a physical one. No column may be given such a name in a table that has
-/// protected columns.
+/// Whether a column name has the form of a physical one. No column may be given such a name in a
+/// table that has protected columns.
 pub fn is_reserved_name(name: &str) -> bool {
     split_enc(name).is_some() || split_companion(name).is_some() || is_mark(name)
 }
 
-/// Name of the CHECK constraint of a column. MySQL wants it unique in the database, hence the table's id.
+/// Name of the CHECK constraint of a column. MySQL wants it unique in the database, hence the
+/// table's id.
 pub fn constraint_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
     format!("{CONSTRAINT_PREFIX}{}_{}", hex(&table_id), hex(&column_id))
 }
@@ -209,8 +212,8 @@ pub(crate) fn gram_index_name(column_id: [u8; 4]) -> String {
     format!("{CONSTRAINT_PREFIX}{}", hex(&column_id))
 }
 
-/// Whether the name of a violated constraint is one of ours: then a row was written without the proxy or by one
-/// with an outdated schema.
+/// Whether the name of a violated constraint is one of ours: then a row was written without the
+/// proxy or by one with an outdated schema.
 pub fn is_our_constraint(name: &str) -> bool {
     name.strip_prefix(CONSTRAINT_PREFIX)
         .and_then(|rest| rest.split_once('_'))
@@ -316,8 +319,9 @@ impl<'a> Layout<'a> {
 
     /// Whether the physical column has a default, which the CHECK refuses.
     ///
-    /// MariaDB wants one for an invisible NOT NULL column. A nullable column whose default is not NULL has one, too: a row that names no value for it
-    /// and comes from somebody who does not know yet that it is protected (its default is the proxy's to seal) must not get NULL.
+    /// MariaDB wants one for an invisible NOT NULL column. A nullable column whose default is not
+    /// NULL has one, too: a row that names no value for it and comes from somebody who does not
+    /// know yet that it is protected (its default is the proxy's to seal) must not get NULL.
     fn has_refused_default(&self) -> bool {
         match self.nullable {
             true => !matches!(self.metadata.default, None | Some(DefaultLiteral::Null)),
@@ -327,7 +331,8 @@ impl<'a> Layout<'a> {
 
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
     ///
-    /// Grams may always be NULL, because MySQL has no constant default for a TEXT or JSON; the CHECK sees to it that they are not.
+    /// Grams may always be NULL, because MySQL has no constant default for a TEXT or JSON; the
+    /// CHECK sees to it that they are not.
     pub(crate) fn companion_definitions(&self) -> impl Iterator<Item = String> {
         let grams = self.names.gram.as_deref().map(|name| {
             let name = identifier(name);
@@ -351,7 +356,8 @@ impl<'a> Layout<'a> {
             .chain(grams)
     }
 
-    /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``, or a key over the numbers. Its name does not change when the column's does.
+    /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``, or a key over the numbers. Its name does
+    /// not change when the column's does.
     pub(crate) fn index_definition(&self) -> Option<String> {
         let column = identifier(self.names.gram.as_deref()?);
         let name = identifier(&gram_index_name(self.metadata.column_id));
@@ -377,10 +383,10 @@ impl<'a> Layout<'a> {
 
     /// `` CONSTRAINT `onionskin_…` CHECK (…) ``
     ///
-    /// Refuses whatever is no cell of this column, and cells without their companions. A CHECK holds unless it is
-    /// false, and AND is false as soon as one side is: so a NULL cell passes the comparisons and its companions must
-    /// be NULL too. NOT NULL companions have the default of zero bytes (an invisible column needs one), which no
-    /// writer makes on purpose.
+    /// Refuses whatever is no cell of this column, and cells without their companions. A CHECK
+    /// holds unless it is false, and AND is false as soon as one side is: so a NULL cell passes the
+    /// comparisons and its companions must be NULL too. NOT NULL companions have the default of
+    /// zero bytes (an invisible column needs one), which no writer makes on purpose.
     ///
     /// MySQL takes only an expression whose type is boolean: CASE and IF are not.
     pub(crate) fn constraint_definition(&self) -> String {

@@ -1,7 +1,8 @@
 //! How servers show a column's default.
 //!
-//! Each place has rules of its own, found by comparing with real servers: SHOW CREATE TABLE, SHOW COLUMNS, and
-//! `information_schema` (whose text MariaDB writes as SQL, so that it differs from SHOW COLUMNS).
+//! Each place has rules of its own, found by comparing with real servers: SHOW CREATE TABLE, SHOW
+//! COLUMNS, and `information_schema` (whose text MariaDB writes as SQL, so that it differs from
+//! SHOW COLUMNS).
 
 use onionskin_value::{
     Charset, Comparand, Context, Family, FormatContext, Input, Kind, SqlMode, SqlType, compare,
@@ -21,7 +22,8 @@ use crate::{
 pub struct Dialect {
     /// The server's family.
     pub family: Family,
-    /// Whether defaults of BINARY and VARBINARY are shown as `x'…'`: by MariaDB 11.8, not by 10.11. MySQL has forms of its own.
+    /// Whether defaults of BINARY and VARBINARY are shown as `x'…'`: by MariaDB 11.8, not by 10.11.
+    /// MySQL has forms of its own.
     pub binary_in_hex: bool,
 }
 
@@ -81,8 +83,8 @@ pub(crate) fn push_default_clause(
                 Ok(text) if family == Family::MariaDb => push_shown_literal(out, &shown(text)),
                 Ok(text) if data_type == "bit" => out.push_str(text),
                 Ok(text) if text.chars().all(in_basic_plane) => push_shown_literal(out, text),
-                // MySQL's own way out. MariaDB prints the bytes as they are, which no text can hold; the literal
-                // means the same there.
+                // MySQL's own way out. MariaDB prints the bytes as they are, which no text can
+                // hold; the literal means the same there.
                 _ => {
                     out.push_str("0x");
                     out.extend(value.iter().map(|byte| format!("{byte:02X}")));
@@ -129,11 +131,12 @@ pub(crate) fn default_cell(
     Some(text)
 }
 
-/// The default of a new column in the form in which the server would keep and print it: `1.5` for a `DECIMAL(5,2)`
-/// becomes `1.50`. The value is checked as under strict mode, as servers do with defaults in every mode.
+/// The default of a new column in the form in which the server would keep and print it: `1.5` for a
+/// `DECIMAL(5,2)` becomes `1.50`. The value is checked as under strict mode, as servers do with
+/// defaults in every mode.
 ///
-/// `value` is UTF-8, or bytes for binary types. The default of a TIMESTAMP stays what it was in the session that
-/// defined it, where a server would convert it to the time zone of each session.
+/// `value` is UTF-8, or bytes for binary types. The default of a TIMESTAMP stays what it was in the
+/// session that defined it, where a server would convert it to the time zone of each session.
 pub fn canonical_default(
     default: &DefaultLiteral,
     sql_type: &SqlType,

@@ -1,8 +1,10 @@
-//! What `[protect]` says about tables that are there: enforcing, and telling where the two do not agree.
+//! What `[protect]` says about tables that are there: enforcing, and telling where the two do not
+//! agree.
 //!
-//! A policy is for new tables. An enforced section of it holds for the tables that the server shows, too: a statement near one in
-//! which a column is plaintext that the section protects, or shows the server more than the section allows, is refused; where
-//! the section names one table, so is one near its name while the table or a column that the section names is missing.
+//! A policy is for new tables. An enforced section of it holds for the tables that the server
+//! shows, too: a statement near one in which a column is plaintext that the section protects, or
+//! shows the server more than the section allows, is refused; where the section names one table, so
+//! is one near its name while the table or a column that the section names is missing.
 
 use crate::{
     policy::{Policy, Rule, folded},
@@ -45,7 +47,8 @@ impl Policy {
         self.rules.iter().any(|rule| rule.enforced)
     }
 
-    /// Names of tables, of any database, near which statements are refused where the table is missing or plaintext.
+    /// Names of tables, of any database, near which statements are refused where the table is
+    /// missing or plaintext.
     pub fn enforced_names(&self) -> impl Iterator<Item = &str> {
         let rules = self
             .rules
@@ -59,8 +62,8 @@ impl Policy {
         self.enforced(database, name).next().is_some()
     }
 
-    /// In what an enforced section is not met by the table that the server shows under this name, if in anything. A damaged
-    /// table is not judged here.
+    /// In what an enforced section is not met by the table that the server shows under this name,
+    /// if in anything. A damaged table is not judged here.
     pub fn unmet(&self, database: &str, name: &str, table: Option<&Table>) -> Option<String> {
         let mut rules = self.enforced(database, name).peekable();
         rules.peek()?;
@@ -76,7 +79,8 @@ impl Policy {
         self.unmet_by(database, name, &SeenColumn::of(table), sees_part)
     }
 
-    /// The same for columns. With `sees_part` there are others that the account does not see, and cannot write.
+    /// The same for columns. With `sees_part` there are others that the account does not see, and
+    /// cannot write.
     pub fn unmet_by(
         &self,
         database: &str,
@@ -110,7 +114,8 @@ impl Policy {
         })
     }
 
-    /// What `[protect]` names that is not so: columns that the table does not have, and plaintext ones. A line for each.
+    /// What `[protect]` names that is not so: columns that the table does not have, and plaintext
+    /// ones. A line for each.
     pub fn findings(&self, database: &str, name: &str, table: Option<&Table>) -> Vec<String> {
         let path = format!("{database}.{name}");
         let mut rules = self.matching(database, name).peekable();

@@ -1,20 +1,23 @@
 //! `information_schema.columns` and its like with logical tables.
 //!
-//! A query of a client on that view cannot be answered row by row, because it may filter, group and join. So the
-//! proxy puts a derived table in its place, whose columns have the names and the order of the view's and whose rows
-//! are the logical columns. All it needs stands in the comments, in the text form that [`crate::comment`]
-//! describes. The server does not verify tags; what it answers about itself is its own word anyway.
+//! A query of a client on that view cannot be answered row by row, because it may filter, group and
+//! join. So the proxy puts a derived table in its place, whose columns have the names and the order
+//! of the view's and whose rows are the logical columns. All it needs stands in the comments, in
+//! the text form that [`crate::comment`] describes. The server does not verify tags; what it
+//! answers about itself is its own word anyway.
 //!
-//! Three levels: the innermost tells sealed columns and companions apart and gives each its logical name; the middle
-//! one brings a companion's part in keys to its sealed column, and notes which names are protected; the outermost
-//! drops the companions, numbers what is left and takes the comments apart. The windows are partitioned by database
-//! and table, so that the server can push conditions on these two down to the view.
+//! Three levels: the innermost tells sealed columns and companions apart and gives each its logical
+//! name; the middle one brings a companion's part in keys to its sealed column, and notes which
+//! names are protected; the outermost drops the companions, numbers what is left and takes the
+//! comments apart. The windows are partitioned by database and table, so that the server can push
+//! conditions on these two down to the view.
 
 use onionskin_value::Family;
 
 use crate::comment::{DEFAULT_EXPRESSION, DEFAULT_NULL, ENCODED, ON_UPDATE, field};
 
-/// A derived table, in parentheses and without alias, to stand in place of `information_schema.columns`.
+/// A derived table, in parentheses and without alias, to stand in place of
+/// `information_schema.columns`.
 ///
 /// It holds no double quotes and no backslashes, so it means the same under every `sql_mode`.
 pub fn information_schema_columns(family: Family) -> String {
@@ -44,7 +47,8 @@ pub fn information_schema_columns(family: Family) -> String {
     )
 }
 
-/// `s` sealed, `c` companion or what a view says of its own name for a column, `p` plain. A companion's form alone proves nothing; `onionskin_protected` does.
+/// `s` sealed, `c` companion or what a view says of its own name for a column, `p` plain. A
+/// companion's form alone proves nothing; `onionskin_protected` does.
 const ROLE: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMMENT LIKE 'onionskin:_|%' THEN 's' \
      WHEN COLUMN_NAME REGEXP '.[$](eq|ord|gram)_[0-9a-f]{4}$' THEN 'c' \
      WHEN COLUMN_NAME REGEXP '.[$](of_.|as_[-_0-9A-Za-z]{22}$)' THEN 'c' ELSE 'p' END";
@@ -58,8 +62,8 @@ const LOGICAL_NAME: &str = "CASE WHEN COLUMN_NAME LIKE '_%$enc' AND COLUMN_COMME
      WHEN COLUMN_NAME REGEXP '.[$]as_[-_0-9A-Za-z]{22}$' THEN LEFT(COLUMN_NAME, CHAR_LENGTH(COLUMN_NAME) - 26) \
      ELSE COLUMN_NAME END";
 
-/// The columns that the view has besides since MariaDB 11.4.1, in a comment that servers before it do not read. A protected
-/// column is no part of a period, so the sealed one says what is right.
+/// The columns that the view has besides since MariaDB 11.4.1, in a comment that servers before it
+/// do not read. A protected column is no part of a period, so the sealed one says what is right.
 const LATER_COLUMNS_OF_MARIADB: &str =
     " /*M!110401 , m.IS_SYSTEM_TIME_PERIOD_START, m.IS_SYSTEM_TIME_PERIOD_END*/";
 
@@ -146,13 +150,14 @@ fn decoded_bytes(field: &str) -> String {
     )
 }
 
-/// Servers keep three-byte UTF-8 in their dictionaries and print other characters as question marks. Here they come
-/// out as they are, because that conversion would leave a warning.
+/// Servers keep three-byte UTF-8 in their dictionaries and print other characters as question
+/// marks. Here they come out as they are, because that conversion would leave a warning.
 fn as_text(bytes: &str) -> String {
     format!("CONVERT({bytes} USING utf8mb4)")
 }
 
-/// COLUMN_DEFAULT, from the decoded field: nothing, `null`, or a value behind the sign that marks it.
+/// COLUMN_DEFAULT, from the decoded field: nothing, `null`, or a value behind the sign that marks
+/// it.
 fn default(family: Family) -> String {
     let bytes = "SUBSTR(onionskin_default, 2)";
     let text = as_text(bytes);
@@ -166,8 +171,8 @@ fn default(family: Family) -> String {
              THEN IF(LENGTH({bytes}) = 0, '', CONCAT('0x', HEX(SUBSTRING_INDEX({bytes}, X'00', 1)))) \
              ELSE {text} END"
         ),
-        // The value as SQL; quotes are escaped in the defaults of long types, which are expressions. MariaDB 11.8 shows
-        // those of binary types in hexadecimal.
+        // The value as SQL; quotes are escaped in the defaults of long types, which are
+        // expressions. MariaDB 11.8 shows those of binary types in hexadecimal.
         Family::MariaDb => {
             let is_long = format!("({data_type} LIKE '%text' OR {data_type} LIKE '%blob')");
             let quote = format!("IF({is_long}, _utf8mb4 X'5C27', _utf8mb4 X'2727')");

@@ -1,15 +1,17 @@
-//! The views of `information_schema` beside `columns` that name columns or constraints, with logical names.
+//! The views of `information_schema` beside `columns` that name columns or constraints, with
+//! logical names.
 //!
-//! They know a physical name by its form alone, which is reserved. See `information_schema.rs` for the view of columns and for how a
-//! derived table takes a view's place.
+//! They know a physical name by its form alone, which is reserved. See `information_schema.rs` for
+//! the view of columns and for how a derived table takes a view's place.
 
 use onionskin_value::Family;
 
 use crate::information_schema::information_schema_columns;
 use crate::prefix::MARK;
 
-/// A view of `information_schema` that names physical columns or shows constraints of ours: its columns on both families, on one of them, and what stands for
-/// some of them; which of its rows are left out.
+/// A view of `information_schema` that names physical columns or shows constraints of ours: its
+/// columns on both families, on one of them, and what stands for some of them; which of its rows
+/// are left out.
 struct Other {
     name: &'static str,
     columns: &'static str,
@@ -158,7 +160,8 @@ fn derived(view: &Other, family: Family) -> String {
     if family == Family::MariaDb
         && let Some(first) = columns.first_mut()
     {
-        // a derived table that MariaDB merges would give the result's columns its own letter case; the server can still push conditions on these two
+        // a derived table that MariaDB merges would give the result's columns its own letter case;
+        // the server can still push conditions on these two
         let column = first.trim_start_matches("s.").to_owned();
         *first = format!(
             "IF(ROW_NUMBER() OVER (PARTITION BY s.{}, s.TABLE_NAME) > 0, s.{column}, s.{column}) AS {column}",
@@ -177,7 +180,8 @@ fn derived(view: &Other, family: Family) -> String {
     )
 }
 
-/// The logical name for one that a companion or a sealed column has, or an index or constraint that a server named after it.
+/// The logical name for one that a companion or a sealed column has, or an index or constraint that
+/// a server named after it.
 fn logical_name(column: &str) -> String {
     let cut = |form: &str, length: usize| {
         format!(
@@ -193,7 +197,8 @@ fn logical_name(column: &str) -> String {
     )
 }
 
-/// The length of a prefix that stands in the index's comment. As bytes, because servers give the two columns different collations.
+/// The length of a prefix that stands in the index's comment. As bytes, because servers give the
+/// two columns different collations.
 fn prefix_part() -> String {
     let comment = "CAST(s.INDEX_COMMENT AS BINARY)";
     let digits = "CAST(RIGHT(s.COLUMN_NAME, 4) AS BINARY)";

@@ -1,5 +1,6 @@
-//! Unique keys that MariaDB keeps as a hash, because their columns are too long for an index: over a TEXT or BLOB, or over
-//! more than 3,072 bytes. Their tokens are short, so the server shows an ordinary key where plaintext has `USING HASH`.
+//! Unique keys that MariaDB keeps as a hash, because their columns are too long for an index: over
+//! a TEXT or BLOB, or over more than 3,072 bytes. Their tokens are short, so the server shows an
+//! ordinary key where plaintext has `USING HASH`.
 
 use onionskin_value::{Family, Kind, SqlType};
 
@@ -12,7 +13,8 @@ use crate::{
 /// InnoDB's bound for the bytes of a key.
 const KEY_BYTES: u64 = 3072;
 
-/// A key that is a hash, as MariaDB shows it: without an order. `element` is its line in SHOW CREATE TABLE.
+/// A key that is a hash, as MariaDB shows it: without an order. `element` is its line in SHOW
+/// CREATE TABLE.
 pub(crate) fn shown_hash(element: &str) -> String {
     let unordered = element.replace(" DESC,", ",").replace(" DESC)", ")");
     format!("{unordered} USING HASH")

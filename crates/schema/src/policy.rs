@@ -7,12 +7,14 @@
 //! "*" = []
 //! ```
 //!
-//! Both parts of `database.table`, and the column names, may hold `*` for any characters; letter case does not
-//! count. Patterns are tried from the most specific to the least: an exact table before an exact database before
-//! wildcards, and among equals the one with more letters. The first pattern with an entry for the column decides;
-//! within a pattern exact names come before wildcards. A column without any entry stays plaintext.
+//! Both parts of `database.table`, and the column names, may hold `*` for any characters; letter
+//! case does not count. Patterns are tried from the most specific to the least: an exact table
+//! before an exact database before wildcards, and among equals the one with more letters. The first
+//! pattern with an entry for the column decides; within a pattern exact names come before
+//! wildcards. A column without any entry stays plaintext.
 //!
-//! A section that is *enforced* ([`Policy::enforce`]) also holds for tables that are there: see `enforced.rs`.
+//! A section that is *enforced* ([`Policy::enforce`]) also holds for tables that are there: see
+//! `enforced.rs`.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +94,8 @@ impl Policy {
         rules.sort_by_key(|rule| {
             let (table, table_letters) = specificity(&rule.table);
             let (database, database_letters) = specificity(&rule.database);
-            // In `other.t` against `db.*`, only one can match, so the order of these two does not matter.
+            // In `other.t` against `db.*`, only one can match, so the order of these two does not
+            // matter.
             (table, database, table_letters, database_letters)
         });
         Ok(Self { rules })
@@ -137,9 +140,10 @@ impl Policy {
             })
     }
 
-    /// What a new column shall get. A column of AUTO_INCREMENT cannot be protected: it stays plaintext where only a
-    /// wildcard matched it, and is an error where it was named. Every other column that cannot be protected is an
-    /// error of [`check_protectable`](crate::check_protectable).
+    /// What a new column shall get. A column of AUTO_INCREMENT cannot be protected: it stays
+    /// plaintext where only a wildcard matched it, and is an error where it was named. Every other
+    /// column that cannot be protected is an error of
+    /// [`check_protectable`](crate::check_protectable).
     pub fn capabilities(
         &self,
         database: &str,
@@ -157,7 +161,8 @@ impl Policy {
         }
     }
 
-    /// Whether any column of the table could be matched, so that its CREATE TABLE must be understood.
+    /// Whether any column of the table could be matched, so that its CREATE TABLE must be
+    /// understood.
     pub fn concerns(&self, database: &str, table: &str) -> bool {
         let (database, table) = (folded(database), folded(table));
         self.rules.iter().any(|rule| {

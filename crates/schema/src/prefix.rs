@@ -1,9 +1,10 @@
 //! Indexes over the beginning of a protected column: `KEY (name(10))`.
 //!
-//! On the server such an index covers the whole token or order key. It is a way to rows and no more, so no answer depends on it. (A
-//! unique one would mean something else, and is none of these.) What the definition said of the length stands in the index's
-//! comment, for each column behind the digits that its companion's name ends with: they stay when the column gets another name, or
-//! when other columns leave the index.
+//! On the server such an index covers the whole token or order key. It is a way to rows and no
+//! more, so no answer depends on it. (A unique one would mean something else, and is none of
+//! these.) What the definition said of the length stands in the index's comment, for each column
+//! behind the digits that its companion's name ends with: they stay when the column gets another
+//! name, or when other columns leave the index.
 
 use crate::{
     protection::split_companion,
@@ -13,8 +14,8 @@ use crate::{
 /// What the comment of such an index begins with.
 pub(crate) const MARK: &str = "onionskin prefix ";
 
-/// The comment of an index over prefixes of protected columns, each given by its companion's name and the length. `None` for a name that is no
-/// companion's.
+/// The comment of an index over prefixes of protected columns, each given by its companion's name
+/// and the length. `None` for a name that is no companion's.
 pub fn prefix_comment(columns: &[(String, u32)]) -> Option<String> {
     let mut parts = Vec::new();
     for (name, length) in columns {
@@ -33,7 +34,8 @@ pub(crate) fn prefix_length(comment: &str, companion: &str) -> Option<u32> {
     length.parse().ok()
 }
 
-/// An index's element of SHOW CREATE TABLE with the lengths behind its columns in the place of the comment that gives them.
+/// An index's element of SHOW CREATE TABLE with the lengths behind its columns in the place of the
+/// comment that gives them.
 pub(crate) fn with_prefixes(element: &str) -> String {
     let comment = |token: &Token<'_>| match token {
         Token::Literal(text) => {

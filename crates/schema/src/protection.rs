@@ -5,8 +5,8 @@ use onionskin_value::{Family, SqlType};
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
 
-/// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column id, 12 nonce,
-/// 16 tag.
+/// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column
+/// id, 12 nonce, 16 tag.
 pub const CELL_OVERHEAD: u64 = 35;
 
 /// Bytes of an equality token.
@@ -25,7 +25,8 @@ pub(crate) const GRAM_INFIX: &str = "$gram_";
 /// Hex digits of the column id that stand at the end of a companion's name.
 pub(crate) const SUFFIX_DIGITS: usize = 4;
 
-/// What the server can do with a column without being able to open it. Each one tells the server something.
+/// What the server can do with a column without being able to open it. Each one tells the server
+/// something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Capabilities {
     /// Equality: the server sees which rows are equal.
@@ -84,10 +85,11 @@ pub enum TokenKind {
 /// How the tokens of a column's grams are kept and searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GramForm {
-    /// A text of words under a full-text index: MariaDB. MySQL's full-text indexes lose rows, so there a column of this form is
-    /// written and never searched.
+    /// A text of words under a full-text index: MariaDB. MySQL's full-text indexes lose rows, so
+    /// there a column of this form is written and never searched.
     Words,
-    /// A JSON array of numbers under a multi-valued index, which InnoDB keeps with the row like any other: MySQL.
+    /// A JSON array of numbers under a multi-valued index, which InnoDB keeps with the row like any
+    /// other: MySQL.
     Numbers,
 }
 
@@ -160,8 +162,8 @@ impl PhysicalNames {
         Self { gram: None, ..self }
     }
 
-    /// The column that decides equality of two values, and how its values are made. Indexes, unique and primary
-    /// keys are built on it.
+    /// The column that decides equality of two values, and how its values are made. Indexes, unique
+    /// and primary keys are built on it.
     pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
         match (&self.ord, &self.eq) {
             (Some(ord), _) if self.exact_order => Some((ord, TokenKind::Order)),
@@ -177,7 +179,8 @@ impl PhysicalNames {
             .filter_map(Option::as_deref)
     }
 
-    /// All of them, in the order in which they stand in the table; behind these, what a view says of its own name for the column.
+    /// All of them, in the order in which they stand in the table; behind these, what a view says
+    /// of its own name for the column.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let marks = self.renamed.iter().flat_map(|r| &r.marks);
         std::iter::once(self.enc.as_str())

@@ -1,8 +1,8 @@
 //! Writing identifiers and literals.
 //!
-//! Everything this crate sends must mean the same under every `sql_mode` and in every connection character set:
-//! identifiers stand in backquotes, which `ANSI_QUOTES` leaves alone, and literals are hexadecimal or consist of
-//! ASCII characters without quotes and backslashes.
+//! Everything this crate sends must mean the same under every `sql_mode` and in every connection
+//! character set: identifiers stand in backquotes, which `ANSI_QUOTES` leaves alone, and literals
+//! are hexadecimal or consist of ASCII characters without quotes and backslashes.
 
 use std::fmt::Write;
 
@@ -30,7 +30,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// The inverse of [`hex`] for exactly `N` bytes; upper-case digits are refused, so that one value has one text.
+/// The inverse of [`hex`] for exactly `N` bytes; upper-case digits are refused, so that one value
+/// has one text.
 pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
@@ -56,8 +57,8 @@ pub(crate) fn text_as_hex_literal(text: &str) -> String {
     format!("_utf8mb4 X'{}'", hex(text.as_bytes()))
 }
 
-/// Appends `text` as servers print string literals in SHOW CREATE TABLE: in quotes, with backslash escapes
-/// whatever the `sql_mode` is.
+/// Appends `text` as servers print string literals in SHOW CREATE TABLE: in quotes, with backslash
+/// escapes whatever the `sql_mode` is.
 pub(crate) fn push_shown_literal(out: &mut String, text: &str) {
     push_literal(out, text, "''");
 }

@@ -20,9 +20,11 @@ pub struct SelectedDefinition {
     pub counter: Option<String>,
 }
 
-/// The statement that makes a table with the columns and keys of the one that `shown`, a `SHOW CREATE TABLE`, is about. `head` is what stands before
-/// the list: `CREATE TABLE name`; `encrypted` names columns with their ENCRYPTED FOR (…); `options` is what stands behind the list. `name` is that of the
-/// table that is shown: constraints that are called after it are left to be named anew.
+/// The statement that makes a table with the columns and keys of the one that `shown`, a
+/// `SHOW CREATE TABLE`, is about. `head` is what stands before the list: `CREATE TABLE name`;
+/// `encrypted` names columns with their ENCRYPTED FOR (…); `options` is what stands behind the
+/// list. `name` is that of the table that is shown: constraints that are called after it are left
+/// to be named anew.
 pub fn selected_definition(
     shown: &str,
     name: &str,

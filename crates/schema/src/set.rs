@@ -1,9 +1,10 @@
 //! The protected columns of a table as a whole.
 //!
-//! A comment authenticates one column. So that none can be taken out of protection unnoticed, and no older comment
-//! be put back, each comment also holds a mark of all of them: a generation, which every change of a protected
-//! column counts up, and a tag over the definitions of all protected columns. Every definition that changes one of
-//! them writes all comments anew, in the same statement.
+//! A comment authenticates one column. So that none can be taken out of protection unnoticed, and
+//! no older comment be put back, each comment also holds a mark of all of them: a generation, which
+//! every change of a protected column counts up, and a tag over the definitions of all protected
+//! columns. Every definition that changes one of them writes all comments anew, in the same
+//! statement.
 //!
 //! Tables of earlier versions have no mark. They get one with their next change.
 
@@ -73,8 +74,8 @@ pub enum Whole {
     Unmarked,
     /// These are all. With the generation.
     All(u64),
-    /// Others belong to them: a view shows a part, and so does a table to an account that may not see all columns. With
-    /// the generation.
+    /// Others belong to them: a view shows a part, and so does a table to an account that may not
+    /// see all columns. With the generation.
     Part(u64),
 }
 
@@ -134,9 +135,10 @@ impl Members {
     }
 }
 
-/// Whether protected columns that are missing from `table` ([`Table::is_part`]) are missing in the account's sight only.
-/// `shown` is the text of `SHOW CREATE TABLE`, or `None` if the server does not let the account have it: it has no privilege on
-/// the table as a whole then, so it sees the columns that it has privileges on.
+/// Whether protected columns that are missing from `table` ([`Table::is_part`]) are missing in the
+/// account's sight only. `shown` is the text of `SHOW CREATE TABLE`, or `None` if the server does
+/// not let the account have it: it has no privilege on the table as a whole then, so it sees the
+/// columns that it has privileges on.
 pub fn is_rightly_part(table: &Table, shown: Option<&str>) -> bool {
     let Some(shown) = shown else {
         return true;

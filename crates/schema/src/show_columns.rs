@@ -11,15 +11,18 @@ use crate::{
     table::{Table, same_name},
 };
 
-/// How MySQL begins the names of the columns that it makes for indexes over expressions. Of temporary tables it shows them.
+/// How MySQL begins the names of the columns that it makes for indexes over expressions. Of
+/// temporary tables it shows them.
 const HIDDEN: &str = "!hidden!";
 
-/// Whether this row of SHOW COLUMNS is about a column that MySQL has made for an index over an expression. Nobody can name it in a statement.
+/// Whether this row of SHOW COLUMNS is about a column that MySQL has made for an index over an
+/// expression. Nobody can name it in a statement.
 pub fn is_hidden_column(name: &str, extra: &str) -> bool {
     name.starts_with(HIDDEN) && extra.contains("GENERATED")
 }
 
-/// Whether MySQL has made a column of this name for the index on a protected column's grams: `!hidden!index!part!number`.
+/// Whether MySQL has made a column of this name for the index on a protected column's grams:
+/// `!hidden!index!part!number`.
 fn is_of_gram_index(name: &str, table: &Table) -> bool {
     let index = name
         .strip_prefix(HIDDEN)
@@ -33,8 +36,9 @@ fn is_of_gram_index(name: &str, table: &Table) -> bool {
 /// A cell of a row, NULL as `None`.
 pub type Cell<'a> = Option<Cow<'a, str>>;
 
-/// The logical row for a row of SHOW COLUMNS (`Field, Type, Null, Key, Default, Extra`) or SHOW FULL COLUMNS (`Field,
-/// Type, Collation, Null, Key, Default, Extra, Privileges, Comment`); `None` if it is to be left out.
+/// The logical row for a row of SHOW COLUMNS (`Field, Type, Null, Key, Default, Extra`) or SHOW
+/// FULL COLUMNS (`Field, Type, Collation, Null, Key, Default, Extra, Privileges, Comment`); `None`
+/// if it is to be left out.
 pub fn show_columns_row<'a>(
     row: Vec<Cell<'a>>,
     table: &Table,
@@ -93,8 +97,8 @@ pub fn show_columns_row<'a>(
     Some(row)
 }
 
-/// The logical row for a row of SHOW INDEX; `None` if it is to be left out: the index on a column's grams is ours, all others
-/// stand for one of the user's.
+/// The logical row for a row of SHOW INDEX; `None` if it is to be left out: the index on a column's
+/// grams is ours, all others stand for one of the user's.
 pub fn show_index_row<'a>(mut row: Vec<Cell<'a>>, table: &Table) -> Option<Vec<Cell<'a>>> {
     const KEY_NAME: usize = 2;
     const COLUMN_NAME: usize = 4;

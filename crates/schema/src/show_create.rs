@@ -1,9 +1,10 @@
-//! SHOW CREATE TABLE: from the physical definition to what a server with the logical table would print.
+//! SHOW CREATE TABLE: from the physical definition to what a server with the logical table would
+//! print.
 //!
-//! The server's text is cut into the elements of its list, by quotes and parentheses alone; elements that do not
-//! concern a protected column stay byte for byte. The text has one form whatever the `sql_mode`: backslash escapes in
-//! strings always, identifiers in backquotes, or in double quotes under ANSI_QUOTES, or bare under
-//! `sql_quote_show_create=0`.
+//! The server's text is cut into the elements of its list, by quotes and parentheses alone;
+//! elements that do not concern a protected column stay byte for byte. The text has one form
+//! whatever the `sql_mode`: backslash escapes in strings always, identifiers in backquotes, or in
+//! double quotes under ANSI_QUOTES, or bare under `sql_quote_show_create=0`.
 
 use onionskin_value::Family;
 
@@ -43,7 +44,8 @@ pub fn show_create_table(
     })
 }
 
-/// `SHOW CREATE VIEW` of a view over a protected table: without the companions, under the logical names.
+/// `SHOW CREATE VIEW` of a view over a protected table: without the companions, under the logical
+/// names.
 pub fn show_create_view(physical_sql: &str, table: &Table) -> Result<String, SchemaError> {
     logical_view(physical_sql, table).ok_or_else(|| SchemaError::DefinitionNotUnderstood {
         table: table.name.clone(),
@@ -108,8 +110,8 @@ fn clients<'t>(elements: &[(&'t str, Option<String>)], table: &Table) -> Vec<&'t
     kept.map(|(text, _)| *text).collect()
 }
 
-/// Whether a column of a view has been added to the client's: a companion or a mark. The companion may have the name that the table has for
-/// it, which is known by the digits of its column.
+/// Whether a column of a view has been added to the client's: a companion or a mark. The companion
+/// may have the name that the table has for it, which is known by the digits of its column.
 fn is_the_proxys(name: &str, table: &Table) -> bool {
     if let Some(column) = table.owner_of(name) {
         return !column.enc_name().is_some_and(|enc| same_name(enc, name));
@@ -121,7 +123,8 @@ fn is_the_proxys(name: &str, table: &Table) -> bool {
     digits.is_some_and(|digits| companions.any(|c| c.ends_with(digits)))
 }
 
-/// `text` with logical names for all that have the form of physical ones: those of the view, and of the tables that it reads.
+/// `text` with logical names for all that have the form of physical ones: those of the view, and of
+/// the tables that it reads.
 fn with_names_by_form(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for token in tokens(text) {
@@ -179,7 +182,8 @@ pub(crate) fn logical(
             elements.push(format!("{indent}{line}"));
         }
     }
-    // Every protected column must have been there, or the text and the table do not belong together.
+    // Every protected column must have been there, or the text and the table do not belong
+    // together.
     if seen != table.protected_columns().count() {
         return None;
     }
@@ -263,8 +267,9 @@ fn column_line(
     Some(line)
 }
 
-/// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in front of that, 11.8 behind ON UPDATE. An
-/// invisible column has a default on both, the sealed one too.
+/// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in
+/// front of that, 11.8 behind ON UPDATE. An invisible column has a default on both, the sealed one
+/// too.
 fn invisible_comes_late(physical: &str) -> bool {
     let place = |word: &str| {
         tokens(physical).position(|token| matches!(token, Token::Word(found) if found == word))
@@ -297,8 +302,8 @@ pub(crate) fn table_collation(tail: &str, family: Family) -> Option<String> {
     charset.map(|charset| default_collation(charset, family))
 }
 
-/// Whether the element is a CHECK of ours. No other CHECK can name a sealed column. The name of the constraint tells
-/// nothing: MySQL makes up a new one in CREATE TABLE … LIKE.
+/// Whether the element is a CHECK of ours. No other CHECK can name a sealed column. The name of the
+/// constraint tells nothing: MySQL makes up a new one in CREATE TABLE … LIKE.
 fn is_our_check(element: &str, table: &Table) -> bool {
     tokens(element).any(|token| matches!(token, Token::Word("CHECK")))
         && tokens(element).any(|token| {
@@ -347,8 +352,8 @@ fn with_logical_names(text: &str, table: &Table) -> String {
     out
 }
 
-/// The logical name for a physical one, or for the name that the server made of one for an index without a name.
-/// `None` if it stays as it is.
+/// The logical name for a physical one, or for the name that the server made of one for an index
+/// without a name. `None` if it stays as it is.
 pub(crate) fn logical_name(name: &str, in_other_table: bool, table: &Table) -> Option<String> {
     if let Some(column) = table.owner_of(name) {
         return Some(column.name.clone());
@@ -428,7 +433,8 @@ pub(crate) enum Token<'a> {
     Space(&'a str),
 }
 
-/// Words that begin an element that is no column. All are reserved, so a column of that name stands in quotes.
+/// Words that begin an element that is no column. All are reserved, so a column of that name stands
+/// in quotes.
 const ELEMENT_WORDS: [&str; 9] = [
     "PRIMARY",
     "UNIQUE",
@@ -477,7 +483,8 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Another identifier, quoted as this one; in backquotes if this one is bare, since the other may be reserved.
+    /// Another identifier, quoted as this one; in backquotes if this one is bare, since the other
+    /// may be reserved.
     fn quoted(&self, name: &str) -> String {
         let quote = match self {
             Self::Quoted(text) => &text[..1],

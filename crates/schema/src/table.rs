@@ -17,28 +17,33 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The id that binds cells to the table; `Some` if any column is protected.
     pub table_id: Option<[u8; 8]>,
-    /// It is a view over a protected table. Its companions are not invisible: `SELECT *` has to be spelled out.
+    /// It is a view over a protected table. Its companions are not invisible: `SELECT *` has to be
+    /// spelled out.
     pub view: bool,
-    /// Of a view, what writing through it has to know of the table behind it; `None` for tables, and for views of which that is not known.
+    /// Of a view, what writing through it has to know of the table behind it; `None` for tables,
+    /// and for views of which that is not known.
     pub base: Option<Base>,
-    /// Why the table's definition cannot be trusted, if so. Every statement that names it must be refused.
+    /// Why the table's definition cannot be trusted, if so. Every statement that names it must be
+    /// refused.
     pub damaged: Option<String>,
 }
 
 impl Table {
-    /// Whether a statement on this table needs any care: a column is protected, or should be and is damaged.
+    /// Whether a statement on this table needs any care: a column is protected, or should be and is
+    /// damaged.
     pub fn is_protected(&self) -> bool {
         self.table_id.is_some() || self.damaged.is_some()
     }
 
-    /// How often its protected columns were changed, as their comments say; 0 where an earlier version wrote them.
+    /// How often its protected columns were changed, as their comments say; 0 where an earlier
+    /// version wrote them.
     pub fn generation(&self) -> u64 {
         let mut protected = self.protected_columns();
         protected.next().map_or(0, |(_, p)| p.whole.generation())
     }
 
-    /// Whether its only fault is that protected columns are missing which belong to the others. In a view, and for an
-    /// account that may not see all columns, that is none.
+    /// Whether its only fault is that protected columns are missing which belong to the others. In
+    /// a view, and for an account that may not see all columns, that is none.
     pub fn is_part(&self) -> bool {
         let mut protected = self.protected_columns();
         self.damaged.is_some() && protected.any(|(_, p)| matches!(p.whole, Whole::Part(_)))
@@ -58,7 +63,8 @@ impl Table {
             .filter(|column| column.key == KeyRole::Primary)
     }
 
-    /// The columns by which a row is found again: the primary key; in a view that of the table behind it, as far as the view shows it.
+    /// The columns by which a row is found again: the primary key; in a view that of the table
+    /// behind it, as far as the view shows it.
     pub fn row_key(&self) -> impl Iterator<Item = &Column> {
         let behind = self.base.iter().flat_map(|base| &base.key);
         let behind = behind.filter_map(|index| self.columns.get(*index));
@@ -122,8 +128,8 @@ pub struct Column {
     pub invisible: bool,
     /// The user's own comment.
     pub comment: String,
-    /// Whether the column's own definition named its character set or collation. MySQL remembers that and
-    /// prints it; known for protected columns only.
+    /// Whether the column's own definition named its character set or collation. MySQL remembers
+    /// that and prints it; known for protected columns only.
     pub explicit_collation: bool,
 }
 
@@ -178,7 +184,8 @@ impl Column {
 pub enum Default {
     /// Of a protected column: the proxy fills it in, or has it computed.
     Literal(DefaultLiteral),
-    /// Of a plaintext column, in the server's words: COLUMN_DEFAULT of `information_schema.columns`.
+    /// Of a plaintext column, in the server's words: COLUMN_DEFAULT of
+    /// `information_schema.columns`.
     Server(String),
 }
 
@@ -187,11 +194,11 @@ pub enum Default {
 pub enum DefaultLiteral {
     /// NULL.
     Null,
-    /// The value in the text form the server prints for the type (`1.50` for a `DECIMAL(5,2)` default of 1.5): UTF-8
-    /// for text, the bytes themselves for binary types.
+    /// The value in the text form the server prints for the type (`1.50` for a `DECIMAL(5,2)`
+    /// default of 1.5): UTF-8 for text, the bytes themselves for binary types.
     Value(Vec<u8>),
-    /// An expression that is computed for each row, the present time among them, in the server's words: see
-    /// [`computed_default`](crate::computed_default).
+    /// An expression that is computed for each row, the present time among them, in the server's
+    /// words: see [`computed_default`](crate::computed_default).
     Expression(String),
 }
 

@@ -1,7 +1,7 @@
 //! What `information_schema.columns` says of a type beside its name.
 //!
-//! The facts are computed once, when a column is defined, and stored in its comment, so that a query on
-//! `information_schema` can show them without understanding types.
+//! The facts are computed once, when a column is defined, and stored in its comment, so that a
+//! query on `information_schema` can show them without understanding types.
 
 use onionskin_value::{Family, SqlType};
 
@@ -59,7 +59,8 @@ pub(crate) fn is_binary(data_type: &str) -> bool {
     matches!(data_type, "binary" | "varbinary") || data_type.ends_with("blob")
 }
 
-/// Whether this is one of the TEXT or BLOB types, or JSON: types whose defaults are expressions, if any.
+/// Whether this is one of the TEXT or BLOB types, or JSON: types whose defaults are expressions, if
+/// any.
 pub(crate) fn is_long(data_type: &str) -> bool {
     data_type.ends_with("blob") || data_type.ends_with("text") || data_type == "json"
 }

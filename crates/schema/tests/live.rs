@@ -1,5 +1,6 @@
-//! Against real servers. Needs `ONIONSKIN_TEST_MARIADB` and `ONIONSKIN_TEST_MYSQL`: paths of Unix sockets of servers
-//! on which root has no password. With `ONIONSKIN_UPDATE=1` the golden files are written again.
+//! Against real servers. Needs `ONIONSKIN_TEST_MARIADB` and `ONIONSKIN_TEST_MYSQL`: paths of Unix
+//! sockets of servers on which root has no password. With `ONIONSKIN_UPDATE=1` the golden files are
+//! written again.
 
 mod support;
 
@@ -179,7 +180,8 @@ fn servers_show_what_was_recorded() {
     }
 }
 
-/// The logical table is changed by the logical statement, the physical one by ours; both must show the same.
+/// The logical table is changed by the logical statement, the physical one by ours; both must show
+/// the same.
 fn alter_both(conn: &mut Conn, family: Family, logical: &str, physical: &[String]) {
     run(conn, &format!("ALTER TABLE os_logical.t {logical}"));
     run(

@@ -1,4 +1,5 @@
-//! The speed of every kernel on one core, next to that of OpenSSL's SM4 where the `openssl` program is installed.
+//! The speed of every kernel on one core, next to that of OpenSSL's SM4 where the `openssl` program
+//! is installed.
 //!
 //! ```text
 //! taskset -c 1 cargo run --release -p onionskin-sm4 --example speed            # all kernels, OpenSSL
@@ -6,8 +7,8 @@
 //! taskset -c 1 cargo run --release -p onionskin-sm4 --example speed -- avx512  # cases with this in their names
 //! ```
 //!
-//! Everything is measured in rounds, one case after the other in each, and the median of the rounds is shown: so all
-//! cases see the same neighbours and clock frequencies.
+//! Everything is measured in rounds, one case after the other in each, and the median of the rounds
+//! is shown: so all cases see the same neighbours and clock frequencies.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -105,7 +106,8 @@ fn cases(kernel: Kernel) -> Vec<Case> {
     cases.push(Case::bulk(named("GCM seal"), move |data| {
         black_box(cipher.seal_in_place(&[7; 12], b"header", data));
     }));
-    // Opening what was opened: the tag must be right every time, so sealing is part of the run and its time too.
+    // Opening what was opened: the tag must be right every time, so sealing is part of the run and
+    // its time too.
     let cipher = gcm();
     cases.push(Case::bulk(named("GCM seal + open"), move |data| {
         let tag = cipher.seal_in_place(&[7; 12], b"header", data);

@@ -10,7 +10,8 @@ use crate::{BLOCK_LEN, KEY_LEN};
 
 /// An SM4 key schedule. It is wiped when dropped.
 ///
-/// The raw permutation protects nothing by itself: use it to build a pseudo-random function or a mode.
+/// The raw permutation protects nothing by itself: use it to build a pseudo-random function or a
+/// mode.
 pub struct Sm4 {
     pub(crate) round_keys: RoundKeys,
     pub(crate) kernel: Kernel,

@@ -34,9 +34,9 @@ pub(crate) fn join(head: [u8; 12], low: u32) -> Block {
 impl Sm4 {
     /// Adds the key stream of counter mode to `data`, which encrypts and decrypts alike.
     ///
-    /// The first block of key stream is the encryption of `counter`, which then counts up as one 128-bit big-endian number
-    /// and wraps. No counter block may ever be used twice under one key, and nothing here authenticates: see
-    /// [`Sm4Gcm`](crate::Sm4Gcm).
+    /// The first block of key stream is the encryption of `counter`, which then counts up as one
+    /// 128-bit big-endian number and wraps. No counter block may ever be used twice under one key,
+    /// and nothing here authenticates: see [`Sm4Gcm`](crate::Sm4Gcm).
     pub fn apply_ctr(&self, counter: &[u8; BLOCK_LEN], data: &mut [u8]) {
         let mut counter = u128::from_be_bytes(*counter);
         let mut data = data;

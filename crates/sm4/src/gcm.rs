@@ -18,7 +18,8 @@ const CHUNK: usize = 16 * 1024;
 /// The first chunk is shorter: J0, which masks the tag, is encrypted along with it.
 const FIRST_CHUNK: usize = CHUNK - BLOCK_LEN;
 
-/// Messages up to this length are opened together with the mask of the tag: with it, they fit into one group of sixteen.
+/// Messages up to this length are opened together with the mask of the tag: with it, they fit into
+/// one group of sixteen.
 const SHORT: usize = 15 * BLOCK_LEN;
 
 /// The tag does not belong to this nonce, associated data and ciphertext.
@@ -28,8 +29,8 @@ pub struct TagMismatch;
 
 /// SM4-GCM with 96-bit nonces and 128-bit tags. Its keys are wiped when dropped.
 ///
-/// A nonce that repeats under one key gives away the authentication key and the XOR of both messages; callers that
-/// draw nonces at random must stop at 2^32 messages a key (SP 800-38D, 8.3).
+/// A nonce that repeats under one key gives away the authentication key and the XOR of both
+/// messages; callers that draw nonces at random must stop at 2^32 messages a key (SP 800-38D, 8.3).
 pub struct Sm4Gcm {
     cipher: Sm4,
     ghash: Ghash,
@@ -60,7 +61,8 @@ impl Sm4Gcm {
     ///
     /// # Panics
     ///
-    /// If `buf` is longer than [`MAX_GCM_LEN`] (64 GiB): the counter would wrap into reused key stream.
+    /// If `buf` is longer than [`MAX_GCM_LEN`] (64 GiB): the counter would wrap into reused key
+    /// stream.
     pub fn seal_in_place(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -117,7 +119,8 @@ impl Sm4Gcm {
         let hash = self.ghash.update(0, [aad, buf, &lengths(aad, buf)]);
         let short = buf.len() <= SHORT;
         let mask = match short {
-            // One group has the mask and the key stream: so it is decrypted before it is known to be right.
+            // One group has the mask and the key stream: so it is decrypted before it is known to
+            // be right.
             true => self.cipher.ctr_behind(j0, buf),
             false => self.cipher.ctr_behind(j0, &mut []),
         };
@@ -161,7 +164,8 @@ mod tests {
     use aes_gcm::{AesGcm, aead::AeadInOut};
     use cipher::{Array, KeyInit, consts::U16};
 
-    /// Product in GHASH's own field, bit by bit (SP 800-38D, 6.3): bit 0 is the highest of the number.
+    /// Product in GHASH's own field, bit by bit (SP 800-38D, 6.3): bit 0 is the highest of the
+    /// number.
     fn product(a: u128, b: u128) -> u128 {
         let (mut sum, mut power) = (0, b);
         for bit in (0..128).rev() {
@@ -183,7 +187,8 @@ mod tests {
         result
     }
 
-    /// The sixteen-byte nonce from which GCM derives this J0: `GHASH(nonce, 0^64 || 128)` solved for the nonce.
+    /// The sixteen-byte nonce from which GCM derives this J0: `GHASH(nonce, 0^64 || 128)` solved
+    /// for the nonce.
     fn nonce_for(key: &[u8; 16], j0: u128) -> [u8; 16] {
         let mut h = [[0; 16]];
         Sm4::new(key).encrypt_blocks(&mut h);
@@ -196,8 +201,9 @@ mod tests {
         nonce
     }
 
-    /// With nonces of 96 bits the counter starts at 1 and wraps behind 64 GiB. Other nonces may start it just before the
-    /// end; with their help the reference shows what must happen there: the last 32 bits wrap, the others stay.
+    /// With nonces of 96 bits the counter starts at 1 and wraps behind 64 GiB. Other nonces may
+    /// start it just before the end; with their help the reference shows what must happen there:
+    /// the last 32 bits wrap, the others stay.
     #[test]
     fn counter_wraps_in_its_last_32_bits() {
         let mut random = Random::new("counter_wraps_in_its_last_32_bits");

@@ -1,15 +1,17 @@
 //! GHASH, the authenticator of GCM (NIST SP 800-38D, 6.4), in the form that all kernels compute.
 //!
-//! GHASH numbers the bits of a block backwards, which no instruction does. Every kernel computes it as POLYVAL instead
-//! (RFC 8452, appendix A): a block is the number that its bytes are in big-endian order, bit `i` of the number is the
-//! coefficient of x^i, and the product of two blocks is
+//! GHASH numbers the bits of a block backwards, which no instruction does. Every kernel computes it
+//! as POLYVAL instead (RFC 8452, appendix A): a block is the number that its bytes are in
+//! big-endian order, bit `i` of the number is the coefficient of x^i, and the product of two blocks
+//! is
 //!
 //! ```text
 //! dot(a, b) = a · b · x^-128   modulo   x^128 + x^127 + x^126 + x^121 + 1
 //! ```
 //!
-//! with the hash key multiplied by x once beforehand. One step of the hash is `state = dot(state ^ block, key)`. Powers
-//! of the key let a kernel take many blocks in one step: `dot(state ^ b1, key^n) ^ dot(b2, key^(n-1)) ^ … ^ dot(bn, key)`.
+//! with the hash key multiplied by x once beforehand. One step of the hash is
+//! `state = dot(state ^ block, key)`. Powers of the key let a kernel take many blocks in one step:
+//! `dot(state ^ b1, key^n) ^ dot(b2, key^(n-1)) ^ … ^ dot(bn, key)`.
 
 use zeroize::Zeroize;
 
@@ -18,15 +20,15 @@ use crate::kernel::Kernel;
 /// The highest power of the hash key that is kept, and so the most blocks of one step.
 pub(crate) const STEP: usize = 32;
 
-/// Byte strings to absorb one after the other, each filled up with zeros to whole blocks. A message that fits into one step,
-/// with its associated data and lengths, costs one reduction that way.
+/// Byte strings to absorb one after the other, each filled up with zeros to whole blocks. A message
+/// that fits into one step, with its associated data and lengths, costs one reduction that way.
 pub(crate) type Parts<'a> = [&'a [u8]; 3];
 
 /// Powers of the hash key under `dot`. Those that the kernel does not use are zero.
 #[repr(C, align(64))]
 pub(crate) struct Powers {
-    /// From power [`STEP`] down to 1, in the order of the blocks to multiply; then zeros, because vectors of four
-    /// powers that begin at one of the last three reach beyond.
+    /// From power [`STEP`] down to 1, in the order of the blocks to multiply; then zeros, because
+    /// vectors of four powers that begin at one of the last three reach beyond.
     descending: [u128; STEP + 4],
 }
 

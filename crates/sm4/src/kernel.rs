@@ -24,7 +24,8 @@ pub(crate) struct Ops {
     pub(crate) decrypt: unsafe fn(&RoundKeys, &mut [Block]),
     /// Leaves the last block of ciphertext in the place of the initialization vector.
     pub(crate) cbc_decrypt: unsafe fn(&RoundKeys, &mut Block, &mut [Block]),
-    /// Adds the key stream that begins with this counter block; only its last four bytes count, and wrap.
+    /// Adds the key stream that begins with this counter block; only its last four bytes count, and
+    /// wrap.
     pub(crate) ctr: unsafe fn(&RoundKeys, &Block, &mut [u8]),
     /// As `ctr` with the counter block behind the given one, whose encryption it returns.
     pub(crate) ctr_behind: unsafe fn(&RoundKeys, &Block, &mut [u8]) -> Block,
@@ -52,8 +53,8 @@ static BEST: LazyLock<Kernel> = LazyLock::new(|| {
 
 /// An implementation of the cipher that this processor can run.
 ///
-/// All kernels compute the same; [`Sm4::new`](crate::Sm4::new) takes the [`best`](Kernel::best). Naming one is for tests,
-/// measurements, and for ruling one out.
+/// All kernels compute the same; [`Sm4::new`](crate::Sm4::new) takes the [`best`](Kernel::best).
+/// Naming one is for tests, measurements, and for ruling one out.
 #[derive(Clone, Copy)]
 pub struct Kernel(&'static Ops);
 
@@ -106,7 +107,8 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// Calls of the kernel's functions. A `Kernel` is made nowhere but in [`Kernel::available`], which asks the processor first.
+/// Calls of the kernel's functions. A `Kernel` is made nowhere but in [`Kernel::available`], which
+/// asks the processor first.
 #[allow(unsafe_code)]
 impl Kernel {
     #[inline]

@@ -1,8 +1,10 @@
-//! The SM4 block cipher (GB/T 32907-2016) with ECB, CBC, CTR and GCM (RFC 8998), at the speed of vector instructions.
+//! The SM4 block cipher (GB/T 32907-2016) with ECB, CBC, CTR and GCM (RFC 8998), at the speed of
+//! vector instructions.
 //!
-//! SM4 is the Chinese national standard block cipher: 128-bit blocks, 128-bit keys, 32 rounds. It has no instructions
-//! of its own on most processors, so its speed is decided by how many blocks go through the general ones at a time.
-//! This crate stands on its own and has a kernel for each generation of them:
+//! SM4 is the Chinese national standard block cipher: 128-bit blocks, 128-bit keys, 32 rounds. It
+//! has no instructions of its own on most processors, so its speed is decided by how many blocks go
+//! through the general ones at a time. This crate stands on its own and has a kernel for each
+//! generation of them:
 //!
 //! | kernel | processors | S-box | blocks interleaved | GHASH |
 //! |---|---|---|---|---|
@@ -11,14 +13,15 @@
 //! | `aesni-avx2` | x86-64 with AES-NI, AVX2, PCLMULQDQ | AESENCLAST and byte shuffles | 32 | PCLMULQDQ, 8 blocks a reduction |
 //! | `portable` | all | logic gates on bit slices | 16 | integer multiplication |
 //!
-//! [`Kernel`] names them; the fastest one is chosen at run time. No kernel has a branch, a table or an address that
-//! depends on secrets. Key schedules and hash keys are wiped when dropped, and no type shows key material in its
-//! `Debug` output.
+//! [`Kernel`] names them; the fastest one is chosen at run time. No kernel has a branch, a table or
+//! an address that depends on secrets. Key schedules and hash keys are wiped when dropped, and no
+//! type shows key material in its `Debug` output.
 //!
-//! ARM's own SM4 instructions (`SM4E`, `SM4EKEY`) are not used: Rust has their intrinsics only behind an unstable
-//! feature (`stdarch_neon_sm4`). The portable kernel runs there.
+//! ARM's own SM4 instructions (`SM4E`, `SM4EKEY`) are not used: Rust has their intrinsics only
+//! behind an unstable feature (`stdarch_neon_sm4`). The portable kernel runs there.
 //!
-//! - [`Sm4`]: the raw permutation, many blocks at a time, and the unauthenticated modes CBC and CTR;
+//! - [`Sm4`]: the raw permutation, many blocks at a time, and the unauthenticated modes CBC and
+//!   CTR;
 //! - [`Sm4Gcm`]: authenticated encryption, in place, with 96-bit nonces and 128-bit tags.
 //!
 //! ```

@@ -1,9 +1,10 @@
 //! The S-box as algebra: two affine maps around an inversion.
 //!
-//! SM4's standard prints its S-box as a table. A table indexed by secret bytes leaks through the cache, so no kernel
-//! here has one. Liu et al. ("Analysis of the SMS4 Block Cipher", ACISP 2007) found its structure: an inversion in a
-//! field of 256 elements between two affine maps. All such fields are the same up to a linear map, so the field may be
-//! that of AES, whose inversion processors have in hardware:
+//! SM4's standard prints its S-box as a table. A table indexed by secret bytes leaks through the
+//! cache, so no kernel here has one. Liu et al. ("Analysis of the SMS4 Block Cipher", ACISP 2007)
+//! found its structure: an inversion in a field of 256 elements between two affine maps. All such
+//! fields are the same up to a linear map, so the field may be that of AES, whose inversion
+//! processors have in hardware:
 //!
 //! ```text
 //! S(x) = OUT · inverse(IN · x + 0x65) + 0xd3
@@ -96,7 +97,8 @@ pub(crate) const OUT: Affine = Affine {
     constant: 0xd3,
 };
 
-/// Product in AES's field, x^8 + x^4 + x^3 + x + 1. For constants: it takes longer for some operands than for others.
+/// Product in AES's field, x^8 + x^4 + x^3 + x + 1. For constants: it takes longer for some
+/// operands than for others.
 pub(crate) const fn field_product(a: u8, b: u8) -> u8 {
     let mut product = 0u16;
     let mut bit = 0;

@@ -2,7 +2,8 @@
 
 use crate::KEY_LEN;
 
-/// Round keys in the order of encryption; decryption takes them backwards. The kernel that made them chose their form.
+/// Round keys in the order of encryption; decryption takes them backwards. The kernel that made
+/// them chose their form.
 pub(crate) type RoundKeys = [u32; 32];
 
 /// FK, the standard's system parameter.
@@ -19,7 +20,8 @@ const CK: [u32; 32] = {
     words
 };
 
-/// Expands `key`. `sub_word` applies the S-box to each byte of a word; `form` makes of a round key what the kernel wants.
+/// Expands `key`. `sub_word` applies the S-box to each byte of a word; `form` makes of a round key
+/// what the kernel wants.
 #[inline(always)]
 pub(crate) fn expand(
     key: &[u8; KEY_LEN],

@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub struct Random(u64);
 
 impl Random {
-    /// Seeds the generator from the clock's randomness, or from `ONIONSKIN_TEST_SEED` to repeat a run.
+    /// Seeds the generator from the clock's randomness, or from `ONIONSKIN_TEST_SEED` to repeat a
+    /// run.
     pub fn new(test: &str) -> Self {
         let seed = match std::env::var("ONIONSKIN_TEST_SEED") {
             Ok(seed) => seed.parse().expect("ONIONSKIN_TEST_SEED is a number"),

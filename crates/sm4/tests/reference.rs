@@ -1,5 +1,5 @@
-//! Every kernel against an independent implementation (RustCrypto's), on random input of every length around the
-//! borders of blocks, groups of blocks and chunks.
+//! Every kernel against an independent implementation (RustCrypto's), on random input of every
+//! length around the borders of blocks, groups of blocks and chunks.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -18,9 +18,9 @@ pub enum Operator {
     Multiply,
 }
 
-/// Computes `column operator operand` from the column's payload and stores the result into the same column, as
-/// `UPDATE … SET k = k + 1` does: errors of the arithmetic (1690) and of storing (1264) are the server's.
-/// Combinations that cannot be computed exactly as the server would are refused.
+/// Computes `column operator operand` from the column's payload and stores the result into the same
+/// column, as `UPDATE … SET k = k + 1` does: errors of the arithmetic (1690) and of storing (1264)
+/// are the server's. Combinations that cannot be computed exactly as the server would are refused.
 pub fn add_sub(
     ty: &SqlType,
     payload: &[u8],

@@ -1,10 +1,12 @@
-//! Weights of collations of character sets that are not Unicode, measured on servers (`charsets/generate.py`).
+//! Weights of collations of character sets that are not Unicode, measured on servers
+//! (`charsets/generate.py`).
 //!
-//! In the simple ones each byte has one weight ([`Bytes`]). In those of East Asian sets a character has a weight of as many
-//! bytes as it has itself, one or two ([`Pairs`]); weights of one byte are below the first bytes of all others, so that the
-//! order of the weights in a row is the order of the texts. Collations that weigh several characters together are in
-//! neither; nor are big5_chinese_ci and euckr_korean_ci, in which texts are unequal whose WEIGHT_STRING() is the same
-//! (MySQL and MariaDB), or equal though it differs (MySQL).
+//! In the simple ones each byte has one weight ([`Bytes`]). In those of East Asian sets a character
+//! has a weight of as many bytes as it has itself, one or two ([`Pairs`]); weights of one byte are
+//! below the first bytes of all others, so that the order of the weights in a row is the order of
+//! the texts. Collations that weigh several characters together are in neither; nor are
+//! big5_chinese_ci and euckr_korean_ci, in which texts are unequal whose WEIGHT_STRING() is the
+//! same (MySQL and MariaDB), or equal though it differs (MySQL).
 
 use std::sync::OnceLock;
 
@@ -88,8 +90,8 @@ pub(crate) fn pairs(collation: &str) -> Option<Pairs> {
 }
 
 impl PairTable {
-    /// 256 weights of one byte; then stretches of pairs in 16-bit numbers, the higher byte first: the first pair, how many, a
-    /// weight for each. Pairs that are not there weigh what they are.
+    /// 256 weights of one byte; then stretches of pairs in 16-bit numbers, the higher byte first:
+    /// the first pair, how many, a weight for each. Pairs that are not there weigh what they are.
     fn read(data: &[u8]) -> Option<PairTable> {
         let (one, rest) = data.split_first_chunk()?;
         let mut two: Vec<u16> = (0..=u16::MAX).collect();
@@ -115,8 +117,8 @@ impl Pairs {
             .as_ref()
     }
 
-    /// The weight of the first character of a text that is not empty, and the character's length; the weight is in the last bytes
-    /// of the array, as many as the character has.
+    /// The weight of the first character of a text that is not empty, and the character's length;
+    /// the weight is in the last bytes of the array, as many as the character has.
     pub(crate) fn first(
         self,
         charset: Charset,
@@ -153,7 +155,8 @@ mod tests {
         assert_eq!(swedish[usize::from(b'a')], swedish[usize::from(b'A')]);
     }
 
-    /// What `PairTable` says of weights: the order of texts follows from it, and that spaces at the end can be cut off the text.
+    /// What `PairTable` says of weights: the order of texts follows from it, and that spaces at the
+    /// end can be cut off the text.
     #[test]
     fn weights_of_one_byte_come_before_all_of_two() {
         for (at, (pairs, name, _)) in PAIRS.iter().enumerate() {

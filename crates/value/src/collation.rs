@@ -141,8 +141,9 @@ pub(crate) fn charset_of_id(id: u16) -> Option<Charset> {
 }
 
 impl Collation {
-    /// The collation with this name, in any case; `utf8_…` means `utf8mb3_…`. `None` where its charset is not
-    /// supported: then a column cannot even be sealed, because its values could not be checked.
+    /// The collation with this name, in any case; `utf8_…` means `utf8mb3_…`. `None` where its
+    /// charset is not supported: then a column cannot even be sealed, because its values could not
+    /// be checked.
     pub fn from_name(name: &str) -> Option<Collation> {
         let mut name = name.to_ascii_lowercase();
         if let Some(rest) = name.strip_prefix("utf8_") {
@@ -170,8 +171,9 @@ impl Collation {
         self.0.id
     }
 
-    /// The number that a server announces a column of the collation with, where it does not convert results. For those of UCA 14.0.0
-    /// MariaDB gives the number of the same language's older one, which all clients know.
+    /// The number that a server announces a column of the collation with, where it does not convert
+    /// results. For those of UCA 14.0.0 MariaDB gives the number of the same language's older one,
+    /// which all clients know.
     pub fn announced_id(self) -> u16 {
         let Some((charset, rest)) = self.name().split_once("_uca1400_") else {
             return self.id();
@@ -188,14 +190,15 @@ impl Collation {
         self.0.charset
     }
 
-    /// Whether comparison pads the shorter string with spaces, so that trailing spaces do not count.
+    /// Whether comparison pads the shorter string with spaces, so that trailing spaces do not
+    /// count.
     pub fn pad_space(self) -> bool {
         self.0.pad_space
     }
 
-    /// Whether servers of the family may have it: gb18030 is MySQL's alone, and what MariaDB added has its marks. Where MariaDB (from
-    /// 11.4 on) has the name `utf8mb4_0900_ai_ci`, it stands for `utf8mb4_uca1400_nopad_ai_ci`: other weights than those known here
-    /// by that name.
+    /// Whether servers of the family may have it: gb18030 is MySQL's alone, and what MariaDB added
+    /// has its marks. Where MariaDB (from 11.4 on) has the name `utf8mb4_0900_ai_ci`, it stands for
+    /// `utf8mb4_uca1400_nopad_ai_ci`: other weights than those known here by that name.
     pub fn is_of(self, family: Family) -> bool {
         match family {
             Family::MariaDb => {

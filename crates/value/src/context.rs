@@ -19,15 +19,17 @@ pub struct Context<'a> {
     pub time_zone: &'a TimeZone,
     /// The back end's family.
     pub family: Family,
-    /// The last second that a TIMESTAMP of the back end holds: [`LATEST_TIMESTAMP`], or [`LATEST_TIMESTAMP_UNSIGNED`] in MariaDB from 11.5.
+    /// The last second that a TIMESTAMP of the back end holds: [`LATEST_TIMESTAMP`], or
+    /// [`LATEST_TIMESTAMP_UNSIGNED`] in MariaDB from 11.5.
     pub latest_timestamp: u64,
-    /// Whether the back end keeps the sign of a zero that a string, a literal with an exponent or a DOUBLE parameter gives. MySQL
-    /// does, whatever is said here, and MariaDB 11.8; not 10.11.
+    /// Whether the back end keeps the sign of a zero that a string, a literal with an exponent or a
+    /// DOUBLE parameter gives. MySQL does, whatever is said here, and MariaDB 11.8; not 10.11.
     pub signed_zero: bool,
-    /// Whether an ENUM takes a text that is the number 0 for the value of an error and says nothing. MySQL does, whatever is said
-    /// here, and MariaDB 11.8; not 10.11.
+    /// Whether an ENUM takes a text that is the number 0 for the value of an error and says
+    /// nothing. MySQL does, whatever is said here, and MariaDB 11.8; not 10.11.
     pub enum_takes_zero: bool,
-    /// INSERT IGNORE and the like: errors become warnings and values are clipped as without strict mode.
+    /// INSERT IGNORE and the like: errors become warnings and values are clipped as without strict
+    /// mode.
     pub ignore: bool,
     /// The row of the statement, from 1, for "at row N".
     pub row: u64,
@@ -66,8 +68,8 @@ pub enum Input<'a> {
         /// The number without its sign.
         magnitude: u64,
     },
-    /// The text of a number literal with a decimal point and no exponent, or of an integer beyond `u64`, or a DECIMAL
-    /// parameter. A minus sign may stand before it.
+    /// The text of a number literal with a decimal point and no exponent, or of an integer beyond
+    /// `u64`, or a DECIMAL parameter. A minus sign may stand before it.
     Decimal(&'a [u8]),
     /// A literal with an exponent, or a FLOAT or DOUBLE parameter.
     Double(f64),
@@ -75,15 +77,17 @@ pub enum Input<'a> {
     Text {
         /// The string.
         bytes: &'a [u8],
-        /// The charset that the server takes the string to be in: `character_set_connection` for literals without
-        /// introducer and for parameters.
+        /// The charset that the server takes the string to be in: `character_set_connection` for
+        /// literals without introducer and for parameters.
         charset: Charset,
     },
-    /// A binary string: `_binary'…'` or a BLOB parameter. Into columns that are no strings it is refused.
+    /// A binary string: `_binary'…'` or a BLOB parameter. Into columns that are no strings it is
+    /// refused.
     Bytes(&'a [u8]),
     /// A literal `x'…'`, `0x…` or `b'…'`: bytes for string columns, a number for numeric ones.
     Hex(&'a [u8]),
-    /// A date or time parameter of the binary protocol, or a literal `DATE'…'`, `TIME'…'`, `TIMESTAMP'…'` once parsed.
+    /// A date or time parameter of the binary protocol, or a literal `DATE'…'`, `TIME'…'`,
+    /// `TIMESTAMP'…'` once parsed.
     Temporal(DateTimeParts),
     /// TRUE or FALSE.
     Bool(bool),
@@ -134,8 +138,8 @@ pub enum Stored {
 
 /// The error that the server gives for a value, with its number and text.
 ///
-/// The text may quote the value. It may go to the client that sent the value and nowhere else, so neither
-/// `Debug` nor `Display` shows it.
+/// The text may quote the value. It may go to the client that sent the value and nowhere else, so
+/// neither `Debug` nor `Display` shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     /// The server's error number.
@@ -188,7 +192,8 @@ pub enum Level {
     Warning,
 }
 
-/// A warning that the server would keep for SHOW WARNINGS. The text may quote the value, see [`ValueError`].
+/// A warning that the server would keep for SHOW WARNINGS. The text may quote the value, see
+/// [`ValueError`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Warning {
     /// Note or warning.
@@ -323,8 +328,8 @@ impl Report<'_, '_> {
     }
 }
 
-/// A value as the server's messages quote it, or `None` where they distort it in ways that are not reproduced: bytes
-/// that are no characters, control characters, long texts that are not ASCII.
+/// A value as the server's messages quote it, or `None` where they distort it in ways that are not
+/// reproduced: bytes that are no characters, control characters, long texts that are not ASCII.
 fn quoted(value: &[u8], family: Family) -> Option<String> {
     let text = std::str::from_utf8(value)
         .ok()

@@ -1,8 +1,8 @@
 //! Exact decimal numbers: the arithmetic below DECIMAL columns, literals and sums.
 //!
-//! A [`Wide`] is an unsigned integer of 384 bits (115 decimal digits), enough for the product of a 65-digit column
-//! and any literal, or for the sum of 2^64 columns. It lives on the stack; operations that would overflow return
-//! `None`, never a wrapped number.
+//! A [`Wide`] is an unsigned integer of 384 bits (115 decimal digits), enough for the product of a
+//! 65-digit column and any literal, or for the sum of 2^64 columns. It lives on the stack;
+//! operations that would overflow return `None`, never a wrapped number.
 
 use std::cmp::Ordering;
 
@@ -159,7 +159,8 @@ impl Wide {
         (rounded, lost)
     }
 
-    /// `self` ÷ 10^`by` cut off, whether what is lost is at least one half, and whether it is not zero.
+    /// `self` ÷ 10^`by` cut off, whether what is lost is at least one half, and whether it is not
+    /// zero.
     pub(crate) fn split(mut self, by: u32) -> (Wide, bool, bool) {
         if by == 0 {
             return (self, false, false);
@@ -196,7 +197,8 @@ impl Wide {
         Some(Wide(limbs))
     }
 
-    /// Decimal digits, most significant first, without leading zeros; `0` for zero. Returns the used part of `buffer`.
+    /// Decimal digits, most significant first, without leading zeros; `0` for zero. Returns the
+    /// used part of `buffer`.
     pub(crate) fn digits(self, buffer: &mut [u8; 116]) -> &[u8] {
         if self.0[1..] == [0; LIMBS - 1] {
             let mut short = itoa::Buffer::new();
@@ -255,8 +257,8 @@ impl Decimal {
         }
     }
 
-    /// The digits at this scale, rounded half away from zero, and whether any digit other than zero was lost. `None`
-    /// where they do not fit.
+    /// The digits at this scale, rounded half away from zero, and whether any digit other than zero
+    /// was lost. `None` where they do not fit.
     pub(crate) fn at_scale(&self, scale: u32) -> Option<(Wide, bool)> {
         if scale >= self.scale {
             Some((self.digits.scale_up(scale - self.scale)?, false))
@@ -265,7 +267,8 @@ impl Decimal {
         }
     }
 
-    /// Rounded half away from zero to an integer; the nearest end of the range where it does not fit.
+    /// Rounded half away from zero to an integer; the nearest end of the range where it does not
+    /// fit.
     pub(crate) fn to_i128(self) -> i128 {
         let (digits, _) = self.digits.scale_down(self.scale);
         let magnitude = digits
@@ -450,8 +453,8 @@ pub(crate) const fn payload_bytes(precision: u8) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the payload: the number's digits at the column's scale plus 10^precision, so that memcmp orders.
-/// `None` where the number has more digits than the precision.
+/// Appends the payload: the number's digits at the column's scale plus 10^precision, so that memcmp
+/// orders. `None` where the number has more digits than the precision.
 pub(crate) fn write_payload(
     negative: bool,
     digits: Wide,

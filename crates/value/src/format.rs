@@ -1,4 +1,5 @@
-//! From payload back to the cell that the server would send, in the text and in the binary protocol.
+//! From payload back to the cell that the server would send, in the text and in the binary
+//! protocol.
 
 use crate::charset::Charset;
 use crate::context::{DateTimeParts, TemporalKind};
@@ -16,7 +17,8 @@ pub struct FormatContext<'a> {
     pub time_zone: &'a TimeZone,
     /// The back end's family.
     pub family: Family,
-    /// `character_set_results`; [`Charset::Binary`] where it is NULL or binary, which means no conversion.
+    /// `character_set_results`; [`Charset::Binary`] where it is NULL or binary, which means no
+    /// conversion.
     pub results_charset: Charset,
     /// PAD_CHAR_TO_FULL_LENGTH is set.
     pub pad_char: bool,
@@ -33,7 +35,8 @@ pub enum FormatError {
     TimeZone,
 }
 
-/// Appends the cell as the text protocol shows it, without its length prefix. On an error `out` is as before.
+/// Appends the cell as the text protocol shows it, without its length prefix. On an error `out` is
+/// as before.
 pub fn format_text(
     ty: &SqlType,
     payload: &[u8],
@@ -140,7 +143,8 @@ pub fn format_text(
     Ok(())
 }
 
-/// What the payload of an ENUM is called; empty for the value that stands for errors. `None` where it is malformed.
+/// What the payload of an ENUM is called; empty for the value that stands for errors. `None` where
+/// it is malformed.
 pub(crate) fn member(members: Members, payload: &[u8]) -> Option<&'static [u8]> {
     match u16::from_be_bytes(payload.try_into().ok()?) {
         0 => Some(b""),
@@ -148,7 +152,8 @@ pub(crate) fn member(members: Members, payload: &[u8]) -> Option<&'static [u8]> 
     }
 }
 
-/// The members that the payload of a SET holds, the first in the lowest bit. `None` where it is malformed.
+/// The members that the payload of a SET holds, the first in the lowest bit. `None` where it is
+/// malformed.
 pub(crate) fn set_bits(members: Members, payload: &[u8]) -> Option<u64> {
     let chosen = u64::from_be_bytes(payload.try_into().ok()?);
     (chosen & !all_bits(members) == 0).then_some(chosen)
@@ -168,8 +173,8 @@ pub(crate) fn year_of(payload: u8) -> u16 {
     }
 }
 
-/// Appends the cell as the binary protocol sends it, with its length prefix where the type has one. On an error `out`
-/// is as before.
+/// Appends the cell as the binary protocol sends it, with its length prefix where the type has one.
+/// On an error `out` is as before.
 pub fn format_binary(
     ty: &SqlType,
     payload: &[u8],
@@ -367,11 +372,12 @@ fn write_float(value: f32, out: &mut Vec<u8>) {
     }
 }
 
-/// Digits before the point up to which, and zeros after it down to which, the server prints no exponent.
+/// Digits before the point up to which, and zeros after it down to which, the server prints no
+/// exponent.
 const PLAIN_DIGITS: i32 = 15;
 
-/// Rewrites a number in any of Rust's notations to the server's: digits without trailing zeros, an exponent only where
-/// the number would be long without.
+/// Rewrites a number in any of Rust's notations to the server's: digits without trailing zeros, an
+/// exponent only where the number would be long without.
 fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
     let (sign, text) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),

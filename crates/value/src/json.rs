@@ -1,10 +1,12 @@
 //! JSON as MySQL keeps it: parsed, its keys in order, printed again.
 //!
-//! MySQL's JSON columns hold values, not texts: `{"b":1, "a":2.0}` comes back as `{"a": 2.0, "b": 1}`. The rules, found
-//! by comparing with a server: members of an object are sorted by the length of their names and then by bytes, of
-//! members with one name the last stays, integers of 64 bits stay integers and all other numbers become doubles, and
-//! strings are printed with the fewest escapes. The messages for what is no JSON are those of the parser that MySQL
-//! is built with. MariaDB keeps the text; what [`normalize`] says of it there is only whether it is JSON.
+//! MySQL's JSON columns hold values, not texts: `{"b":1, "a":2.0}` comes back as
+//! `{"a": 2.0, "b": 1}`. The rules, found by comparing with a server: members of an object are
+//! sorted by the length of their names and then by bytes, of members with one name the last stays,
+//! integers of 64 bits stay integers and all other numbers become doubles, and strings are printed
+//! with the fewest escapes. The messages for what is no JSON are those of the parser that MySQL is
+//! built with. MariaDB keeps the text; what [`normalize`] says of it there is only whether it is
+//! JSON.
 
 use crate::format::write_double;
 

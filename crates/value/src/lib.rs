@@ -1,18 +1,20 @@
-//! Typed values: what a column's type means for the bytes that are sealed, searched, sorted and shown.
+//! Typed values: what a column's type means for the bytes that are sealed, searched, sorted and
+//! shown.
 //!
-//! A value passes through this crate in two directions. On its way in, [`store()`] coerces what a statement gives, an
-//! [`Input`], to the column's [`SqlType`] as the server would under the session's settings, and appends the *canonical
-//! payload*, the bytes that are sealed; [`compare()`] does the like for a constant in a condition, which follows other
-//! rules. On its way out, [`format_text`] and [`format_binary`] turn a payload into the cell that the server would send,
-//! and [`SqlType::wire`] gives the column definition that goes with it.
+//! A value passes through this crate in two directions. On its way in, [`store()`] coerces what a
+//! statement gives, an [`Input`], to the column's [`SqlType`] as the server would under the
+//! session's settings, and appends the *canonical payload*, the bytes that are sealed;
+//! [`compare()`] does the like for a constant in a condition, which follows other rules. On its way
+//! out, [`format_text`] and [`format_binary`] turn a payload into the cell that the server would
+//! send, and [`SqlType::wire`] gives the column definition that goes with it.
 //!
-//! From payloads come the bytes that make search possible: [`weight()`], whose equality is SQL's `=`, and [`order_bytes`],
-//! whose memcmp order is SQL's order. What the server cannot do on tokens is finished by [`cmp`], [`Sum`] and
-//! [`add_sub`].
+//! From payloads come the bytes that make search possible: [`weight()`], whose equality is SQL's
+//! `=`, and [`order_bytes`], whose memcmp order is SQL's order. What the server cannot do on tokens
+//! is finished by [`cmp`], [`Sum`] and [`add_sub`].
 //!
-//! The rule everywhere: the server's answer, or a refusal. Wherever MySQL or MariaDB behave in a way that is not
-//! reproduced exactly, the result is an error of kind `Unsupported` and never a guess. The tests hold the coercions
-//! against a corpus recorded from real servers.
+//! The rule everywhere: the server's answer, or a refusal. Wherever MySQL or MariaDB behave in a
+//! way that is not reproduced exactly, the result is an error of kind `Unsupported` and never a
+//! guess. The tests hold the coercions against a corpus recorded from real servers.
 
 mod arithmetic;
 mod byte_tables;

@@ -1,8 +1,9 @@
 //! The members of ENUM and SET types.
 //!
-//! A type is a small value that is copied freely, so the lists live as long as the process and are kept once for
-//! every definition that was met ([`LIMIT`] bounds all of them together). What a member is called is needed in three
-//! forms: as it is printed, as the bytes that a cell holds, and as its number, which alone is sealed.
+//! A type is a small value that is copied freely, so the lists live as long as the process and are
+//! kept once for every definition that was met ([`LIMIT`] bounds all of them together). What a
+//! member is called is needed in three forms: as it is printed, as the bytes that a cell holds, and
+//! as its number, which alone is sealed.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ const SET_MEMBERS: usize = 64;
 /// Members of a SET whose numbers have the same order for all: the 64th is a sign to one server.
 const ORDERED_MEMBERS: usize = 63;
 
-/// The members of an ENUM or SET, in the order of the definition and numbered from 1. Compared by identity, which is
-/// that of the definition.
+/// The members of an ENUM or SET, in the order of the definition and numbered from 1. Compared by
+/// identity, which is that of the definition.
 #[derive(Clone, Copy)]
 pub struct Members(&'static List);
 
@@ -192,9 +193,9 @@ impl Members {
         all.join(",")
     }
 
-    /// The number of the member that is a text in the column's charset, or `None`. Spaces behind a member
-    /// count here; whether they do is for the caller to say, by cutting them off. `Err` where the text has no
-    /// weights.
+    /// The number of the member that is a text in the column's charset, or `None`. Spaces behind a
+    /// member count here; whether they do is for the caller to say, by cutting them off. `Err`
+    /// where the text has no weights.
     pub(crate) fn find(self, text: &[u8]) -> Result<Option<u16>, ()> {
         let collation = self.0.collation;
         for (number, member) in (1u16..).zip(&self.0.bytes) {
@@ -207,8 +208,8 @@ impl Members {
     }
 }
 
-/// Members that are one to the collation make a definition that strict servers refuse; and in a SET nothing may look like
-/// the comma.
+/// Members that are one to the collation make a definition that strict servers refuse; and in a SET
+/// nothing may look like the comma.
 fn check_distinct(list: &List) -> Result<(), BadMembers> {
     let unknown = |_| BadMembers::Unsupported("of a collation whose weights are not known");
     let mut seen = std::collections::HashSet::new();

@@ -5,7 +5,8 @@
 pub struct SqlMode(u16);
 
 impl SqlMode {
-    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES; tables are taken to be transactional, where both mean the same.
+    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES; tables are taken to be transactional, where both
+    /// mean the same.
     pub const STRICT: SqlMode = SqlMode(1);
     /// NO_ZERO_DATE.
     pub const NO_ZERO_DATE: SqlMode = SqlMode(1 << 1);
@@ -17,9 +18,11 @@ impl SqlMode {
     pub const ERROR_FOR_DIVISION_BY_ZERO: SqlMode = SqlMode(1 << 4);
     /// PAD_CHAR_TO_FULL_LENGTH.
     pub const PAD_CHAR_TO_FULL_LENGTH: SqlMode = SqlMode(1 << 5);
-    /// MariaDB's TIME_ROUND_FRACTIONAL: round excess fractional digits, which it otherwise cuts off.
+    /// MariaDB's TIME_ROUND_FRACTIONAL: round excess fractional digits, which it otherwise cuts
+    /// off.
     pub const TIME_ROUND_FRACTIONAL: SqlMode = SqlMode(1 << 6);
-    /// MySQL's TIME_TRUNCATE_FRACTIONAL: cut off excess fractional digits, which it otherwise rounds.
+    /// MySQL's TIME_TRUNCATE_FRACTIONAL: cut off excess fractional digits, which it otherwise
+    /// rounds.
     pub const TIME_TRUNCATE_FRACTIONAL: SqlMode = SqlMode(1 << 7);
     /// NO_UNSIGNED_SUBTRACTION: a difference of integers is signed.
     pub const NO_UNSIGNED_SUBTRACTION: SqlMode = SqlMode(1 << 8);

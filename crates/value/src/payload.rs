@@ -1,7 +1,7 @@
 //! Canonical payloads of numbers: the bytes that are sealed.
 //!
-//! Fixed width wherever the type is, so that the length of a sealed value tells nothing, and in an order that
-//! memcmp agrees with, so that payload and order key are the same bytes.
+//! Fixed width wherever the type is, so that the length of a sealed value tells nothing, and in an
+//! order that memcmp agrees with, so that payload and order key are the same bytes.
 
 use crate::types::{Kind, SqlType};
 
@@ -15,7 +15,8 @@ pub(crate) fn int_range(ty: &SqlType) -> (i128, i128) {
     }
 }
 
-/// Appends an integer, which must be in the type's range: big-endian, the sign bit flipped where signed.
+/// Appends an integer, which must be in the type's range: big-endian, the sign bit flipped where
+/// signed.
 pub(crate) fn write_int(ty: &SqlType, value: i128, out: &mut Vec<u8>) {
     let (least, _) = int_range(ty);
     let biased = (value - least) as u64;

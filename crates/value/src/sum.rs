@@ -40,7 +40,8 @@ impl Total {
     }
 }
 
-/// Accumulates SUM and AVG of one column: exactly for integers and DECIMAL, in doubles for FLOAT and DOUBLE.
+/// Accumulates SUM and AVG of one column: exactly for integers and DECIMAL, in doubles for FLOAT
+/// and DOUBLE.
 ///
 /// ```
 /// # use onionskin_value::{Family, Kind, SqlType, Sum};
@@ -99,7 +100,8 @@ impl Sum {
                 *total = total
                     .add(value.ok_or(SumError::Malformed)?)
                     .ok_or(SumError::Overflow)?;
-                // A server that gathers groups in a temporary table keeps 65 digits of each sum on its way.
+                // A server that gathers groups in a temporary table keeps 65 digits of each sum on
+                // its way.
                 within_decimal(total)?;
             }
         }
@@ -128,7 +130,8 @@ impl Sum {
         Ok(true)
     }
 
-    /// Appends the text of AVG; false where it is NULL. `increment` is the session's `div_precision_increment`.
+    /// Appends the text of AVG; false where it is NULL. `increment` is the session's
+    /// `div_precision_increment`.
     pub fn finish_avg(
         &self,
         family: Family,
@@ -245,14 +248,15 @@ fn within_decimal(total: &Decimal) -> Result<(), SumError> {
     }
 }
 
-/// The quotient as the server's decimal division makes it: its fraction grows in groups of nine digits and is cut off,
-/// then rounded half away from zero to the scale of the result.
+/// The quotient as the server's decimal division makes it: its fraction grows in groups of nine
+/// digits and is cut off, then rounded half away from zero to the scale of the result.
 fn average(total: &Decimal, count: u64, scale: u8, increment: u8) -> Option<Decimal> {
     let group = |digits: u32| digits.div_ceil(9) * 9;
     let own = group(total.scale);
     let wanted = u32::from(increment).saturating_sub(own - total.scale);
     let scale_cut = group(own + wanted).max(u32::from(scale));
-    // The server computes in nine groups of nine digits and shortens the fraction where that is not enough.
+    // The server computes in nine groups of nine digits and shortens the fraction where that is not
+    // enough.
     let whole = total
         .digits
         .split(total.scale)

@@ -1,8 +1,10 @@
-//! Weight tables taken from real servers; `weights/generate.py` writes them and describes the format.
+//! Weight tables taken from real servers; `weights/generate.py` writes them and describes the
+//! format.
 //!
-//! The families agree on every code point of the collations that both have. A search for pairs of characters that
-//! weigh other than one after the other (contractions) found none but in utf8mb4_uca1400_ai_ci, so a text's weights are the
-//! weights of its characters in a row. Texts with one of that collation's contractions are refused.
+//! The families agree on every code point of the collations that both have. A search for pairs of
+//! characters that weigh other than one after the other (contractions) found none but in
+//! utf8mb4_uca1400_ai_ci, so a text's weights are the weights of its characters in a row. Texts
+//! with one of that collation's contractions are refused.
 
 use std::sync::OnceLock;
 
@@ -16,8 +18,8 @@ pub(crate) struct Table {
     ascii: &'static OnceLock<Ascii>,
 }
 
-/// The weights of ASCII characters, which most texts consist of: a length and as many bytes, or [`LONGER`]. As long as there
-/// are bytes, so that none is out of bounds.
+/// The weights of ASCII characters, which most texts consist of: a length and as many bytes, or
+/// [`LONGER`]. As long as there are bytes, so that none is out of bounds.
 type Ascii = [(u8, [u8; 2]); 256];
 
 /// Has more than one weight, or is no ASCII character: found in the table.
@@ -27,8 +29,8 @@ static GENERAL_CI: &[u8] = include_bytes!("../weights/utf8mb4_general_ci.bin");
 static UNICODE_CI: &[u8] = include_bytes!("../weights/utf8mb4_unicode_ci.bin");
 static UCA_0900_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_0900_ai_ci.bin");
 static UCA_1400_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_uca1400_ai_ci.bin");
-/// Pairs of characters that utf8mb4_uca1400_ai_ci weighs together, or with a third one: two code points of 32 bits each, the
-/// highest byte first, in their order.
+/// Pairs of characters that utf8mb4_uca1400_ai_ci weighs together, or with a third one: two code
+/// points of 32 bits each, the highest byte first, in their order.
 static UCA_1400_CONTRACTIONS: &[u8] =
     include_bytes!("../weights/utf8mb4_uca1400_ai_ci.contractions.bin");
 
@@ -59,7 +61,8 @@ pub(crate) fn uca_0900_ai_ci() -> Table {
     }
 }
 
-/// utf8mb4_uca1400_ai_ci: primary weights of UCA 14.0.0, of texts without [contractions](has_contraction).
+/// utf8mb4_uca1400_ai_ci: primary weights of UCA 14.0.0, of texts without
+/// [contractions](has_contraction).
 pub(crate) fn uca_1400_ai_ci() -> Table {
     static ASCII: OnceLock<Ascii> = OnceLock::new();
     Table {
@@ -68,8 +71,8 @@ pub(crate) fn uca_1400_ai_ci() -> Table {
     }
 }
 
-/// Whether utf8mb4_uca1400_ai_ci weighs some characters of the text together. Of a text that is not well-formed, the part before
-/// that counts.
+/// Whether utf8mb4_uca1400_ai_ci weighs some characters of the text together. Of a text that is not
+/// well-formed, the part before that counts.
 pub(crate) fn has_contraction(charset: Charset, text: &[u8]) -> bool {
     if charset.has_ascii() && text.is_ascii() {
         return false;
@@ -103,7 +106,8 @@ impl Table {
         }
     }
 
-    /// Appends the weights of UTF-8 text until its end or until at least `enough` bytes were appended.
+    /// Appends the weights of UTF-8 text until its end or until at least `enough` bytes were
+    /// appended.
     pub(crate) fn append(
         self,
         text: &[u8],
@@ -114,7 +118,8 @@ impl Table {
         let ascii = self.ascii();
         let mut at = 0;
         while at < text.len() && out.len() - start < enough {
-            // a run of characters with one weight each, without a look at the buffer's room for each of them
+            // a run of characters with one weight each, without a look at the buffer's room for
+            // each of them
             let left = (enough - (out.len() - start)).div_ceil(2);
             let rest = &text[at..];
             let from = out.len();
@@ -161,7 +166,8 @@ impl Table {
         })
     }
 
-    /// The only weight of the character that begins with this byte, if it is an ASCII character with one weight.
+    /// The only weight of the character that begins with this byte, if it is an ASCII character
+    /// with one weight.
     pub(crate) fn single(self, byte: u8) -> Option<[u8; 2]> {
         match self.ascii()[usize::from(byte)] {
             (2, weight) => Some(weight),
@@ -184,8 +190,8 @@ impl Table {
         weights
     }
 
-    /// The weights of a character that the collation's own table lists; `None` where they follow from its code or
-    /// from other characters.
+    /// The weights of a character that the collation's own table lists; `None` where they follow
+    /// from its code or from other characters.
     pub(crate) fn listed(self, code: u32) -> Option<CharacterWeights> {
         if matches!(self.entry(code), 0xFFF0..=0xFFF4) {
             return None;

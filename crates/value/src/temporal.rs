@@ -1,7 +1,7 @@
 //! Dates and times: payloads, calendar arithmetic, printing.
 //!
-//! Payloads hold whatever the server's columns hold, zero dates and partial zero dates such as `2024-00-00` included,
-//! and memcmp orders them as SQL does:
+//! Payloads hold whatever the server's columns hold, zero dates and partial zero dates such as
+//! `2024-00-00` included, and memcmp orders them as SQL does:
 //!
 //! | type | bytes | content |
 //! |---|---|---|
@@ -198,7 +198,8 @@ pub(crate) fn write_timestamp(micros: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&micros.to_be_bytes());
 }
 
-/// The moment of a TIMESTAMP payload as local date and time. The inner `None` where the zone is unknown.
+/// The moment of a TIMESTAMP payload as local date and time. The inner `None` where the zone is
+/// unknown.
 pub(crate) fn read_timestamp(payload: &[u8], zone: &TimeZone) -> Option<Option<DateTimeParts>> {
     let micros = u64::from_be_bytes(payload.try_into().ok()?);
     if micros == 0 {

@@ -11,8 +11,8 @@ pub enum TimeZone {
     Offset(i32),
     /// A zone of the tz database.
     Named(chrono_tz::Tz),
-    /// A zone that cannot be known, such as SYSTEM on a host whose zone shows only as an abbreviation. TIMESTAMP
-    /// columns are then refused.
+    /// A zone that cannot be known, such as SYSTEM on a host whose zone shows only as an
+    /// abbreviation. TIMESTAMP columns are then refused.
     Unknown,
 }
 
@@ -20,9 +20,11 @@ impl TimeZone {
     /// UTC.
     pub const UTC: TimeZone = TimeZone::Offset(0);
 
-    /// Reads the value of `@@time_zone`; `system` is the value of `@@system_time_zone`, used where the former is `SYSTEM`.
+    /// Reads the value of `@@time_zone`; `system` is the value of `@@system_time_zone`, used where
+    /// the former is `SYSTEM`.
     ///
-    /// Of system zones only UTC is known: `GMT` or `CET` may be the winter name of a zone that has summer time.
+    /// Of system zones only UTC is known: `GMT` or `CET` may be the winter name of a zone that has
+    /// summer time.
     pub fn parse(name: &str, system: &str) -> TimeZone {
         if name.eq_ignore_ascii_case("SYSTEM") {
             return match system {
@@ -50,13 +52,15 @@ impl TimeZone {
         }
     }
 
-    /// Whether servers take the same time of day for this instant (seconds since 1970 UTC). Their tables of named zones end
-    /// with 2037, and what each of them does behind that is not reproduced.
+    /// Whether servers take the same time of day for this instant (seconds since 1970 UTC). Their
+    /// tables of named zones end with 2037, and what each of them does behind that is not
+    /// reproduced.
     pub(crate) fn is_known_at(&self, seconds: u64) -> bool {
         seconds <= LATEST_TIMESTAMP || matches!(self, TimeZone::Offset(_))
     }
 
-    /// Seconds east of UTC at this instant (seconds since 1970 UTC); `None` where the zone is unknown.
+    /// Seconds east of UTC at this instant (seconds since 1970 UTC); `None` where the zone is
+    /// unknown.
     pub(crate) fn offset_at(&self, seconds: i64) -> Option<i64> {
         match self {
             TimeZone::Offset(offset) => Some(i64::from(*offset)),
@@ -70,8 +74,8 @@ impl TimeZone {
         }
     }
 
-    /// Whether the local time of this instant (seconds since 1970 UTC) means this instant only: `false` in the hour that a clock repeats,
-    /// and where the zone is unknown.
+    /// Whether the local time of this instant (seconds since 1970 UTC) means this instant only:
+    /// `false` in the hour that a clock repeats, and where the zone is unknown.
     pub fn is_plain_at(&self, seconds: i64) -> bool {
         self.offset_at(seconds).is_some_and(
             |offset| matches!(self.resolve(seconds + offset), Resolved::At(at) if at == seconds),

@@ -1,4 +1,5 @@
-//! Weights and order: bytes whose equality is SQL equality and bytes whose memcmp order is SQL order.
+//! Weights and order: bytes whose equality is SQL equality and bytes whose memcmp order is SQL
+//! order.
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,8 @@ pub enum WeightError {
     /// The collation's weights are not known: the column can be sealed and not searched.
     #[error("the weights of the column's collation are not known")]
     UnknownCollation,
-    /// The text has characters whose weight depends on their neighbours in a way that is not reproduced.
+    /// The text has characters whose weight depends on their neighbours in a way that is not
+    /// reproduced.
     #[error(
         "the value has characters that the column's collation weighs together, which is not supported"
     )]
@@ -28,11 +30,13 @@ pub enum WeightError {
     Malformed,
 }
 
-/// Appends the weight of a payload. Two payloads of one type have equal weights exactly where SQL's `=` holds.
+/// Appends the weight of a payload. Two payloads of one type have equal weights exactly where SQL's
+/// `=` holds.
 pub fn weight(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
     if let Some(collation) = text_collation(ty) {
         let start = out.len();
-        // Weights of one and of two bytes in a row do not tell where the last one begins, characters do.
+        // Weights of one and of two bytes in a row do not tell where the last one begins,
+        // characters do.
         let payload = match collation.weights() {
             Weights::Pairs(_) if collation.pad_space() => {
                 collation.charset().without_spaces(payload)
@@ -169,8 +173,8 @@ fn utf8_table(weights: Weights, charset: Charset) -> Option<Table> {
     unicode_table(weights).filter(|_| charset.has_ascii())
 }
 
-/// The weights of the first character of a text that is not empty, and the character's length, by collations that weigh texts
-/// other than UTF-8 character by character.
+/// The weights of the first character of a text that is not empty, and the character's length, by
+/// collations that weigh texts other than UTF-8 character by character.
 fn first_of(collation: Collation, text: &[u8]) -> Result<(CharacterWeights, usize), WeightError> {
     let charset = collation.charset();
     if let Weights::Pairs(pairs) = collation.weights() {
@@ -186,8 +190,9 @@ fn first_of(collation: Collation, text: &[u8]) -> Result<(CharacterWeights, usiz
     Ok((weights, length))
 }
 
-/// Appends the order bytes of a payload: always [`SqlType::order_width`] bytes, whose memcmp order agrees with SQL's
-/// order. For strings they are the first weights, continued with the weight that comparison pads with.
+/// Appends the order bytes of a payload: always [`SqlType::order_width`] bytes, whose memcmp order
+/// agrees with SQL's order. For strings they are the first weights, continued with the weight that
+/// comparison pads with.
 pub fn order_bytes(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<(), WeightError> {
     let width = ty.order_width().ok_or(WeightError::UnknownCollation)?;
     let start = out.len();
@@ -222,8 +227,8 @@ pub fn order_bytes(ty: &SqlType, payload: &[u8], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The payload that has these order bytes, for types whose order key is [invertible](crate::OrderWidth::invertible);
-/// for FLOAT and DOUBLE zero stands for both zeros.
+/// The payload that has these order bytes, for types whose order key is
+/// [invertible](crate::OrderWidth::invertible); for FLOAT and DOUBLE zero stands for both zeros.
 pub fn payload_from_order(
     ty: &SqlType,
     order: &[u8],
@@ -239,7 +244,8 @@ pub fn payload_from_order(
     Ok(())
 }
 
-/// SQL's order of two payloads of one type, by full weights. Ends in an error where [`weight`] would.
+/// SQL's order of two payloads of one type, by full weights. Ends in an error where [`weight`]
+/// would.
 pub fn cmp(ty: &SqlType, left: &[u8], right: &[u8]) -> Result<Ordering, WeightError> {
     let Some(collation) = text_collation(ty) else {
         if ty.is_json_value() {
@@ -300,7 +306,8 @@ fn compare_texts(
 
 /// Compares the weights of two texts character by character, without memory of its own.
 fn by_table(table: Table, left: &[u8], right: &[u8], pad: &[u8]) -> Result<Ordering, WeightError> {
-    // Equal beginnings weigh alike, so weighing starts at the character in which the texts begin to differ.
+    // Equal beginnings weigh alike, so weighing starts at the character in which the texts begin to
+    // differ.
     let mut same = left
         .iter()
         .zip(right)
@@ -390,7 +397,8 @@ where
     }
 }
 
-/// Compares two rows of weights; the shorter goes on with `pad` again and again, or ends where that is empty.
+/// Compares two rows of weights; the shorter goes on with `pad` again and again, or ends where that
+/// is empty.
 fn compare_padded(
     mut left: impl Iterator<Item = u8>,
     mut right: impl Iterator<Item = u8>,

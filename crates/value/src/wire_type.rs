@@ -3,12 +3,14 @@
 use crate::charset::Charset;
 use crate::types::{Family, Kind, SqlType};
 
-/// What a column definition packet says about a column, without names and without the flags for keys and NOT NULL.
+/// What a column definition packet says about a column, without names and without the flags for
+/// keys and NOT NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireType {
     /// `MYSQL_TYPE_…`.
     pub column_type: u8,
-    /// Number of the collation whose charset the cells are in; 63 for numbers, dates and binary strings.
+    /// Number of the collation whose charset the cells are in; 63 for numbers, dates and binary
+    /// strings.
     pub charset: u16,
     /// Longest cell in bytes.
     pub length: u32,
@@ -36,8 +38,9 @@ pub const FLAG_TIMESTAMP: u16 = 1024;
 const BINARY_CHARSET: u16 = 63;
 
 impl SqlType {
-    /// The column definition that this family sends for such a column. `results_charset` is the number of the
-    /// collation of `character_set_results`; 0 where that is NULL, which means no conversion, 63 where it is binary.
+    /// The column definition that this family sends for such a column. `results_charset` is the
+    /// number of the collation of `character_set_results`; 0 where that is NULL, which means no
+    /// conversion, 63 where it is binary.
     pub fn wire(&self, family: Family, results_charset: u16) -> WireType {
         let mut flags = 0;
         if self.unsigned {

@@ -1,4 +1,5 @@
-//! Replays how real servers compare, order, compute, sum and describe (see `corpus/record_query.py`).
+//! Replays how real servers compare, order, compute, sum and describe (see
+//! `corpus/record_query.py`).
 
 mod corpus;
 
@@ -94,7 +95,8 @@ impl Table<'_> {
             },
         };
         store(&self.ty, input, &ctx, &mut payload, &mut Vec::new()).expect("a stored row");
-        // FLOAT rows show only six digits of what is stored; the rows were chosen so that those say all.
+        // FLOAT rows show only six digits of what is stored; the rows were chosen so that those say
+        // all.
         assert_eq!(self.text(&payload), cell, "{}", self.group);
         self.rows.push(payload);
     }
@@ -172,7 +174,8 @@ impl Table<'_> {
                         .iter()
                         .map(|row| self.relation(row, comparand, &constant))
                         .collect();
-                    // Texts are compared with members by their names: where they stand is not known.
+                    // Texts are compared with members by their names: where they stand is not
+                    // known.
                     let (mut ours, mut outcome) = (ours, outcome.to_owned());
                     if self.ty.is_enumerated() && input.starts_with('T') {
                         ours = ours.replace(['<', '>'], "-");

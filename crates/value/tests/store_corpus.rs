@@ -1,5 +1,5 @@
-//! Replays what real servers stored (see `corpus/record_store.py`): every case must give the same cell, error or
-//! warnings, or be refused. Prints the share that is refused.
+//! Replays what real servers stored (see `corpus/record_store.py`): every case must give the same
+//! cell, error or warnings, or be refused. Prints the share that is refused.
 
 mod corpus;
 

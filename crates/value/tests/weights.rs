@@ -1,8 +1,8 @@
-//! Weights against a sample that `weights/sample.py` took from real servers, and, where the environment names servers,
-//! against those for every character.
+//! Weights against a sample that `weights/sample.py` took from real servers, and, where the
+//! environment names servers, against those for every character.
 //!
-//! `ONIONSKIN_TEST_SERVER_SOCKET_MARIADB` and `ONIONSKIN_TEST_SERVER_SOCKET_MYSQL` hold the paths of sockets at which
-//! root logs in without a password.
+//! `ONIONSKIN_TEST_SERVER_SOCKET_MARIADB` and `ONIONSKIN_TEST_SERVER_SOCKET_MYSQL` hold the paths
+//! of sockets at which root logs in without a password.
 
 mod corpus;
 

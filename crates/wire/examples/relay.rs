@@ -1,11 +1,13 @@
-//! A relay that understands every packet and changes none but the greeting: the smallest program on this crate.
+//! A relay that understands every packet and changes none but the greeting: the smallest program on
+//! this crate.
 //!
 //! ```text
 //! cargo run -p onionskin-wire --example relay -- 127.0.0.1:3307 127.0.0.1:3306 [trace]
 //! mariadb -h 127.0.0.1 -P 3307 ...
 //! ```
 //!
-//! The server may also be `unix:/path`. With `trace`, every packet to and from the server is shown as one line.
+//! The server may also be `unix:/path`. With `trace`, every packet to and from the server is shown
+//! as one line.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -88,7 +90,8 @@ fn login(client: &mut Connection, server: &mut Connection) -> WireResult<Option<
     client.end_payload()?;
     client.flush()?;
     let mut login = HandshakeResponse41::decode(client.read_payload()?)?;
-    // MySQL's client asks for query attributes whether they were offered or not, and the server would believe it.
+    // MySQL's client asks for query attributes whether they were offered or not, and the server
+    // would believe it.
     login.capabilities &= greeting.capabilities;
     login.mariadb_capabilities &= greeting.mariadb_capabilities;
     login.encode(server.begin_payload())?;

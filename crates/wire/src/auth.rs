@@ -1,9 +1,9 @@
 //! Computations of the login methods.
 //!
-//! A relayed login needs none of them: the client answers the server's own scramble, and the proxy passes the answer on.
-//! They are needed where the two legs differ (the client's leg has no TLS, the server's has: the server wants
-//! the password itself, the client will only encrypt it under an RSA key, so the proxy shows a key of its own), and
-//! where the proxy logs in by itself.
+//! A relayed login needs none of them: the client answers the server's own scramble, and the proxy
+//! passes the answer on. They are needed where the two legs differ (the client's leg has no TLS,
+//! the server's has: the server wants the password itself, the client will only encrypt it under an
+//! RSA key, so the proxy shows a key of its own), and where the proxy logs in by itself.
 
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// Answer of `mysql_native_password`: `SHA1(password) ⊕ SHA1(scramble ‖ SHA1(SHA1(password)))`. Empty for an empty
-/// password.
+/// Answer of `mysql_native_password`: `SHA1(password) ⊕ SHA1(scramble ‖ SHA1(SHA1(password)))`.
+/// Empty for an empty password.
 pub fn native_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -59,8 +59,8 @@ pub fn native_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     xor(once.as_ref(), mask.as_ref())
 }
 
-/// First answer of `caching_sha2_password`: `SHA256(password) ⊕ SHA256(SHA256(SHA256(password)) ‖ scramble)`. Empty for
-/// an empty password.
+/// First answer of `caching_sha2_password`:
+/// `SHA256(password) ⊕ SHA256(SHA256(SHA256(password)) ‖ scramble)`. Empty for an empty password.
 pub fn caching_sha2_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -86,8 +86,9 @@ fn mask_with_scramble(bytes: &mut [u8], scramble: &[u8]) {
     }
 }
 
-/// Encrypts a password for a server's RSA key, as full authentication without a secure connection does: the password and
-/// a zero byte, masked with the scramble, under OAEP with SHA-1. `public_key` is the PEM text the server sent.
+/// Encrypts a password for a server's RSA key, as full authentication without a secure connection
+/// does: the password and a zero byte, masked with the scramble, under OAEP with SHA-1.
+/// `public_key` is the PEM text the server sent.
 ///
 /// Whoever made that key reads the password. Ask [`LinkTrust`] first.
 pub fn encrypt_password(
@@ -144,8 +145,9 @@ impl std::fmt::Debug for ServerKey {
 
 /// Why the server at the other end of a link is the right one, so that it may be given a password.
 ///
-/// A Unix socket is, because nobody is between. TLS is if the certificate was verified: encryption alone may end at anybody.
-/// A plain connection is not, but a password can go over it under an RSA key that is known beforehand.
+/// A Unix socket is, because nobody is between. TLS is if the certificate was verified: encryption
+/// alone may end at anybody. A plain connection is not, but a password can go over it under an RSA
+/// key that is known beforehand.
 #[derive(Clone, Debug, Default)]
 pub struct LinkTrust {
     /// Under TLS the server's certificate is verified.
@@ -167,8 +169,8 @@ impl LinkTrust {
 
 /// An RSA key of the proxy's own, to which a client without TLS encrypts its password.
 ///
-/// It gives what a server's own key gives: protection from those who only listen. Making one takes some tenths
-/// of a second; make one for the whole process, when it is first needed.
+/// It gives what a server's own key gives: protection from those who only listen. Making one takes
+/// some tenths of a second; make one for the whole process, when it is first needed.
 pub struct PasswordKey {
     key: OaepPrivateDecryptingKey,
     public_pem: String,
@@ -302,7 +304,8 @@ mod tests {
         assert!(encrypt_password(&[1; 300], scramble, key.public_pem().as_bytes()).is_err());
     }
 
-    /// Bytes that OpenSSL encrypted are covered by the servers' own logins; here the mask is pinned.
+    /// Bytes that OpenSSL encrypted are covered by the servers' own logins; here the mask is
+    /// pinned.
     #[test]
     fn the_mask_covers_the_closing_zero_byte() {
         let mut clear = cleartext_password(b"abc");

@@ -1,4 +1,5 @@
-//! Values as prepared statements carry them: parameters of COM_STMT_EXECUTE and cells of binary rows.
+//! Values as prepared statements carry them: parameters of COM_STMT_EXECUTE and cells of binary
+//! rows.
 
 use crate::codec::{PutWire, Reader};
 use crate::error::{WireError, WireResult};
@@ -94,7 +95,8 @@ impl ColumnType {
         matches!(self.layout(), Ok(Layout::Lenenc))
     }
 
-    /// Takes one non-NULL value off the reader, its length prefix included, without looking into it.
+    /// Takes one non-NULL value off the reader, its length prefix included, without looking into
+    /// it.
     #[inline]
     pub fn raw_value<'a>(self, reader: &mut Reader<'a>) -> WireResult<&'a [u8]> {
         let start = reader.as_slice();
@@ -169,7 +171,8 @@ pub enum BinaryValue<'a> {
     Float(f32),
     /// DOUBLE.
     Double(f64),
-    /// Everything that is sent as bytes: strings, BLOBs, DECIMAL (its text), JSON, BIT, ENUM, SET, GEOMETRY.
+    /// Everything that is sent as bytes: strings, BLOBs, DECIMAL (its text), JSON, BIT, ENUM, SET,
+    /// GEOMETRY.
     Bytes(&'a [u8]),
     /// DATE, DATETIME, TIMESTAMP.
     DateTime(DateTime),
@@ -269,8 +272,8 @@ impl<'a> BinaryValue<'a> {
         })
     }
 
-    /// Appends the value in the layout of `ty`. NULL and long data append nothing: the first is a bit in the null
-    /// bitmap, the second was sent before.
+    /// Appends the value in the layout of `ty`. NULL and long data append nothing: the first is a
+    /// bit in the null bitmap, the second was sent before.
     ///
     /// Fails when the value does not fit the type.
     pub fn encode(&self, out: &mut Vec<u8>, ty: ParamType) -> WireResult<()> {

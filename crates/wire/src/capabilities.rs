@@ -1,11 +1,13 @@
 //! What two peers agree on at login, and the flags that travel with every answer.
 //!
 //! A capability holds for a session only when both sides set its bit. The proxy offers a client the
-//! intersection of what the server offers with [`Capabilities::SUPPORTED`]: what it cannot read, it does not agree to.
+//! intersection of what the server offers with [`Capabilities::SUPPORTED`]: what it cannot read, it
+//! does not agree to.
 //!
-//! MariaDB reuses the lowest bit. MySQL always sets it (`CLIENT_LONG_PASSWORD`, now without meaning); a MariaDB server
-//! clears it, and then the last four of the reserved bytes of its greeting, and of a client's answer,
-//! hold [`MariaDbCapabilities`]. The proxy passes the bit through and offers none of those.
+//! MariaDB reuses the lowest bit. MySQL always sets it (`CLIENT_LONG_PASSWORD`, now without
+//! meaning); a MariaDB server clears it, and then the last four of the reserved bytes of its
+//! greeting, and of a client's answer, hold [`MariaDbCapabilities`]. The proxy passes the bit
+//! through and offers none of those.
 
 use bitflags::bitflags;
 
@@ -13,7 +15,8 @@ bitflags! {
     /// The `CLIENT_*` bits.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct Capabilities: u32 {
-        /// `CLIENT_LONG_PASSWORD`, `CLIENT_MYSQL` for MariaDB: the peer is not MariaDB with extended capabilities.
+        /// `CLIENT_LONG_PASSWORD`, `CLIENT_MYSQL` for MariaDB: the peer is not MariaDB with
+        /// extended capabilities.
         const LONG_PASSWORD = 1;
         /// Affected rows of UPDATE count rows found rather than rows changed.
         const FOUND_ROWS = 1 << 1;
@@ -81,11 +84,13 @@ bitflags! {
 }
 
 impl Capabilities {
-    /// Everything the proxy can read, and therefore all that it may offer to a client or ask of a server.
+    /// Everything the proxy can read, and therefore all that it may offer to a client or ask of a
+    /// server.
     ///
-    /// Not in it, on purpose: compression (unreadable), query attributes (they move the text of COM_QUERY), optional
-    /// metadata (results without column definitions), login by several factors, expired passwords (behind such a login the
-    /// server answers no question of the proxy's).
+    /// Not in it, on purpose: compression (unreadable), query attributes (they move the text of
+    /// COM_QUERY), optional metadata (results without column definitions), login by several
+    /// factors, expired passwords (behind such a login the server answers no question of the
+    /// proxy's).
     pub const SUPPORTED: Self = Self::LONG_PASSWORD
         .union(Self::FOUND_ROWS)
         .union(Self::LONG_FLAG)

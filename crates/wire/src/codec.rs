@@ -1,11 +1,12 @@
 //! The integers and strings from which messages are made.
 //!
-//! Integers are little endian. A *length-encoded* integer takes one byte below 251, else a marker byte
-//! (`0xfc`, `0xfd`, `0xfe`) and two, three or eight bytes; `0xfb` in its place means NULL in text rows, `0xff` starts an
-//! error packet. A length-encoded string is such an integer followed by that many bytes.
+//! Integers are little endian. A *length-encoded* integer takes one byte below 251, else a marker
+//! byte (`0xfc`, `0xfd`, `0xfe`) and two, three or eight bytes; `0xfb` in its place means NULL in
+//! text rows, `0xff` starts an error packet. A length-encoded string is such an integer followed by
+//! that many bytes.
 //!
-//! [`Reader`] checks every length against the bytes that are there. [`PutWire`] appends to a `Vec<u8>`, so a message is
-//! written straight into a connection's output buffer.
+//! [`Reader`] checks every length against the bytes that are there. [`PutWire`] appends to a
+//! `Vec<u8>`, so a message is written straight into a connection's output buffer.
 
 use crate::error::{WireError, WireResult};
 
@@ -145,7 +146,8 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A string ended by a zero byte or, as some peers do for the last field, by the end of the message.
+    /// A string ended by a zero byte or, as some peers do for the last field, by the end of the
+    /// message.
     pub fn nul_bytes_or_rest(&mut self) -> &'a [u8] {
         match memchr::memchr(0, self.rest) {
             Some(end) => {
@@ -214,8 +216,8 @@ pub trait PutWire {
         self.put_lenenc_int(bytes.len() as u64);
         self.put_bytes(bytes);
     }
-    /// A string and its zero byte. The string must not contain one; what follows a zero byte is left out,
-    /// so that no peer reads it as the next field.
+    /// A string and its zero byte. The string must not contain one; what follows a zero byte is
+    /// left out, so that no peer reads it as the next field.
     fn put_nul_bytes(&mut self, bytes: &[u8]) {
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
         self.put_bytes(&bytes[..end]);

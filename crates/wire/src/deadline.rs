@@ -1,7 +1,7 @@
 //! When a connection's reads and writes end, whatever arrives meanwhile.
 //!
-//! A socket's time limit begins anew with each byte: a peer that sends one in time, again and again, is never too slow.
-//! A deadline is a moment, and holds below TLS as well.
+//! A socket's time limit begins anew with each byte: a peer that sends one in time, again and
+//! again, is never too slow. A deadline is a moment, and holds below TLS as well.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ impl Deadline {
         Self { at, hurried: None }
     }
 
-    /// Brings the deadline forward to `earlier`, once `flag` is set. It is noticed within a quarter of a second.
+    /// Brings the deadline forward to `earlier`, once `flag` is set. It is noticed within a quarter
+    /// of a second.
     pub fn or_if(mut self, flag: Arc<AtomicBool>, earlier: Instant) -> Self {
         self.hurried = Some((flag, earlier));
         self
@@ -48,7 +49,8 @@ impl Deadline {
         Ok(left.max(Duration::from_millis(1)))
     }
 
-    /// Repeats a system call until it has done something or the moment has passed. `limit` sets the socket's time limit.
+    /// Repeats a system call until it has done something or the moment has passed. `limit` sets the
+    /// socket's time limit.
     pub(crate) fn keep<S, T>(
         &self,
         socket: &mut S,

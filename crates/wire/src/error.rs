@@ -10,7 +10,8 @@ pub type WireResult<T> = Result<T, WireError>;
 /// The texts name what was wrong, never what was in the message.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The socket failed. A read that timed out arrives here as well ([`WireError::is_timeout`]) and may be repeated.
+    /// The socket failed. A read that timed out arrives here as well ([`WireError::is_timeout`])
+    /// and may be repeated.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
     /// The peer closed the connection between two packets.
@@ -39,7 +40,8 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// True when a read only ran into the socket's read timeout; nothing is lost and the read may be repeated.
+    /// True when a read only ran into the socket's read timeout; nothing is lost and the read may
+    /// be repeated.
     pub fn is_timeout(&self) -> bool {
         matches!(
             self,

@@ -1,9 +1,9 @@
 //! Follows a server's answer from its first packet to its last.
 //!
-//! What a packet is cannot be told from its bytes alone: `0x00` begins an OK packet, the answer to COM_STMT_PREPARE or
-//! a binary row; `0xfe` an EOF packet, an OK packet or a text cell of more than 16 MiB. [`ResponseTracker`] knows
-//! the command and what came before, looks at a packet's first bytes, and says which it is and whether another
-//! will come. It never looks into rows.
+//! What a packet is cannot be told from its bytes alone: `0x00` begins an OK packet, the answer to
+//! COM_STMT_PREPARE or a binary row; `0xfe` an EOF packet, an OK packet or a text cell of more than
+//! 16 MiB. [`ResponseTracker`] knows the command and what came before, looks at a packet's first
+//! bytes, and says which it is and whether another will come. It never looks into rows.
 //!
 //! ```text
 //! COM_QUERY,        OK | ERR | file request, (client sends the file), OK | ERR
@@ -45,13 +45,14 @@ pub enum Step {
     },
     /// A row, text or binary.
     Row,
-    /// End of the rows of a result, or the end of an answer that has nothing but an end (COM_SET_OPTION). The packet
-    /// is an EOF packet, or an OK packet with `DEPRECATE_EOF`.
+    /// End of the rows of a result, or the end of an answer that has nothing but an end
+    /// (COM_SET_OPTION). The packet is an EOF packet, or an OK packet with `DEPRECATE_EOF`.
     EndOfRows {
         /// Status flags.
         status: StatusFlags,
     },
-    /// The server wants the content of a file: the client is asked for it next, then the server answers again.
+    /// The server wants the content of a file: the client is asked for it next, then the server
+    /// answers again.
     LocalInfileRequest,
     /// A statement is prepared.
     PrepareOk(ComStmtPrepareOk),
@@ -100,8 +101,9 @@ enum State {
 pub struct ResponseTracker {
     deprecate_eof: bool,
     state: State,
-    /// Flags that the end of the present rows has even if they are not in it. MySQL sets `MORE_RESULTS` for the OUT
-    /// parameters of a CALL only in the EOF packet before their row, and clients go by that.
+    /// Flags that the end of the present rows has even if they are not in it. MySQL sets
+    /// `MORE_RESULTS` for the OUT parameters of a CALL only in the EOF packet before their row, and
+    /// clients go by that.
     inherited: StatusFlags,
 }
 
@@ -115,8 +117,8 @@ impl ResponseTracker {
         }
     }
 
-    /// A command was sent. Fails for commands whose answers are not understood here: logins, replication, and what
-    /// is unknown.
+    /// A command was sent. Fails for commands whose answers are not understood here: logins,
+    /// replication, and what is unknown.
     pub fn begin(&mut self, command: Command) -> WireResult<()> {
         self.state = match command {
             Command::Query | Command::StmtExecute | Command::ProcessInfo => State::Head,
@@ -326,7 +328,8 @@ impl ResponseTracker {
         Step::Err
     }
 
-    /// Status flags of an end. Some servers answer with a true EOF packet in places where an OK packet is due.
+    /// Status flags of an end. Some servers answer with a true EOF packet in places where an OK
+    /// packet is due.
     fn end_status(&self, payload: &[u8]) -> WireResult<StatusFlags> {
         if self.deprecate_eof && payload.len() >= 7 {
             OkPacket::status_of(payload)
@@ -344,7 +347,8 @@ fn after_result(status: StatusFlags) -> State {
     }
 }
 
-/// A definition begins with the catalog, which is always `def`; anything else means that the count of packets is off.
+/// A definition begins with the catalog, which is always `def`; anything else means that the count
+/// of packets is off.
 fn check_definition(payload: &[u8]) -> WireResult<()> {
     if payload.starts_with(b"\x03def") {
         Ok(())
@@ -353,8 +357,8 @@ fn check_definition(payload: &[u8]) -> WireResult<()> {
     }
 }
 
-/// Relays rows unchanged until something comes that is not a row, and returns what it is. That packet can be had from
-/// [`Connection::last_payload`] of `from` and was not written to `to`.
+/// Relays rows unchanged until something comes that is not a row, and returns what it is. That
+/// packet can be had from [`Connection::last_payload`] of `from` and was not written to `to`.
 pub fn relay_rows(
     tracker: &mut ResponseTracker,
     from: &mut Connection,

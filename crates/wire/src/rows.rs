@@ -1,8 +1,9 @@
 //! Rows of both protocols, and the first byte that tells a row from what is not one.
 //!
-//! A text row is a string or NULL for each column. A binary row is a zero byte, a bitmap of NULLs, and the other cells in
-//! the layouts of their columns' types. Both are walked in place: a cell is a slice of the packet, and a cell that
-//! nobody needs to look at is copied *raw*, its length prefix included.
+//! A text row is a string or NULL for each column. A binary row is a zero byte, a bitmap of NULLs,
+//! and the other cells in the layouts of their columns' types. Both are walked in place: a cell is
+//! a slice of the packet, and a cell that nobody needs to look at is copied *raw*, its length
+//! prefix included.
 
 use crate::binary_value::{BinaryValue, ColumnType, ParamType};
 use crate::codec::{NULL_CELL, PutWire, Reader};
@@ -35,7 +36,8 @@ impl ResponseHead {
             Some(_) => {
                 let mut r = Reader::new(payload);
                 let count = r.lenenc_int()?;
-                // No statement has more columns than COM_STMT_PREPARE can count, and nothing may follow.
+                // No statement has more columns than COM_STMT_PREPARE can count, and nothing may
+                // follow.
                 if !r.is_empty() || count > u16::MAX.into() {
                     return Err(WireError::Malformed("count of columns"));
                 }
@@ -59,7 +61,8 @@ pub enum RowPacket {
 impl RowPacket {
     /// Tells by the payload.
     ///
-    /// A text row may begin with `0xfe`, too: its first cell is then longer than 16 MiB, and so is the payload.
+    /// A text row may begin with `0xfe`, too: its first cell is then longer than 16 MiB, and so is
+    /// the payload.
     #[inline]
     pub fn classify(payload: &[u8], deprecate_eof: bool) -> Self {
         match payload.first() {
@@ -91,7 +94,8 @@ impl<'a> TextRow<'a> {
         self.reader.lenenc_bytes_or_null()
     }
 
-    /// The next cell as it lies in the packet, length prefix or NULL marker included; an error at the end of the row.
+    /// The next cell as it lies in the packet, length prefix or NULL marker included; an error at
+    /// the end of the row.
     #[inline]
     pub fn raw_cell(&mut self) -> WireResult<&'a [u8]> {
         let start = self.reader.as_slice();
@@ -145,10 +149,11 @@ pub fn put_text_cell(out: &mut Vec<u8>, cell: Option<&[u8]>) {
     }
 }
 
-/// Begins a cell of a text row whose length is not known yet; ended by [`end_text_cell`]. The bytes are appended
-/// in between, so that a value can be opened straight into the output.
+/// Begins a cell of a text row whose length is not known yet; ended by [`end_text_cell`]. The bytes
+/// are appended in between, so that a value can be opened straight into the output.
 ///
-/// One byte is kept free for the length; if the cell turns out longer than 250 bytes its content is moved.
+/// One byte is kept free for the length; if the cell turns out longer than 250 bytes its content is
+/// moved.
 #[inline]
 pub fn begin_text_cell(out: &mut Vec<u8>) -> usize {
     out.put_u8(0);

@@ -110,14 +110,16 @@ const TLS_INPUT: usize = 17 * 1024;
 
 /// A socket below TLS, with a buffer for what arrives.
 ///
-/// rustls asks for 4 KiB at a time; without the buffer an answer of 16 KiB would cost five system calls.
+/// rustls asks for 4 KiB at a time; without the buffer an answer of 16 KiB would cost five system
+/// calls.
 #[derive(Debug)]
 pub struct TlsSocket {
     socket: Socket,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Of the connection. TLS reads as often as it takes for a record, so it has to be looked at below TLS.
+    /// Of the connection. TLS reads as often as it takes for a record, so it has to be looked at
+    /// below TLS.
     deadline: Option<Deadline>,
 }
 
@@ -218,7 +220,8 @@ fn closed() -> io::Error {
 }
 
 impl Transport {
-    /// Wraps a TCP stream and turns Nagle's algorithm off: every write is a whole request or response.
+    /// Wraps a TCP stream and turns Nagle's algorithm off: every write is a whole request or
+    /// response.
     pub fn tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
@@ -257,7 +260,8 @@ impl Transport {
         }
     }
 
-    /// The deadline of what is below TLS. Plain transports have none: the connection sees to theirs.
+    /// The deadline of what is below TLS. Plain transports have none: the connection sees to
+    /// theirs.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Deadline>) {
         match self {
             Self::TlsClient(s) => s.sock.deadline = deadline,

@@ -14,15 +14,18 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, S
 
 use crate::error::{WireError, WireResult};
 
-/// How far the proxy trusts that the server it reaches is the right one. The names of the variants say what each checks.
+/// How far the proxy trusts that the server it reaches is the right one. The names of the variants
+/// say what each checks.
 #[derive(Clone)]
 pub enum ServerVerification {
-    /// The certificate must come from this authority and name the host (MySQL's `VERIFY_IDENTITY`). PEM.
+    /// The certificate must come from this authority and name the host (MySQL's `VERIFY_IDENTITY`).
+    /// PEM.
     AuthorityAndName(Vec<u8>),
-    /// The certificate must come from this authority, whatever host it names (MySQL's `VERIFY_CA`). The certificates that
-    /// MySQL makes for itself name none. PEM.
+    /// The certificate must come from this authority, whatever host it names (MySQL's `VERIFY_CA`).
+    /// The certificates that MySQL makes for itself name none. PEM.
     AuthorityOnly(Vec<u8>),
-    /// Any certificate will do (MySQL's `REQUIRED`): who only listens reads nothing, who sits between can read all.
+    /// Any certificate will do (MySQL's `REQUIRED`): who only listens reads nothing, who sits
+    /// between can read all.
     EncryptionWithoutAuthentication,
 }
 
@@ -68,8 +71,8 @@ fn is_pem(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"-----BEGIN ").is_some()
 }
 
-/// For the clients' side: the proxy's certificate, with those of the authorities between if there are any, and its key;
-/// PEM or DER. TLS 1.2 and 1.3.
+/// For the clients' side: the proxy's certificate, with those of the authorities between if there
+/// are any, and its key; PEM or DER. TLS 1.2 and 1.3.
 pub fn server_config(certificate_chain: &[u8], key: &[u8]) -> WireResult<Arc<ServerConfig>> {
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
@@ -165,8 +168,8 @@ impl ServerCertVerifier for AuthorityOnly {
     }
 }
 
-/// Checks nothing. Signatures are not checked either: made with a key that nobody vouches for they prove nothing, and
-/// old servers have certificates of a form that could not be read.
+/// Checks nothing. Signatures are not checked either: made with a key that nobody vouches for they
+/// prove nothing, and old servers have certificates of a form that could not be read.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,

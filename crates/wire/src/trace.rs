@@ -8,9 +8,10 @@
 //! server 17 < seq 5 len 7 end of rows status AUTOCOMMIT
 //! ```
 //!
-//! A line holds names, numbers and lengths that cannot hold a value: neither statement text nor cells, nor names
-//! of users, nor scrambles, nor the texts of errors, which quote values. [`Tracer::with_text`] adds the bytes themselves, for
-//! tests that search what a server is sent; it is not meant for anything that is kept.
+//! A line holds names, numbers and lengths that cannot hold a value: neither statement text nor
+//! cells, nor names of users, nor scrambles, nor the texts of errors, which quote values.
+//! [`Tracer::with_text`] adds the bytes themselves, for tests that search what a server is sent; it
+//! is not meant for anything that is kept.
 
 use std::fmt::Write as _;
 
@@ -117,7 +118,8 @@ impl Tracer {
                     line.push_str("request for TLS");
                     return;
                 }
-                // The first packet of a login has its capabilities; what follows are a method's data.
+                // The first packet of a login has its capabilities; what follows are a method's
+                // data.
                 if self.capabilities.is_empty() && payload.len() >= 32 {
                     let bits = Reader::new(payload).u32().unwrap_or_default();
                     self.capabilities = Capabilities::from_bits_retain(bits);

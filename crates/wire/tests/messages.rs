@@ -1,4 +1,5 @@
-//! Every message: what is encoded decodes to the same, and bytes seen on real wires decode as they should.
+//! Every message: what is encoded decodes to the same, and bytes seen on real wires decode as they
+//! should.
 
 use onionskin_wire::messages::*;
 use onionskin_wire::{
@@ -202,7 +203,8 @@ fn ok_with_and_without_session_tracking() {
         }
     );
 
-    // For a client that does not track, the changes and their flag are gone and the rest is the same.
+    // For a client that does not track, the changes and their flag are gone and the rest is the
+    // same.
     let bytes = encoded(|out| ok.encode(out, Capabilities::empty()));
     let plain = OkPacket::decode(&bytes, Capabilities::empty()).unwrap();
     assert_eq!(plain.info, ok.info);

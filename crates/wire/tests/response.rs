@@ -75,7 +75,8 @@ fn error() -> Vec<u8> {
     out
 }
 
-/// Feeds packets with what each should be; the answer must be complete after the last and not before.
+/// Feeds packets with what each should be; the answer must be complete after the last and not
+/// before.
 fn follow(deprecate_eof: bool, command: Command, packets: &[(Vec<u8>, Step)]) {
     let mut tracker = tracker(deprecate_eof);
     tracker.begin(command).unwrap();

@@ -1,13 +1,17 @@
 //! Backups of MySQL by its clone plugin.
 //!
-//! The plugin copies the files of InnoDB while the server runs, together with the log that was written meanwhile. A private server
-//! of the same version then starts on the copy once: that applies the log, tells to which position of the binlog the copy
-//! has come, and shows that a server starts on it. What is sealed is what that server leaves behind.
+//! The plugin copies the files of InnoDB while the server runs, together with the log that was
+//! written meanwhile. A private server of the same version then starts on the copy once: that
+//! applies the log, tells to which position of the binlog the copy has come, and shows that a
+//! server starts on it. What is sealed is what that server leaves behind.
 //!
-//! - A server behind a Unix socket copies into a temporary folder itself (`CLONE LOCAL DATA DIRECTORY`).
-//! - From one behind TCP the private server takes the copy (`CLONE INSTANCE`), so it may be on another machine.
+//! - A server behind a Unix socket copies into a temporary folder itself
+//!   (`CLONE LOCAL DATA DIRECTORY`).
+//! - From one behind TCP the private server takes the copy (`CLONE INSTANCE`), so it may be on
+//!   another machine.
 //!
-//! The plugin copies InnoDB alone. Rows of other engines would be missing, so such tables are an error.
+//! The plugin copies InnoDB alone. Rows of other engines would be missing, so such tables are an
+//! error.
 
 use std::{
     os::unix::fs::{MetadataExt, chown},
@@ -280,7 +284,8 @@ fn position(conn: &mut Conn, manifest: &mut Manifest) -> Result<(), CommandError
     Ok(())
 }
 
-/// Whether a file says who the server is, or what it did last, and not what it stores. A restored server makes its own.
+/// Whether a file says who the server is, or what it did last, and not what it stores. A restored
+/// server makes its own.
 fn is_not_data(name: &str) -> bool {
     const OTHERS: [&str; 5] = [
         "auto.cnf",

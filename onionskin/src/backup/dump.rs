@@ -1,6 +1,7 @@
 //! Which program makes a logical dump, and with which options it notes its position in the binlog.
 //!
-//! The program of the server's own family: mariadb-dump asks a MySQL server in words that MySQL 9 no longer knows.
+//! The program of the server's own family: mariadb-dump asks a MySQL server in words that MySQL 9
+//! no longer knows.
 
 use std::{ffi::OsString, path::PathBuf};
 

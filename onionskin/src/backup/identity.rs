@@ -1,7 +1,7 @@
 //! Which server a backup is of.
 //!
-//! MySQL has a UUID. MariaDB has nothing of the kind, so the place where it runs stands for it: a server that moves is then taken
-//! for another one, which keeps more of its backups, never fewer.
+//! MySQL has a UUID. MariaDB has nothing of the kind, so the place where it runs stands for it: a
+//! server that moves is then taken for another one, which keeps more of its backups, never fewer.
 
 use onionskin_backup::manifest::Server;
 use onionskin_rowstream::client::{Client, ClientError, Family};

@@ -15,8 +15,8 @@ use crate::{
 
 /// List the sealed backups in a folder, the oldest first, and check their headers and footers
 ///
-/// What lies between is not read: `onionskin verify FILE` reads it. Exit code 3: a header or footer is damaged. 2: one
-/// cannot be checked with the keys at hand.
+/// What lies between is not read: `onionskin verify FILE` reads it. Exit code 3: a header or footer
+/// is damaged. 2: one cannot be checked with the keys at hand.
 #[derive(Args)]
 pub struct List {
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `onionskin backup`: a server's data into one sealed file; what a folder of such files holds, and which of them may go.
+//! `onionskin backup`: a server's data into one sealed file; what a folder of such files holds, and
+//! which of them may go.
 
 mod clone;
 mod dump;
@@ -43,7 +44,8 @@ use reach::Reach;
 
 /// Back up a server into a sealed file, with a manifest of what is in it
 ///
-/// Arguments after -- go to the program that makes the backup; for dump they take the place of --all-databases.
+/// Arguments after -- go to the program that makes the backup; for dump they take the place of
+/// --all-databases.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Backup {
@@ -57,10 +59,12 @@ pub struct Backup {
     /// The new file; or a folder, in which it is named by its time and source
     #[arg(long, value_name = "PATH", required = true)]
     to: Option<PathBuf>,
-    /// Only what has changed since this backup, or since the newest one in this folder; for mariadb-backup
+    /// Only what has changed since this backup, or since the newest one in this folder; for
+    /// mariadb-backup
     #[arg(long, value_name = "BASE")]
     incremental: Option<PathBuf>,
-    /// Where clone makes its temporary copy, which needs room for all data [default: the system's temporary folder]
+    /// Where clone makes its temporary copy, which needs room for all data [default: the system's
+    /// temporary folder]
     #[arg(long, value_name = "FOLDER")]
     work: Option<PathBuf>,
     /// Account of the server that may make backups
@@ -213,7 +217,8 @@ impl Backup {
         asked.ok()
     }
 
-    /// What is continued, and from which log sequence number. `server` is the one that is backed up, if it is known.
+    /// What is continued, and from which log sequence number. `server` is the one that is backed
+    /// up, if it is known.
     fn base(
         &self,
         finder: &KeyFinder,
@@ -337,7 +342,8 @@ impl Backup {
         self.start(dumper.program, &arguments)
     }
 
-    /// The program for this server. That it cannot be asked is no error here: the program will say so better.
+    /// The program for this server. That it cannot be asked is no error here: the program will say
+    /// so better.
     fn dumper(&self, server: Option<&Reach>) -> Dumper {
         let Some(server) = server else {
             return Dumper::default();

@@ -21,10 +21,11 @@ use crate::{
 
 /// Remove the sealed backups of a folder that are not to be kept
 ///
-/// Rules hold for each server and each source by itself: seven dumps do not take the place of a physical backup, nor backups of one
-/// server that of another's. The newest one of each is always kept, and so is every backup that a kept incremental one needs. What is damaged, or lacks what it
-/// continues, is left alone. Nothing is removed while a file cannot be verified with the keys at hand, for it is not known then
-/// what that file needs.
+/// Rules hold for each server and each source by itself: seven dumps do not take the place of a
+/// physical backup, nor backups of one server that of another's. The newest one of each is always
+/// kept, and so is every backup that a kept incremental one needs. What is damaged, or lacks what
+/// it continues, is left alone. Nothing is removed while a file cannot be verified with the keys at
+/// hand, for it is not known then what that file needs.
 #[derive(Args)]
 pub struct Prune {
     #[command(flatten)]
@@ -32,8 +33,9 @@ pub struct Prune {
     /// The folder
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// What to keep of each server and source: 7 (the newest seven), 30d (younger than that; h, d, w), daily=7 (one for each of
-    /// seven days; weekly, monthly). May be given several times: what any of them names is kept
+    /// What to keep of each server and source: 7 (the newest seven), 30d (younger than that; h, d,
+    /// w), daily=7 (one for each of seven days; weekly, monthly). May be given several times: what
+    /// any of them names is kept
     #[arg(long, value_name = "RULE", required = true)]
     keep: Vec<Keep>,
     /// Say what would be removed, and remove nothing

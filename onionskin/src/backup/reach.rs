@@ -1,7 +1,9 @@
-//! How the server is reached that is backed up, by ourselves and by the programs that make the backup: as `backend_tls` says.
+//! How the server is reached that is backed up, by ourselves and by the programs that make the
+//! backup: as `backend_tls` says.
 //!
-//! A program that cannot be told to check what `backend_tls` asks for must not be started at all: so the server is asked by ourselves first,
-//! under the same setting, and what the program is told is at least encryption.
+//! A program that cannot be told to check what `backend_tls` asks for must not be started at all:
+//! so the server is asked by ourselves first, under the same setting, and what the program is told
+//! is at least encryption.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -92,7 +94,8 @@ impl Reach {
         &self.options.password
     }
 
-    /// Where the server is, for a client program of this family. `given` are the user's own arguments, which decide about TLS if they speak of it.
+    /// Where the server is, for a client program of this family. `given` are the user's own
+    /// arguments, which decide about TLS if they speak of it.
     pub fn arguments(&self, family: Family, given: &[OsString]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = match &self.backend {
             Backend::Tcp { host, port } => vec![
@@ -138,7 +141,8 @@ impl Reach {
         }
     }
 
-    /// The clause of CLONE INSTANCE, and the authority that the plugin is to check. It cannot check names.
+    /// The clause of CLONE INSTANCE, and the authority that the plugin is to check. It cannot check
+    /// names.
     pub fn clone_tls(&self) -> (&'static str, Option<&PathBuf>) {
         match &self.tls {
             ProgramTls::Silent | ProgramTls::Never => ("REQUIRE NO SSL", None),

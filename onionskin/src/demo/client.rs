@@ -48,11 +48,13 @@ pub enum Reply {
     Refused { code: u16, text: String },
 }
 
-/// The password of `root`. Whoever is on the machine can reach the proxy's port while the demonstration runs.
+/// The password of `root`. Whoever is on the machine can reach the proxy's port while the
+/// demonstration runs.
 pub struct Password(String);
 
 impl Password {
-    /// Sets one that nobody can guess on a new server, whose `root` has none, and removes all other accounts that have none.
+    /// Sets one that nobody can guess on a new server, whose `root` has none, and removes all other
+    /// accounts that have none.
     pub fn set(socket: &Path) -> Result<Self, CommandError> {
         let mut conn = Conn::new(past(socket)).map_err(broken)?;
         let others: Vec<(String, String)> = conn
@@ -184,7 +186,8 @@ impl Listener {
             .map_err(broken)
     }
 
-    /// The statements that the session has sent since, without the proxy's own questions about tables.
+    /// The statements that the session has sent since, without the proxy's own questions about
+    /// tables.
     pub fn heard(&mut self, direct: &mut Client) -> Result<Vec<Vec<u8>>, CommandError> {
         let statements: Vec<Vec<u8>> = direct
             .0

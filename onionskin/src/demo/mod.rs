@@ -1,8 +1,10 @@
-//! `onionskin demo`: a private server, the proxy before it, statements with known answers, and what is left on disk.
+//! `onionskin demo`: a private server, the proxy before it, statements with known answers, and what
+//! is left on disk.
 //!
-//! Everything is checked while it is shown: an answer that is not the one that MySQL gives to the same statement, a
-//! refusal that does not come, or a plaintext that is found in the server's files ends the demonstration with an error.
-//! All of it lives in a temporary folder, which is removed at the end.
+//! Everything is checked while it is shown: an answer that is not the one that MySQL gives to the
+//! same statement, a refusal that does not come, or a plaintext that is found in the server's files
+//! ends the demonstration with an error. All of it lives in a temporary folder, which is removed at
+//! the end.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -39,8 +41,9 @@ use crate::{
 
 /// Show what an application sees and what the server stores
 ///
-/// Starts a database server of its own in a temporary folder and the proxy before it, runs statements through it, looks
-/// at the same tables past it, searches the server's files for what must not be there, and removes everything.
+/// Starts a database server of its own in a temporary folder and the proxy before it, runs
+/// statements through it, looks at the same tables past it, searches the server's files for what
+/// must not be there, and removes everything.
 #[derive(Args)]
 pub struct Demo {}
 

@@ -17,7 +17,8 @@ const CELL: usize = 26;
 /// Hexadecimal digits that are shown at each end of a longer sequence.
 const DIGITS: usize = 4;
 
-/// Standard output. Where it goes is nobody's business: if the reader has gone, the demonstration still ends in order.
+/// Standard output. Where it goes is nobody's business: if the reader has gone, the demonstration
+/// still ends in order.
 #[derive(Default)]
 pub struct Screen {
     chapters: u32,
@@ -213,7 +214,8 @@ fn ends(digits: &str) -> String {
     }
 }
 
-/// A statement with long sequences of hexadecimal digits cut short, and without line breaks and unprintable bytes.
+/// A statement with long sequences of hexadecimal digits cut short, and without line breaks and
+/// unprintable bytes.
 fn readable(sql: &[u8]) -> String {
     let text = String::from_utf8_lossy(sql);
     let mut out = String::with_capacity(text.len());

@@ -207,7 +207,8 @@ pub const LOGICAL_TABLE: &str = "SELECT * FROM clinic.patients ORDER BY id";
 pub const LOOK: &str = "Rows 1 and 6 have one token for name, because their names are equal to the collation. Rows 2 and 4 have one order key\n\
 for age. That is what eq and range show. Sealed cells are different even then.";
 
-/// Nobody stores plaintext by mistake: the columns that plaintext would go to do not exist on the server.
+/// Nobody stores plaintext by mistake: the columns that plaintext would go to do not exist on the
+/// server.
 pub const PAST_THE_PROXY: &[&str] = &[
     "INSERT INTO clinic.patients (name, age) VALUES ('mallory', 66)",
     "UPDATE clinic.patients SET notes$enc = 'known to the police' WHERE id = 1",

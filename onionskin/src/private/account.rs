@@ -18,7 +18,8 @@ pub struct ServerUser {
 }
 
 impl ServerUser {
-    /// For the folder `server` in `folder`; the former may not exist yet. `None`: whoever runs the program.
+    /// For the folder `server` in `folder`; the former may not exist yet. `None`: whoever runs the
+    /// program.
     pub fn choose(folder: &Path, server: &Path) -> Result<Option<Self>, PrivateError> {
         let me = rustix::process::geteuid().as_raw();
         // Its owner could put links in the place of what is written there.
@@ -66,7 +67,8 @@ fn name_of(uid: u32) -> Option<String> {
         .map(|account| account.name)
 }
 
-/// The accounts of this machine. Those of a directory service are not among them: `mysql` never is one.
+/// The accounts of this machine. Those of a directory service are not among them: `mysql` never is
+/// one.
 fn accounts() -> impl Iterator<Item = ServerUser> {
     let lines = fs::read_to_string("/etc/passwd").unwrap_or_default();
     lines

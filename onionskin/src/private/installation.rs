@@ -60,12 +60,14 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Makes the folder and its data if they are missing; ends a server that an earlier run left behind.
+    /// Makes the folder and its data if they are missing; ends a server that an earlier run left
+    /// behind.
     pub fn open(folder: &Path, termination: &Termination) -> Result<Self, PrivateError> {
         Self::open_as(Wanted::Any, folder, termination)
     }
 
-    /// A scratch engine in the folder `scratch` of another server's: the same program, its temporary tables in memory.
+    /// A scratch engine in the folder `scratch` of another server's: the same program, its
+    /// temporary tables in memory.
     pub fn open_scratch(beside: &Self, termination: &Termination) -> Result<Self, PrivateError> {
         let folder = beside.folder.join("scratch");
         let data = data_in(&folder);
@@ -165,14 +167,17 @@ impl Installation {
         self.folder.join("server.log")
     }
 
-    /// Starts the server. To be called by a thread that lives as long as the server should: see [`tied::command`].
+    /// Starts the server. To be called by a thread that lives as long as the server should: see
+    /// [`tied::command`].
     pub fn spawn(&self) -> Result<Child, PrivateError> {
         let server = server_in(&self.folder);
-        // Opened here and not by the server, whose user could put a link to another file in its place.
+        // Opened here and not by the server, whose user could put a link to another file in its
+        // place.
         let log = self.open_log()?;
         let mut command = tied::command(&self.program.path);
         command.args(self.options());
-        // A group of its own: Ctrl-C on the terminal is for the proxy, which stops the server after its sessions.
+        // A group of its own: Ctrl-C on the terminal is for the proxy, which stops the server after
+        // its sessions.
         command.process_group(0).current_dir(&server);
         command
             .stdin(Stdio::null())
@@ -279,8 +284,9 @@ impl Installation {
         options
     }
 
-    /// The folder of temporary tables, in the memory of the machine: opened values must not come to a disk. Its name is
-    /// nobody's to guess, as others may write beside it; a file here tells the next run, if this one is killed.
+    /// The folder of temporary tables, in the memory of the machine: opened values must not come to
+    /// a disk. Its name is nobody's to guess, as others may write beside it; a file here tells the
+    /// next run, if this one is killed.
     fn make_temporary(&self) -> Result<PathBuf, PrivateError> {
         let memory = Path::new(MEMORY);
         let note = self.folder.join("temporary");
@@ -342,7 +348,8 @@ impl Installation {
         Ok(())
     }
 
-    /// Makes the data directory under another name first, so that one that is half made is never taken for whole.
+    /// Makes the data directory under another name first, so that one that is half made is never
+    /// taken for whole.
     fn initialise(&self) -> Result<(), PrivateError> {
         let data = self.data();
         if data.exists() {
@@ -377,7 +384,8 @@ impl Installation {
                 (self.program.path.clone(), command)
             }
         };
-        // servers that start remove temporary tables that they find, those of others in /tmp as well
+        // servers that start remove temporary tables that they find, those of others in /tmp as
+        // well
         command.env("TMPDIR", server.join("tmp"));
         command.current_dir(&server).stdin(Stdio::null());
         let output = self.run_as_user(&mut command, Command::output)?;

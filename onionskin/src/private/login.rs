@@ -4,9 +4,11 @@ use std::path::Path;
 
 use mysql::{Conn, OptsBuilder};
 
-/// Whether `root` may log in without a password, as after the first start. Also if that cannot be found out.
+/// Whether `root` may log in without a password, as after the first start. Also if that cannot be
+/// found out.
 pub fn root_is_open(socket: &Path) -> bool {
-    /// ER_ACCESS_DENIED_ERROR, and its relatives for a missing password and a plugin that does not fit.
+    /// ER_ACCESS_DENIED_ERROR, and its relatives for a missing password and a plugin that does not
+    /// fit.
     const DENIED: [u16; 3] = [1045, 1698, 1251];
     let options = OptsBuilder::new()
         .socket(Some(socket.to_string_lossy()))

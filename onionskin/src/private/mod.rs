@@ -1,4 +1,5 @@
-//! A database server of the program's own: MariaDB or MySQL on a Unix socket in a folder, not reachable over the network.
+//! A database server of the program's own: MariaDB or MySQL on a Unix socket in a folder, not
+//! reachable over the network.
 //!
 //! ```text
 //! DIR/                     0700; 0711 where the server runs as another user, who must pass through
@@ -21,9 +22,9 @@
 //! | `login` | tells whether its administrator has a password |
 //! | `supervisor` | starts it, waits until it answers, starts it again when it dies, stops it |
 //!
-//! The server runs as whoever runs the program. Under root it runs as the user `mysql` instead: its administrator can
-//! make it write files, and nobody should be able to write root's. Then it can reach neither the keys nor the
-//! configuration.
+//! The server runs as whoever runs the program. Under root it runs as the user `mysql` instead: its
+//! administrator can make it write files, and nobody should be able to write root's. Then it can
+//! reach neither the keys nor the configuration.
 
 mod account;
 mod error;

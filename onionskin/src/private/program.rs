@@ -49,7 +49,8 @@ pub struct ServerProgram {
 }
 
 impl ServerProgram {
-    /// The one that ONIONSKIN_MYSQLD names, or else MariaDB, or else MySQL; always one that can use `data`.
+    /// The one that ONIONSKIN_MYSQLD names, or else MariaDB, or else MySQL; always one that can use
+    /// `data`.
     pub fn find(data: &Path) -> Result<Self, PrivateError> {
         let candidates = Self::candidates()?;
         match Family::of_data(data) {
@@ -75,7 +76,8 @@ impl ServerProgram {
         let named = env::var_os("ONIONSKIN_MYSQLD").filter(|path| !path.is_empty());
         Ok(match named {
             Some(path) => vec![Self::identify(PathBuf::from(path))?],
-            // Distributions call MariaDB's server mysqld as well, so the name does not say which it is.
+            // Distributions call MariaDB's server mysqld as well, so the name does not say which it
+            // is.
             None => ["mariadbd", "mysqld"]
                 .into_iter()
                 .filter_map(in_path)
@@ -125,7 +127,8 @@ impl ServerProgram {
         })
     }
 
-    /// All that are installed: those that ONIONSKIN_MYSQLD names, separated by colons, before those in PATH.
+    /// All that are installed: those that ONIONSKIN_MYSQLD names, separated by colons, before those
+    /// in PATH.
     pub fn installed() -> Result<Vec<Self>, PrivateError> {
         let named = env::var_os("ONIONSKIN_MYSQLD").unwrap_or_default();
         let mut programs = env::split_paths(&named)
@@ -172,7 +175,8 @@ impl ServerProgram {
         Err(PrivateError::NotAServer { path, said })
     }
 
-    /// The tool that makes MariaDB's first data directory, and the folder that it belongs to if it came with the server.
+    /// The tool that makes MariaDB's first data directory, and the folder that it belongs to if it
+    /// came with the server.
     pub fn installer(&self) -> Result<(PathBuf, Option<PathBuf>), PrivateError> {
         let names = ["mariadb-install-db", "mysql_install_db"];
         let beside = self
@@ -198,7 +202,8 @@ impl ServerProgram {
     }
 }
 
-/// A command of the server's, which must not see our environment: the passphrase of the keys may be in it.
+/// A command of the server's, which must not see our environment: the passphrase of the keys may be
+/// in it.
 pub fn foreign(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     without_ours(&mut command);

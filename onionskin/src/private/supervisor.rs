@@ -1,6 +1,7 @@
 //! Starts the private server, waits until it answers, starts it again when it dies, stops it.
 //!
-//! One thread does all of it, because the kernel ends the server when the thread that started it ends.
+//! One thread does all of it, because the kernel ends the server when the thread that started it
+//! ends.
 
 use std::{
     fs,
@@ -24,7 +25,8 @@ const LOOK_STARTING: Duration = Duration::from_millis(20);
 const LOOK_RUNNING: Duration = Duration::from_millis(200);
 /// How long a server may take to write its buffers and end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pauses before the server is started again; one that ran longer than the last of them starts from the first.
+/// Pauses before the server is started again; one that ran longer than the last of them starts from
+/// the first.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 

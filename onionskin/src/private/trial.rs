@@ -1,6 +1,8 @@
-//! A private server for a moment: on restored data, to see whether they are good, or on none, to load a dump into.
+//! A private server for a moment: on restored data, to see whether they are good, or on none, to
+//! load a dump into.
 //!
-//! It neither replicates nor runs events: what it holds is a copy of somebody's data, and must not act as if it were the original.
+//! It neither replicates nor runs events: what it holds is a copy of somebody's data, and must not
+//! act as if it were the original.
 
 use std::{
     fs::{self, DirBuilder},
@@ -22,9 +24,9 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Starts a server of this family in a folder of its own. `data`, if there is one, is moved into that folder, and served
-    /// without asking for accounts; otherwise everything is new, and root has no password. Only who may enter the folder can
-    /// reach the socket.
+    /// Starts a server of this family in a folder of its own. `data`, if there is one, is moved
+    /// into that folder, and served without asking for accounts; otherwise everything is new, and
+    /// root has no password. Only who may enter the folder can reach the socket.
     pub fn start(
         folder: &Path,
         family: Family,
@@ -43,7 +45,8 @@ impl Trial {
         let mut installation = Installation::open_as(Wanted::Family(family), folder, termination)?;
         let more = &mut installation.more_options;
         more.push("--event-scheduler=OFF".into());
-        // What it is given was written by others: it reads no files of clients, and follows no links out of its data.
+        // What it is given was written by others: it reads no files of clients, and follows no
+        // links out of its data.
         more.push("--local-infile=OFF".into());
         more.push("--loose-skip-symbolic-links".into());
         more.push(match family {

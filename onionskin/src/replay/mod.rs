@@ -1,18 +1,22 @@
-//! What `restore --binlogs` does after the backup: the archived transactions up to a point in time, on a server of its own.
+//! What `restore --binlogs` does after the backup: the archived transactions up to a point in time,
+//! on a server of its own.
 //!
-//! The server runs on the restored directory, reachable through a socket in a private folder only. Events are sent through the
-//! server's own tools (see [`onionskin_backup::archive::replay`]), because a QUERY event needs a dozen session settings that
-//! only they know to set for every version; row events pass as BINLOG statements either way. Everything happens in a
-//! directory beside the wanted one, which gets its name when the replay has succeeded.
+//! The server runs on the restored directory, reachable through a socket in a private folder only.
+//! Events are sent through the server's own tools (see [`onionskin_backup::archive::replay`]),
+//! because a QUERY event needs a dozen session settings that only they know to set for every
+//! version; row events pass as BINLOG statements either way. Everything happens in a directory
+//! beside the wanted one, which gets its name when the replay has succeeded.
 //!
-//! Whoever administers the archived server can write anything into its binlog, and this is run with the rights of whoever restores. So
-//! statements are looked at twice, when events leave a segment and when the client sends them: see
-//! [`onionskin_backup::archive::statements`] and `relay`. The server finds no plugins, and follows no links.
+//! Whoever administers the archived server can write anything into its binlog, and this is run with
+//! the rights of whoever restores. So statements are looked at twice, when events leave a segment
+//! and when the client sends them: see [`onionskin_backup::archive::statements`] and `relay`. The
+//! server finds no plugins, and follows no links.
 //!
-//! Opened transactions go through pipes. Where server and tools need files all the same, these lie beside that directory, in a
-//! [`WorkFolder`], and nowhere else: on the file system that the data are restored to, and removed in the end. Such files are
-//! those of LOAD DATA in a binlog of statements (the tool writes them, the client sends them to the server), and parts
-//! of transactions that are too large for the memory that a program sets apart.
+//! Opened transactions go through pipes. Where server and tools need files all the same, these lie
+//! beside that directory, in a [`WorkFolder`], and nowhere else: on the file system that the data
+//! are restored to, and removed in the end. Such files are those of LOAD DATA in a binlog of
+//! statements (the tool writes them, the client sends them to the server), and parts of
+//! transactions that are too large for the memory that a program sets apart.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -61,8 +65,9 @@ pub struct ReplayArguments {
     /// Replay the binlog archive in this folder behind the backup
     #[arg(long, value_name = "DIR")]
     binlogs: Option<PathBuf>,
-    /// Where to stop: before the first transaction committed at "2026-11-21 12:00:00" (UTC, or with an offset) or later; behind a
-    /// GTID; or before FILE:POSITION [default: the end of the archive]
+    /// Where to stop: before the first transaction committed at "2026-11-21 12:00:00" (UTC, or with
+    /// an offset) or later; behind a GTID; or before FILE:POSITION [default: the end of the
+    /// archive]
     #[arg(long, value_name = "POINT", requires = "binlogs", value_parser = parse_point)]
     until: Option<Point>,
 }
@@ -97,7 +102,8 @@ impl ReplayArguments {
 }
 
 impl Replay {
-    /// Where the backup is to be restored before the replay: beside `datadir`, or inside it if it is a mount point.
+    /// Where the backup is to be restored before the replay: beside `datadir`, or inside it if it
+    /// is a mount point.
     pub fn staging(&self, datadir: &Path) -> Result<Staging, CommandError> {
         Staging::new(datadir)
     }

@@ -1,12 +1,15 @@
-//! Between the client that replays and the server: what is sent is looked at once more, as the server gets it.
+//! Between the client that replays and the server: what is sent is looked at once more, as the
+//! server gets it.
 //!
-//! The client takes statements from a text in which the server's tool has put together what binlogs hold. Whoever wrote the binlog
-//! knows both programs, and may end a statement early, so that its rest is sent as another one. Here it is one again, whole and
-//! without ways to misread it. Three things are held:
+//! The client takes statements from a text in which the server's tool has put together what binlogs
+//! hold. Whoever wrote the binlog knows both programs, and may end a statement early, so that its
+//! rest is sent as another one. Here it is one again, whole and without ways to misread it. Three
+//! things are held:
 //!
-//! - A statement must be one of [`statements`](onionskin_backup::archive::statements), and one alone: the client is not
-//!   allowed several in one text.
-//! - A file that the server asks the client for must be one that the tool has just written, from a LOAD DATA in the binlog.
+//! - A statement must be one of [`statements`](onionskin_backup::archive::statements), and one
+//!   alone: the client is not allowed several in one text.
+//! - A file that the server asks the client for must be one that the tool has just written, from a
+//!   LOAD DATA in the binlog.
 //! - Other commands than statements are not passed on.
 //!
 //! The first that does not hold ends the connection, and with it the replay.
@@ -32,7 +35,8 @@ use crate::error::CommandError;
 /// The longest packet; a longer message goes on in the next one.
 const PACKET_MAX: usize = 0xff_ffff;
 
-/// What neither side may agree upon: several statements in one text, and all that hides statements or changes how they are written.
+/// What neither side may agree upon: several statements in one text, and all that hides statements
+/// or changes how they are written.
 const WITHHELD: u32 = 1 << 16 // CLIENT_MULTI_STATEMENTS
     | 1 << 11 // CLIENT_SSL
     | 1 << 5 // CLIENT_COMPRESS
@@ -347,8 +351,8 @@ impl Packet {
         Ok(())
     }
 
-    /// The same of the server's greeting: version, its name, number of the connection, 8 bytes of the scramble and a zero; the lower half,
-    /// character set, status, the upper half.
+    /// The same of the server's greeting: version, its name, number of the connection, 8 bytes of
+    /// the scramble and a zero; the lower half, character set, status, the upper half.
     fn withhold_greeting(&mut self) -> io::Result<()> {
         if self.body.first() != Some(&10) {
             // An error, which the client shows.

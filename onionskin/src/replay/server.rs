@@ -32,7 +32,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it answers. `needed` are settings without which it cannot read the files.
+    /// Starts it and waits until it answers. `needed` are settings without which it cannot read the
+    /// files.
     pub fn start(
         program: &ServerProgram,
         datadir: &Path,
@@ -81,8 +82,9 @@ impl Server {
             }
             Family::MySql => {
                 command.args(["--skip-replica-start", "--mysqlx=OFF"]);
-                // Takes transactions with a GTID and those without, as they come: the server may have changed its
-                // mode, and did before it was switched. What it has logged it has found consistent enough.
+                // Takes transactions with a GTID and those without, as they come: the server may
+                // have changed its mode, and did before it was switched. What it has logged it has
+                // found consistent enough.
                 command.args([
                     "--gtid-mode=ON_PERMISSIVE",
                     "--enforce-gtid-consistency=OFF",
@@ -161,7 +163,8 @@ const NOTED: [&str; 4] = [
     "innodb_checksum_algorithm",
 ];
 
-/// Whether components are to be loaded, as whoever installed the server says: a keyring, without which encrypted data cannot be read.
+/// Whether components are to be loaded, as whoever installed the server says: a keyring, without
+/// which encrypted data cannot be read.
 fn has_manifest(program: &Path) -> bool {
     program.with_file_name("mysqld.my").exists()
 }

@@ -1,4 +1,5 @@
-//! Directories in which a replay goes on. All their names end alike, so that those of a restore that was killed are found.
+//! Directories in which a replay goes on. All their names end alike, so that those of a restore
+//! that was killed are found.
 
 use std::{
     collections::BTreeMap,
@@ -95,8 +96,8 @@ impl Drop for Staging {
     }
 }
 
-/// Directories of restores that were killed hold opened data, and nobody else would find them. They are not removed: another
-/// restore may be writing there.
+/// Directories of restores that were killed hold opened data, and nobody else would find them. They
+/// are not removed: another restore may be writing there.
 fn report_leftovers(datadir: &Path, prefix: &OsStr) {
     let parent = parent_of(datadir);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -113,9 +114,10 @@ fn report_leftovers(datadir: &Path, prefix: &OsStr) {
 
 /// Where server and tools put what they need files for. Removed with all its content.
 ///
-/// The files lie beside the data directory: what they hold is going to be there as well, they may be as large as a table,
-/// and no other file system learns of them. Sockets and file names in statements want short paths of plain characters, so
-/// everything is called by its way through a link in the system's temporary folder.
+/// The files lie beside the data directory: what they hold is going to be there as well, they may
+/// be as large as a table, and no other file system learns of them. Sockets and file names in
+/// statements want short paths of plain characters, so everything is called by its way through a
+/// link in the system's temporary folder.
 pub struct WorkFolder {
     link: PathBuf,
     // Removed in this order: the link first.

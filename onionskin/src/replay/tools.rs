@@ -51,7 +51,8 @@ impl Tools {
         command.arg(path("socket", socket));
         match self.family {
             Family::MariaDb => command.args(["--local-infile=1", "--skip-ssl"]),
-            // No other files, which the relay sees to for both; versions before 8.0.21 do not know it, and then refuse LOAD DATA.
+            // No other files, which the relay sees to for both; versions before 8.0.21 do not know
+            // it, and then refuse LOAD DATA.
             Family::MySql => command.arg(path("loose-load-data-local-dir", folder.files())),
         };
         command.env("TMPDIR", folder.files());
@@ -81,7 +82,8 @@ fn find(family: Family, names: [&str; 2]) -> Result<PathBuf, CommandError> {
         })
 }
 
-/// Distributions install MariaDB's programs under MySQL's names, too; and not every version says in `--version` whose it is.
+/// Distributions install MariaDB's programs under MySQL's names, too; and not every version says in
+/// `--version` whose it is.
 fn family_of(program: &Path) -> Option<Family> {
     let output = Command::new(program)
         .args(["--no-defaults", "--help"])

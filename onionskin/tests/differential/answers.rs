@@ -1,4 +1,5 @@
-//! What a client sees of a text: every result set with all that its column definitions say, and the error.
+//! What a client sees of a text: every result set with all that its column definitions say, and the
+//! error.
 
 use super::script::{Command, OTHER, Statement};
 use crate::support::announce;
@@ -72,7 +73,8 @@ impl Problem {
 
     /// The proxy says that it does not do this.
     pub fn is_refusal(&self) -> bool {
-        // OS1022 and OS1023 have the server's own error numbers; OS11.. are failures of integrity or of the proxy.
+        // OS1022 and OS1023 have the server's own error numbers; OS11.. are failures of integrity
+        // or of the proxy.
         self.refusal_code()
             .is_some_and(|code| !code.starts_with("11"))
     }
@@ -112,7 +114,8 @@ pub fn connect(port: u16, found_rows: bool) -> Conn {
     Conn::new(options).unwrap_or_else(|error| panic!("login: {error}"))
 }
 
-/// Whether the server at the other end is a MySQL. (A MariaDB says that it is 5.5.5, and its own version behind that.)
+/// Whether the server at the other end is a MySQL. (A MariaDB says that it is 5.5.5, and its own
+/// version behind that.)
 pub fn is_mysql(conn: &Conn) -> bool {
     let version = conn.server_version();
     version != (5, 5, 5) && version.0 < 10

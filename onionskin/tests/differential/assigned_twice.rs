@@ -1,5 +1,5 @@
-//! Random statements that assign one column twice: the later assignment sees what the earlier one left, in UPDATE and behind
-//! ON DUPLICATE KEY UPDATE.
+//! Random statements that assign one column twice: the later assignment sees what the earlier one
+//! left, in UPDATE and behind ON DUPLICATE KEY UPDATE.
 
 use super::conditions::{by_id, filter, sql};
 use super::random::Random;

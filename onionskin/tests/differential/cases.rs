@@ -1,4 +1,5 @@
-//! Random cases: tables, rows to begin with, then statements of all kinds in a session that changes its settings.
+//! Random cases: tables, rows to begin with, then statements of all kinds in a session that changes
+//! its settings.
 
 use super::computed;
 use super::finishing;
@@ -111,8 +112,9 @@ impl<'a> Generator<'a> {
         self.random.below(self.tables.len())
     }
 
-    /// Whether the next statement is prepared. MySQL takes a string for text of the column's character set, not of the
-    /// session's, where the same parameter was a number before: none in a session whose character set is another.
+    /// Whether the next statement is prepared. MySQL takes a string for text of the column's
+    /// character set, not of the session's, where the same parameter was a number before: none in a
+    /// session whose character set is another.
     pub fn prepares(&mut self) -> bool {
         self.random.chance(35) && self.may_prepare
     }
@@ -166,7 +168,8 @@ impl<'a> Generator<'a> {
         self.follow(20);
         let table = &self.tables[number];
         if copies && table.columns[0].auto_increment {
-            // How many numbers InnoDB sets aside for the rows of a query, and whether it does before one of them fails, it does not say.
+            // How many numbers InnoDB sets aside for the rows of a query, and whether it does
+            // before one of them fails, it does not say.
             let next = 1000 * (1 + self.steps.len());
             let text = format!("ALTER TABLE {} AUTO_INCREMENT = {next}", table.name);
             let statement = Statement::fixed("alter table", &text);
@@ -190,8 +193,9 @@ impl<'a> Generator<'a> {
             return;
         }
         let mut statement = self.random.choose(&self.recent).clone();
-        // A prepared NOT IN that MariaDB 10.11 executes again takes NULL for a value that is not in a subquery whose
-        // rows it keeps, if the subquery was empty before. It keeps rows of short strings, such as tokens, and not of TEXT.
+        // A prepared NOT IN that MariaDB 10.11 executes again takes NULL for a value that is not in
+        // a subquery whose rows it keeps, if the subquery was empty before. It keeps rows of short
+        // strings, such as tokens, and not of TEXT.
         let is_not_in = |p: &Piece| matches!(p, Piece::Sql(sql) if sql.contains("NOT IN (SELECT"));
         if statement.pieces.iter().any(is_not_in) {
             statement.prepared = false;

@@ -21,7 +21,8 @@ pub struct Difference {
     pub step: usize,
 }
 
-/// How the answers to a text differ. `plain` answers only the statements that the proxy did not refuse.
+/// How the answers to a text differ. `plain` answers only the statements that the proxy did not
+/// refuse.
 pub fn differences(
     statements: &[Statement],
     plain: &Answer,
@@ -191,8 +192,9 @@ fn sets(statement: &Statement, plain: &Set, proxied: &Set, add: Add) {
             proxied.warnings.to_string(),
         );
     }
-    // MariaDB says nothing of an UPDATE whose condition it sees to be impossible.
-    // MariaDB tells nothing of an UPDATE of which it sees that it finds no row, whoever has asked: that is the plan's choice
+    // MariaDB says nothing of an UPDATE whose condition it sees to be impossible. MariaDB tells
+    // nothing of an UPDATE of which it sees that it finds no row, whoever has asked: that is the
+    // plan's choice
     let none = b"Rows matched: 0  Changed: 0  Warnings: 0";
     let is_untold = proxied.info.is_empty() && plain.info.as_bytes() == none;
     if !plain.info.is_empty() && !is_untold {
@@ -200,15 +202,17 @@ fn sets(statement: &Statement, plain: &Set, proxied: &Set, add: Add) {
     }
 }
 
-/// Flags that servers take from the temporary table when the optimizer sorts or groups in one, so that two plain servers
-/// differ in them; other properties that depend on the plan are asked for under each (`plans.rs`).
+/// Flags that servers take from the temporary table when the optimizer sorts or groups in one, so
+/// that two plain servers differ in them; other properties that depend on the plan are asked for
+/// under each (`plans.rs`).
 const KEY_FLAGS: ColumnFlags = ColumnFlags::PRI_KEY_FLAG
     .union(ColumnFlags::UNIQUE_KEY_FLAG)
     .union(ColumnFlags::MULTIPLE_KEY_FLAG)
     .union(ColumnFlags::PART_KEY_FLAG);
 
-/// The flags of which a statement of this kind cannot be certain. Which table of several is read first, and so which
-/// columns go through a temporary table, follows from statistics that are gathered in the background.
+/// The flags of which a statement of this kind cannot be certain. Which table of several is read
+/// first, and so which columns go through a temporary table, follows from statistics that are
+/// gathered in the background.
 fn uncertain_flags(label: &str) -> ColumnFlags {
     let joins = label.starts_with("select join");
     let several = joins || ["select exists", "select in subquery"].contains(&label);
@@ -351,7 +355,8 @@ fn rows(statement: &Statement, plain: &Set, proxied: &Set) -> Option<(String, St
     ))
 }
 
-/// What rows are sorted by: what is certain before what is nearly so. (The client's Debug form of a value shows its first bytes only.)
+/// What rows are sorted by: what is certain before what is nearly so. (The client's Debug form of a
+/// value shows its first bytes only.)
 fn row_key(row: &[Value], check: &Check) -> String {
     let is_near = |column: &usize| check.approximate.contains(column);
     let (near, certain): (Vec<usize>, Vec<usize>) = (0..row.len()).partition(is_near);

@@ -1,5 +1,5 @@
-//! Random changes of rows that are computed from protected columns: UPDATE with expressions, of one table and of two, DELETE by
-//! functions, INSERT … SELECT. They need a scratch engine.
+//! Random changes of rows that are computed from protected columns: UPDATE with expressions, of one
+//! table and of two, DELETE by functions, INSERT … SELECT. They need a scratch engine.
 
 use super::conditions::{by_id, filter, sql};
 use super::random::Random;
@@ -64,8 +64,9 @@ fn expression(random: &mut Random, column: &Column, name: &str) -> Option<String
     Some(text.replace("{}", name))
 }
 
-/// Columns that may be assigned without a meeting of keys. Whether NULL in the place of NULL is a change depends, where the column has a
-/// default, on the bytes that a server keeps behind the NULL.
+/// Columns that may be assigned without a meeting of keys. Whether NULL in the place of NULL is a
+/// change depends, where the column has a default, on the bytes that a server keeps behind the
+/// NULL.
 fn candidates(table: &Table) -> Vec<usize> {
     let free = |i: &usize| {
         let column = &table.columns[*i];

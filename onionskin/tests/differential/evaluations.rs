@@ -1,14 +1,16 @@
 //! How often a condition is evaluated.
 //!
-//! A condition that compares with a value of another kind (`c = '12abc'`) warns each time that it is evaluated: 1292, which names no column.
-//! For which rows that is, and whether also once before all of them, is the optimizer's choice: it depends on the index that finds the rows, on
-//! where a LIMIT ends the search, on which side of an OR comes first. Two plain servers with other indexes differ in it. So of
-//! statements that change rows, such warnings are not counted; all others are, and the values, rows and errors are compared as
-//! always. The same holds for 1525, the error of a constant that is no time at all, which may stand twice in the list, and for 1292 about a
-//! column where it can only be a condition's, or cannot be told from one ([`Raised`]).
+//! A condition that compares with a value of another kind (`c = '12abc'`) warns each time that it
+//! is evaluated: 1292, which names no column. For which rows that is, and whether also once before
+//! all of them, is the optimizer's choice: it depends on the index that finds the rows, on where a
+//! LIMIT ends the search, on which side of an OR comes first. Two plain servers with other indexes
+//! differ in it. So of statements that change rows, such warnings are not counted; all others are,
+//! and the values, rows and errors are compared as always. The same holds for 1525, the error of a
+//! constant that is no time at all, which may stand twice in the list, and for 1292 about a column
+//! where it can only be a condition's, or cannot be told from one ([`Raised`]).
 //!
-//! MySQL also warns of the zero date that one of its own temporary tables holds beside a MAX() that is NULL; which table there is depends on
-//! the plan.
+//! MySQL also warns of the zero date that one of its own temporary tables holds beside a MAX() that
+//! is NULL; which table there is depends on the plan.
 
 use super::answers::Answer;
 use super::comparison::Difference;
@@ -19,8 +21,9 @@ use mysql::{Conn, Row, Value};
 /// Rows that a server shows; of a longer list nothing is certain.
 const SHOWN: usize = 64;
 
-/// Drops, of the differences behind `from`, those in the number of warnings, if the two lists differ in such warnings only. Returns whether it has dropped
-/// any: what is asked about the statement is not comparable then.
+/// Drops, of the differences behind `from`, those in the number of warnings, if the two lists
+/// differ in such warnings only. Returns whether it has dropped any: what is asked about the
+/// statement is not comparable then.
 pub fn drop_uncertain(
     plain: &mut Conn,
     proxy: &mut Conn,
@@ -62,9 +65,10 @@ pub enum Raised {
     Storing,
     /// It has changed nothing, or stores nothing: 1292 is a condition's.
     Condition,
-    /// It is prepared, on MySQL. There, a parameter gets the type of what stands beside it, even of another parameter, and is converted once
-    /// or for each row, first to 64 bits and then to the column; and if its value is of another type, the statement is resolved once more,
-    /// with the words `DEFAULT` in it (1364).
+    /// It is prepared, on MySQL. There, a parameter gets the type of what stands beside it, even of
+    /// another parameter, and is converted once or for each row, first to 64 bits and then to the
+    /// column; and if its value is of another type, the statement is resolved once more, with the
+    /// words `DEFAULT` in it (1364).
     Conversion,
 }
 

@@ -1,5 +1,5 @@
-//! Random statements that the proxy has to finish: ranges over long texts, which the server can only narrow, and groups
-//! with sums over protected columns.
+//! Random statements that the proxy has to finish: ranges over long texts, which the server can
+//! only narrow, and groups with sums over protected columns.
 
 use super::conditions::{by_id, qualified, sql};
 use super::random::Random;
@@ -292,15 +292,16 @@ fn groups(random: &mut Random, tables: &[Table], number: usize, narrow: bool) ->
     statement("select groups finished", pieces, check)
 }
 
-/// An aggregate, whether its value does not depend on the order of rows, and whether it is one of several that SQL
-/// takes for equal.
+/// An aggregate, whether its value does not depend on the order of rows, and whether it is one of
+/// several that SQL takes for equal.
 fn aggregate(random: &mut Random, table: &Table, narrow: bool) -> (String, bool, bool) {
     let pick = |random: &mut Random, fits: &dyn Fn(&Column) -> bool| {
         let found: Vec<&Column> = table.columns.iter().filter(|c| fits(c)).collect();
         (!found.is_empty()).then(|| (*random.choose(&found)).clone())
     };
     let ours = |c: &Column| c.protection.is_some() || !narrow;
-    // MySQL takes the extremes of members by their names, and by their numbers where it finds them in an index of the groups
+    // MySQL takes the extremes of members by their names, and by their numbers where it finds them
+    // in an index of the groups
     let by_index = |c: &Column| {
         let indexed = |k: &Key| k.columns.len() > 1 && k.columns.contains(&c.name);
         c.ty == Type::Enum && table.keys.iter().any(indexed)

@@ -1,4 +1,5 @@
-//! Random definitions of keys: over texts without a length, with a length that is none, and longer than a key may be.
+//! Random definitions of keys: over texts without a length, with a length that is none, and longer
+//! than a key may be.
 
 use super::random::Random;
 use super::schema::Table;
@@ -71,7 +72,8 @@ fn created(random: &mut Random) -> Vec<Step> {
     ]
 }
 
-/// A key of a table of the case, which is dropped again: what an index does to a comparison depends on it.
+/// A key of a table of the case, which is dropped again: what an index does to a comparison depends
+/// on it.
 fn added(random: &mut Random, table: &Table) -> Vec<Step> {
     let name = &table.name;
     let count = 1 + random.below(3);

@@ -68,7 +68,8 @@ const NOT_SEEN: &str = "MySQL: a parameter beside a plain column that cannot be 
 /// A sealed cell never looks the same twice.
 const REPLACED: &str = "REPLACE counts a row that is replaced by an equal one once, and twice if it has protected columns";
 
-/// Why a kind of difference is known; `None` if it is not. With `ONIONSKIN_KNOWN=0` none is, so that each gets its script.
+/// Why a kind of difference is known; `None` if it is not. With `ONIONSKIN_KNOWN=0` none is, so
+/// that each gets its script.
 pub fn reason(kind: &str) -> Option<&'static str> {
     if std::env::var("ONIONSKIN_KNOWN").is_ok_and(|value| value == "0") {
         return None;

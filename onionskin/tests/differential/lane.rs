@@ -140,7 +140,8 @@ fn run_in(
             return;
         }
     }
-    // What is said about the last statement is not comparable after a refusal, or after another error.
+    // What is said about the last statement is not comparable after a refusal, or after another
+    // error.
     let mut incomparable = false;
     let mut raised = evaluations::Raised::Storing;
     let mut skipped_number = false;
@@ -169,7 +170,8 @@ fn run_in(
         if follows && (incomparable || asks_for_found && !after_select) {
             continue;
         }
-        // FOUND_ROWS() is about the last SELECT; behind a change of rows, MySQL's depends on the plan of that.
+        // FOUND_ROWS() is about the last SELECT; behind a change of rows, MySQL's depends on the
+        // plan of that.
         if !follows {
             let text = given[given.len() - 1].text();
             after_select = text.starts_with("SELECT") || after_select && text.starts_with("SET ");
@@ -188,7 +190,8 @@ fn run_in(
         if protected.len() == 1 && asks_to_run_again(&proxied) {
             proxied = answers::answer(proxy, &protected);
         }
-        // A refused statement is not run on the plain server; what stands before it in the same text is.
+        // A refused statement is not run on the plain server; what stands before it in the same
+        // text is.
         let refusal = proxied.refusal();
         // MariaDB goes on saying what it said until a statement uses a table.
         let goes_on = !is_mysql && incomparable && !protected.iter().any(uses_tables);
@@ -266,7 +269,8 @@ fn run_in(
         let counted =
             |d: &Difference| d.kind.ends_with(": affected rows") || d.kind.ends_with(": info");
         if statements[0].text().starts_with("ALTER TABLE") {
-            // Whether an ALTER copies rows depends on what else it has to do: a protected column comes with its CHECK.
+            // Whether an ALTER copies rows depends on what else it has to do: a protected column
+            // comes with its CHECK.
             drop_differences(report, known, counted);
         }
         if null_over_null(case, step) && drop_differences(report, known, counted) {
@@ -302,8 +306,8 @@ fn named(statements: &[Statement]) -> Option<String> {
     (words.next() == Some("PREPARE")).then(|| words.next().map(str::to_owned))?
 }
 
-/// Other sessions define tables at the same time. The proxy may then say that a table has changed, nothing was done, and the statement
-/// should run again. Twice in a row is not due to them.
+/// Other sessions define tables at the same time. The proxy may then say that a table has changed,
+/// nothing was done, and the statement should run again. Twice in a row is not due to them.
 fn asks_to_run_again(answer: &Answer) -> bool {
     let code = answer.problem.as_ref().and_then(|p| p.refusal_code());
     code == Some("1105")
@@ -333,8 +337,9 @@ fn drop_differences(
     report.differences.len() < before
 }
 
-/// Whether an INSERT IGNORE gives numbers of its own to a column with AUTO_INCREMENT. For a row that is a duplicate, MySQL keeps such a
-/// number, and goes on from there or not, depending on whether it has opened the table again since.
+/// Whether an INSERT IGNORE gives numbers of its own to a column with AUTO_INCREMENT. For a row
+/// that is a duplicate, MySQL keeps such a number, and goes on from there or not, depending on
+/// whether it has opened the table again since.
 fn skips_number(case: &Case, step: &Step) -> bool {
     let Step::Insert(insert) = step else {
         return false;
@@ -367,10 +372,11 @@ impl Family {
     }
 }
 
-/// The text of a prepared statement that binds a value of another kind than an earlier execution. MySQL takes a text for a number where a
-/// number was bound before: the position of a member in an ENUM or SET, 0 in a comparison with a text; the proxy takes it for what it is
-/// (README). It takes a number for a moment where a moment was bound before, until something makes it prepare the statement again,
-/// which a change of a table does at other times behind the proxy.
+/// The text of a prepared statement that binds a value of another kind than an earlier execution.
+/// MySQL takes a text for a number where a number was bound before: the position of a member in an
+/// ENUM or SET, 0 in a comparison with a text; the proxy takes it for what it is (README). It takes
+/// a number for a moment where a moment was bound before, until something makes it prepare the
+/// statement again, which a change of a table does at other times behind the proxy.
 fn sticks(statement: &Statement, earlier: &mut Bound, is_mysql: bool) -> Option<String> {
     if !statement.prepared {
         return None;
@@ -399,8 +405,9 @@ fn sticks(statement: &Statement, earlier: &mut Bound, is_mysql: bool) -> Option<
     sticks.then_some(text)
 }
 
-/// Whether an INSERT … ON DUPLICATE KEY UPDATE or an UPDATE may put NULL where NULL is, in a column whose default is another value.
-/// Servers count that as a change, because they compare what lies in the row's buffer behind NULL (README).
+/// Whether an INSERT … ON DUPLICATE KEY UPDATE or an UPDATE may put NULL where NULL is, in a column
+/// whose default is another value. Servers count that as a change, because they compare what lies
+/// in the row's buffer behind NULL (README).
 fn null_over_null(case: &Case, step: &Step) -> bool {
     let Step::Insert(insert) = step else {
         return updates_null(case, step);
@@ -453,8 +460,8 @@ fn assignments_of(update: &str) -> &str {
     behind.split(" WHERE ").next().unwrap_or_default()
 }
 
-/// `Rows matched: 1  Changed: 0  Warnings: 0` without the number of changed rows, which the proxy does not find out
-/// where the client does not count them (README).
+/// `Rows matched: 1  Changed: 0  Warnings: 0` without the number of changed rows, which the proxy
+/// does not find out where the client does not count them (README).
 fn without_changed(info: &str) -> String {
     match (info.find("Changed:"), info.find("Warnings:")) {
         (Some(from), Some(to)) if from < to => format!("{}{}", &info[..from], &info[to..]),
@@ -462,14 +469,16 @@ fn without_changed(info: &str) -> String {
     }
 }
 
-/// Whether a statement that failed may have taken numbers of AUTO_INCREMENT for its first rows, which it does not
-/// where the proxy finds the error before it sends anything: the same one, or one in a row behind a duplicate. Gaps are nothing that an application may rely on, but
-/// all numbers that follow would be different.
+/// Whether a statement that failed may have taken numbers of AUTO_INCREMENT for its first rows,
+/// which it does not where the proxy finds the error before it sends anything: the same one, or one
+/// in a row behind a duplicate. Gaps are nothing that an application may rely on, but all numbers
+/// that follow would be different.
 fn uses_up_numbers(case: &Case, step: &Step, problem: &answers::Problem) -> bool {
     const DUPLICATE_KEY: u16 = 1062;
     let counts_on = |s: &Statement| s.label.starts_with("update") && assigns_id(case, s);
     if problem.code == DUPLICATE_KEY && step.statements().iter().any(counts_on) {
-        // MariaDB goes on from a number that an UPDATE gave to a row before the one with which it failed.
+        // MariaDB goes on from a number that an UPDATE gave to a row before the one with which it
+        // failed.
         return true;
     }
     let may = match step {
@@ -497,8 +506,8 @@ fn assigns_id(case: &Case, statement: &Statement) -> bool {
     assigned && case.tables.iter().any(|t| t.columns[0].auto_increment)
 }
 
-/// Whether a parameter for a TIMESTAMP lies behind the last one. MySQL finds no row below such a parameter where it looks for rows in
-/// an index, and all of them otherwise, as below a literal.
+/// Whether a parameter for a TIMESTAMP lies behind the last one. MySQL finds no row below such a
+/// parameter where it looks for rows in an index, and all of them otherwise, as below a literal.
 fn behind_all_time(case: &Case, statement: &Statement) -> bool {
     const LAST: &[u8] = b"2038-01-19 03:14:07";
     let behind = |piece: &Piece| match piece {
@@ -513,7 +522,8 @@ fn behind_all_time(case: &Case, statement: &Statement) -> bool {
     statement.prepared && statement.pieces.iter().any(behind)
 }
 
-/// Behind a statement that has failed, the answer to a question is the answer to that question: each has another number.
+/// Behind a statement that has failed, the answer to a question is the answer to that question:
+/// each has another number.
 fn answers_itself(
     proxy: &mut mysql::Conn,
     report: &Report,
@@ -521,7 +531,8 @@ fn answers_itself(
 ) -> Option<Difference> {
     let number = report.compared * 1000 + report.refusals();
     let answer: Result<Option<usize>, _> = proxy.query_first(format!("SELECT {number}"));
-    // under words of sql_mode that it does not read, even this may be refused, while another session defines a table
+    // under words of sql_mode that it does not read, even this may be refused, while another
+    // session defines a table
     let is_refused =
         matches!(&answer, Err(mysql::Error::MySqlError(e)) if e.message.starts_with("OS10"));
     if is_refused || answer.as_ref().is_ok_and(|found| *found == Some(number)) {
@@ -537,7 +548,8 @@ fn answers_itself(
     })
 }
 
-/// The proxy's session was asked something behind the last statement (`answers_itself`), so this one is as well.
+/// The proxy's session was asked something behind the last statement (`answers_itself`), so this
+/// one is as well.
 fn same_last_statement(plain: &mut mysql::Conn) {
     let _: Result<Option<usize>, _> = plain.query_first("SELECT 1");
 }

@@ -1,5 +1,6 @@
-//! Random conditions that compare one text by its collation and by its bytes, or texts of several collations with each other, over
-//! rows some of which differ in case and in blanks behind them only; and texts compared with numbers.
+//! Random conditions that compare one text by its collation and by its bytes, or texts of several
+//! collations with each other, over rows some of which differ in case and in blanks behind them
+//! only; and texts compared with numbers.
 
 use super::conditions::sql;
 use super::odd;
@@ -188,7 +189,8 @@ fn join(random: &mut Random, tables: &[Table], place: (usize, usize), word: &str
     statement(JOIN, pieces, random.chance(30))
 }
 
-/// How often it is warned of a text that is no number depends on the order in which tables are read.
+/// How often it is warned of a text that is no number depends on the order in which tables are
+/// read.
 fn numbers(random: &mut Random, tables: &[Table], place: (usize, usize)) -> Statement {
     let right = other(random, tables, |c| c.ty.is_number());
     let a = format!("a.{}", tables[place.0].columns[place.1].name);

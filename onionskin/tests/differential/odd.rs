@@ -1,5 +1,5 @@
-//! Random statements with constants of odd types in every position: a text with blanks for a number, a double for an
-//! integer, a date for a DECIMAL, a time for a date, nothing at all.
+//! Random statements with constants of odd types in every position: a text with blanks for a
+//! number, a double for an integer, a date for a DECIMAL, a time for a date, nothing at all.
 
 use super::conditions::sql;
 use super::random::Random;
@@ -101,8 +101,9 @@ fn with_blanks(random: &mut Random, column: &Column) -> Literal {
     Literal::text(&format!("{before}{text}{behind}"))
 }
 
-/// A column that no key names: what an index does with a constant of another type is the server's affair (a MariaDB rounds it to
-/// what the column holds, see `values::compared`), and two plain servers with other indexes differ.
+/// A column that no key names: what an index does with a constant of another type is the server's
+/// affair (a MariaDB rounds it to what the column holds, see `values::compared`), and two plain
+/// servers with other indexes differ.
 pub fn unindexed(
     random: &mut Random,
     table: &Table,

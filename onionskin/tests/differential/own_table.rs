@@ -1,5 +1,5 @@
-//! Random changes of a table by what it holds itself: subqueries on the table that is written to. MySQL refuses those that are not in a
-//! derived table (1093), MariaDB computes them.
+//! Random changes of a table by what it holds itself: subqueries on the table that is written to.
+//! MySQL refuses those that are not in a derived table (1093), MariaDB computes them.
 
 use super::conditions::{by_id, sql};
 use super::odd;

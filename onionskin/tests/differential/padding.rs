@@ -1,7 +1,8 @@
 //! The DEFAULT of a CHAR under `PAD_CHAR_TO_FULL_LENGTH`.
 //!
-//! Servers fill it up with blanks: MariaDB when it shows the definition, MySQL when the table is altered, for good. A protected column's
-//! stands in the table's catalog as it was written. Its value is the same: a CHAR has no blanks at its end.
+//! Servers fill it up with blanks: MariaDB when it shows the definition, MySQL when the table is
+//! altered, for good. A protected column's stands in the table's catalog as it was written. Its
+//! value is the same: a CHAR has no blanks at its end.
 
 use super::answers::Answer;
 use super::comparison::Difference;

@@ -1,4 +1,5 @@
-//! Random statements with parentheses and blanks where none are needed. What a column of the result is called is part of the answer.
+//! Random statements with parentheses and blanks where none are needed. What a column of the result
+//! is called is part of the answer.
 
 use super::conditions::sql;
 use super::odd;

@@ -1,10 +1,12 @@
 //! What a plain server says of a result under other plans of its own.
 //!
-//! Column definitions are no function of the statement: a column that has gone through a temporary table of the server's
-//! has lost flags, an aggregate in one has other decimals (and on MariaDB a YEAR of 0 is printed as `0000` there, as
-//! `0` elsewhere, and a BIT that makes rows distinct is a number there, bytes elsewhere). Which plan it is depends on indexes, on the number of rows, on the version. `SQL_BIG_RESULT`,
-//! `SQL_SMALL_RESULT` and `SQL_BUFFER_RESULT` make a server choose the other one. A definition is right if the plain
-//! server gives it under any of its plans; that it does give several is what this asks it each time.
+//! Column definitions are no function of the statement: a column that has gone through a temporary
+//! table of the server's has lost flags, an aggregate in one has other decimals (and on MariaDB a
+//! YEAR of 0 is printed as `0000` there, as `0` elsewhere, and a BIT that makes rows distinct is a
+//! number there, bytes elsewhere). Which plan it is depends on indexes, on the number of rows, on
+//! the version. `SQL_BIG_RESULT`, `SQL_SMALL_RESULT` and `SQL_BUFFER_RESULT` make a server choose
+//! the other one. A definition is right if the plain server gives it under any of its plans; that
+//! it does give several is what this asks it each time.
 
 use mysql::prelude::Queryable;
 
@@ -12,7 +14,8 @@ use super::answers::{self, Answer};
 use super::comparison::{self, Difference};
 use super::script::{Piece, Statement};
 
-/// What is put behind which words. The last hides from the optimizer that no row can meet a condition.
+/// What is put behind which words. The last hides from the optimizer that no row can meet a
+/// condition.
 const VARIANTS: [&[(&str, &str)]; 12] = [
     &[("SELECT ", "SQL_BIG_RESULT ")],
     &[("SELECT ", "SQL_SMALL_RESULT ")],
@@ -37,8 +40,8 @@ const VARIANTS: [&[(&str, &str)]; 12] = [
     &[(" WHERE ", "RAND() > 2 OR ")],
 ];
 
-/// Drops the differences that are none under another plan. `plain` is left as after the statements, if they end in
-/// a SELECT; returns whether it is.
+/// Drops the differences that are none under another plan. `plain` is left as after the statements,
+/// if they end in a SELECT; returns whether it is.
 pub fn drop_plan_dependent(
     plain: &mut mysql::Conn,
     statements: &[Statement],
@@ -100,8 +103,8 @@ fn drop_by_variants(
     }
 }
 
-/// Column definitions, and what rows there are and what is in them: an index of MySQL's finds an ENUM's empty value by a word that is
-/// no member, and a BINARY by its beginning.
+/// Column definitions, and what rows there are and what is in them: an index of MySQL's finds an
+/// ENUM's empty value by a word that is no member, and a BINARY by its beginning.
 fn depends_on_plan(difference: &Difference) -> bool {
     difference.is_metadata
         || difference.kind.contains(": values of ")

@@ -1,4 +1,5 @@
-//! Statements, and several questions about them, one behind the other: each answer depends on what was asked before it.
+//! Statements, and several questions about them, one behind the other: each answer depends on what
+//! was asked before it.
 
 use super::conditions::{by_id, sql};
 use super::odd;

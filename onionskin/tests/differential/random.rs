@@ -1,4 +1,5 @@
-//! Random choices from a seed. SplitMix64, written out so that a printed seed means the same after any update.
+//! Random choices from a seed. SplitMix64, written out so that a printed seed means the same after
+//! any update.
 
 /// A stream of choices.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A stream of its own that begins here. This one goes on as if nothing had been drawn, so that cases of a seed stay what they were when
-    /// something is added to them.
+    /// A stream of its own that begins here. This one goes on as if nothing had been drawn, so that
+    /// cases of a seed stay what they were when something is added to them.
     pub fn aside(&self) -> Random {
         Random::new(self.0, &[0x6173_6964_6500])
     }

@@ -1,5 +1,5 @@
-//! Random tables. Each has two definitions: one for the plain server, and one for the proxy, which differs by
-//! `ENCRYPTED FOR (…)` alone.
+//! Random tables. Each has two definitions: one for the plain server, and one for the proxy, which
+//! differs by `ENCRYPTED FOR (…)` alone.
 
 use super::random::Random;
 use super::values::{self, Literal};
@@ -265,7 +265,8 @@ impl Column {
         width <= 16
     }
 
-    /// Whether different values that SQL takes for equal exist: then which of them a group shows is anybody's guess.
+    /// Whether different values that SQL takes for equal exist: then which of them a group shows is
+    /// anybody's guess.
     pub fn has_lookalikes(&self) -> bool {
         self.ty.is_text() || self.ty.is_approximate()
     }
@@ -453,7 +454,8 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     column.pool = values::pool(random, &column);
     // MySQL's long types can have no default.
     let may_have_default = !matches!(ty, Type::Text | Type::Blob) || kind == Kind::MariaDb;
-    // The defaults of these are names of members and literals of bits, which the pool has among others.
+    // The defaults of these are names of members and literals of bits, which the pool has among
+    // others.
     let may_have_default = may_have_default && !matches!(ty, Type::Enum | Type::Set | Type::Bit(_));
     if may_have_default && random.chance(30) {
         let candidates: Vec<&Literal> = column

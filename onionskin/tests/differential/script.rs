@@ -30,7 +30,8 @@ pub enum Order {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Check {
     pub order: Order,
-    /// Columns of which only NULL or not is certain: one of several values that SQL takes for equal.
+    /// Columns of which only NULL or not is certain: one of several values that SQL takes for
+    /// equal.
     pub lookalikes: Vec<usize>,
     /// Columns whose numbers depend on the order in which others were added up.
     pub approximate: Vec<usize>,
@@ -120,7 +121,8 @@ impl Command {
     }
 }
 
-/// What stands in a text for the name of the case's database. Behind it, [`OTHER`] makes the other one.
+/// What stands in a text for the name of the case's database. Behind it, [`OTHER`] makes the other
+/// one.
 pub const DATABASE: &str = "{db}";
 /// What the other database's name ends in.
 pub const OTHER: &str = "_other";
@@ -147,7 +149,8 @@ impl Statement {
         }
     }
 
-    /// The statement as one side gets it: the database is named, and a plain server gets no `ENCRYPTED FOR (…)`.
+    /// The statement as one side gets it: the database is named, and a plain server gets no
+    /// `ENCRYPTED FOR (…)`.
     pub fn on_side(&self, database: &str, protected: bool) -> Statement {
         let mut statement = self.clone();
         for piece in &mut statement.pieces {

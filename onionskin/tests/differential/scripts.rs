@@ -1,4 +1,5 @@
-//! Scripts whose answers once differed, each run in a session of its own. None of their statements is refused.
+//! Scripts whose answers once differed, each run in a session of its own. None of their statements
+//! is refused.
 
 use super::answers;
 use super::comparison::{self, Difference};

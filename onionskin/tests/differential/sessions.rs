@@ -1,7 +1,9 @@
-//! Random sessions: from twenty to two hundred steps that change what the session is, and statements between them. Settings,
-//! transactions, statements prepared by name and in the protocol, temporary tables, locks, other databases, errors and refusals.
+//! Random sessions: from twenty to two hundred steps that change what the session is, and
+//! statements between them. Settings, transactions, statements prepared by name and in the
+//! protocol, temporary tables, locks, other databases, errors and refusals.
 //!
-//! What the proxy refuses, the plain server is spared: behind a refusal, the session must be what it was before.
+//! What the proxy refuses, the plain server is spared: behind a refusal, the session must be what
+//! it was before.
 
 use super::cases::Generator;
 use super::conditions::{by_id, sql};
@@ -94,7 +96,8 @@ struct Session<'a> {
     set: Vec<&'static str>,
     /// `sql_select_limit` cuts results: without a total order it is not certain which rows come.
     is_limited: bool,
-    /// `sql_safe_updates`: whether a condition uses a key is the optimizer's word, so rows are changed by `id` or LIMIT.
+    /// `sql_safe_updates`: whether a condition uses a key is the optimizer's word, so rows are
+    /// changed by `id` or LIMIT.
     is_safe: bool,
 }
 
@@ -140,7 +143,8 @@ impl Session<'_> {
         self.one(statement);
     }
 
-    /// Whatever it is, a statement may come in the protocol of prepared statements: it has to do the same there.
+    /// Whatever it is, a statement may come in the protocol of prepared statements: it has to do
+    /// the same there.
     fn prepare_some(&mut self, from: usize) {
         const ALSO: [&str; 5] = [SET, TRANSACTION, TEMPORARY, LOCK, ALTER];
         for step in &mut self.base.steps[from..] {
@@ -280,7 +284,8 @@ impl Session<'_> {
         ];
         let text = self.base.random.pick(&names);
         if text.starts_with("SET CHARACTER") {
-            // After a reset, MariaDB takes the server's character set for the database's, until a view is looked into.
+            // After a reset, MariaDB takes the server's character set for the database's, until a
+            // view is looked into.
             self.fixed(ELSEWHERE, "USE {db}");
         }
         self.base.may_prepare = self.base.kind == Kind::MariaDb || !text.ends_with("latin1");
@@ -302,8 +307,8 @@ impl Session<'_> {
     }
 
     fn probe(&mut self) {
-        // MariaDB: behind COM_RESET_CONNECTION, @@collation_database is the server's default until the server happens to look
-        // at another database
+        // MariaDB: behind COM_RESET_CONNECTION, @@collation_database is the server's default until
+        // the server happens to look at another database
         let of_database = match self.base.kind {
             Kind::MariaDb => "",
             Kind::MySql => ", @@collation_database",

@@ -1,5 +1,6 @@
-//! Settings of a session that statements or their answers depend on, with values for them. Those that only choose a plan
-//! (`sql_buffer_result`, `optimizer_switch`) are not among them: flags of columns depend on the plan, see `plans.rs`.
+//! Settings of a session that statements or their answers depend on, with values for them. Those
+//! that only choose a plan (`sql_buffer_result`, `optimizer_switch`) are not among them: flags of
+//! columns depend on the plan, see `plans.rs`.
 
 use super::modes;
 use super::random::Random;

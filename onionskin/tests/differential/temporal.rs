@@ -1,5 +1,5 @@
-//! Random comparisons of dates and times with constants of every spelling: as numbers with and without a time, with two digits for a
-//! year, with fractions, as texts, and NULL at either end.
+//! Random comparisons of dates and times with constants of every spelling: as numbers with and
+//! without a time, with two digits for a year, with fractions, as texts, and NULL at either end.
 
 use super::conditions::sql;
 use super::odd;

@@ -195,8 +195,8 @@ pub fn compared(random: &mut Random, column: &Column) -> Literal {
     Literal::null()
 }
 
-/// MariaDB rounds a time to what the column holds when it looks it up in an index, and not otherwise: `t = '10:11:12.5'`
-/// finds 10:11:12 in an indexed TIME(0).
+/// MariaDB rounds a time to what the column holds when it looks it up in an index, and not
+/// otherwise: `t = '10:11:12.5'` finds 10:11:12 in an indexed TIME(0).
 fn is_rounded_by_an_index(column: &Column, literal: &Literal) -> bool {
     let (Type::Time(digits) | Type::DateTime(digits) | Type::Timestamp(digits)) = column.ty else {
         // Likewise a DATE, and a YEAR out of range; and MySQL a text that is no member of an ENUM.

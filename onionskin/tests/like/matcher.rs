@@ -40,7 +40,8 @@ fn ours(collation: &str, value: &str, pattern: &str, escape: Escape) -> Option<b
     Some(pattern.matches(&stored).unwrap())
 }
 
-/// Every character of the basic plane, and some of the others, beside the first and the next one that are equal to it.
+/// Every character of the basic plane, and some of the others, beside the first and the next one
+/// that are equal to it.
 pub fn characters_are_alike_where_the_server_says_so(kind: Kind) {
     let Some(server) = Server::start(kind, ServerOptions::default()) else {
         return;

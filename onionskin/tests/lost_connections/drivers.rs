@@ -1,5 +1,6 @@
-//! Pools of drivers whose connections the server closes while they are idle: the next statement goes through the proxy as it goes
-//! directly. The drivers come from the registries of their languages; where these cannot be reached, the test says so.
+//! Pools of drivers whose connections the server closes while they are idle: the next statement
+//! goes through the proxy as it goes directly. The drivers come from the registries of their
+//! languages; where these cannot be reached, the test says so.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -93,7 +94,8 @@ fn outcomes(server: &Server, port: u16, program: &[String]) -> Vec<String> {
     outcomes
 }
 
-/// Whether a pool survives as it does directly. `fails` is how many statements fail because the program has asked for no check.
+/// Whether a pool survives as it does directly. `fails` is how many statements fail because the
+/// program has asked for no check.
 fn survives(kind: Kind, program: &[String], fails: usize) {
     let Some((server, mut proxy)) = start(kind, ProxyOptions::default()) else {
         return;

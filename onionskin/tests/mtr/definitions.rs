@@ -7,7 +7,8 @@ pub struct Column {
     end: usize,
 }
 
-/// `CREATE [OR REPLACE] [TEMPORARY] TABLE`: the name as it stands there, and the columns of the list, if there is one.
+/// `CREATE [OR REPLACE] [TEMPORARY] TABLE`: the name as it stands there, and the columns of the
+/// list, if there is one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Creation {
     pub table: String,

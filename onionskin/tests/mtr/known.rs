@@ -1,5 +1,5 @@
-//! Differences that are known, with the reason for each. They count as differences, and stand in docs/sql.md; only others fail
-//! the test.
+//! Differences that are known, with the reason for each. They count as differences, and stand in
+//! docs/sql.md; only others fail the test.
 
 use super::report::Difference;
 

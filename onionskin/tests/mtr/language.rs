@@ -1,7 +1,9 @@
-//! The language of mysqltest files, as far as the runner understands it: SQL between delimiters, commands, blocks.
+//! The language of mysqltest files, as far as the runner understands it: SQL between delimiters,
+//! commands, blocks.
 //!
-//! A file is read into a tree first; variables, conditions and included files are the matter of `run.rs`. Written from the
-//! description of the language in MariaDB's documentation and from the files themselves.
+//! A file is read into a tree first; variables, conditions and included files are the matter of
+//! `run.rs`. Written from the description of the language in MariaDB's documentation and from the
+//! files themselves.
 
 /// A piece of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,7 +186,8 @@ enum End {
 }
 
 impl Reader<'_> {
-    /// Reads up to a closing brace, which it consumes, or to the end of the file, for which it returns false.
+    /// Reads up to a closing brace, which it consumes, or to the end of the file, for which it
+    /// returns false.
     fn block(&mut self, nodes: &mut Vec<Node>) -> bool {
         let mut parsing = true;
         loop {
@@ -287,7 +290,8 @@ impl Reader<'_> {
         line
     }
 
-    /// Up to the delimiter outside of quotes, or to the brace that opens the block of `if` and `while`.
+    /// Up to the delimiter outside of quotes, or to the brace that opens the block of `if` and
+    /// `while`.
     fn piece(&mut self) -> (Vec<u8>, End) {
         let start = self.at;
         let head = self.rest();

@@ -154,7 +154,8 @@ impl Report {
         self.differences.iter().filter(unknown).count()
     }
 
-    /// Reasons for not running and causes of refusals, the most frequent first, with an example of each.
+    /// Reasons for not running and causes of refusals, the most frequent first, with an example of
+    /// each.
     pub fn details(&self) -> String {
         let mut out = String::new();
         let mut reasons: Vec<_> = self.not_run.iter().collect();
@@ -173,7 +174,8 @@ impl Report {
     }
 }
 
-/// The counts of each file in a table, and refusals and reasons in groups: a section of docs/sql.md.
+/// The counts of each file in a table, and refusals and reasons in groups: a section of
+/// docs/sql.md.
 pub fn page(files: &[Report], sum: &Report) -> String {
     let run = |r: &Report| (r.equal + r.refused + r.different).max(1);
     let share = |part: usize, r: &Report| 100.0 * part as f64 / run(r) as f64;

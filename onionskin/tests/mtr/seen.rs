@@ -118,7 +118,8 @@ pub enum Certain {
     Count,
 }
 
-/// What is certain of the rows of a statement: SQL promises no order without an ORDER BY of the whole.
+/// What is certain of the rows of a statement: SQL promises no order without an ORDER BY of the
+/// whole.
 pub fn certain(sql: &str) -> Certain {
     let mut depth = 0;
     let (mut ordered, mut limited) = (false, false);
@@ -286,8 +287,8 @@ fn rows(p: &Set, q: &Set, certain: Certain, loose: bool) -> Option<(String, Stri
     (certain == Certain::Order).then(|| ("order of rows".into(), first(&p.rows, &q.rows)))
 }
 
-/// Whether two answers have the same rows, ordered alike by the keys of ORDER BY: rows with the same keys may stand in any
-/// order. False if a key is no column of the result.
+/// Whether two answers have the same rows, ordered alike by the keys of ORDER BY: rows with the
+/// same keys may stand in any order. False if a key is no column of the result.
 pub fn differs_in_ties_only(sql: &str, plain: &Seen, other: &Seen) -> bool {
     plain.sets.iter().zip(&other.sets).all(|(p, q)| {
         let Some(keys) = order_keys(sql, p) else {
@@ -299,7 +300,8 @@ pub fn differs_in_ties_only(sql: &str, plain: &Seen, other: &Seen) -> bool {
             set.rows.iter().map(of_row).collect()
         };
         let (keys_of_p, keys_of_q) = (by_keys(p), by_keys(q));
-        // LIMIT and OFFSET cut through the first and the last rows of equal keys; between them, all rows are there
+        // LIMIT and OFFSET cut through the first and the last rows of equal keys; between them, all
+        // rows are there
         let whole = |set: &Set, keys: &[Vec<String>]| {
             let inner = |k: &Vec<String>| Some(k) != keys.first() && Some(k) != keys.last();
             let rows = set.rows.iter().zip(keys).filter(|(_, k)| inner(k));

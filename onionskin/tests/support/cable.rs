@@ -1,4 +1,5 @@
-//! A TCP relay that is cut, mended and frozen, or that cuts itself where a certain statement comes by.
+//! A TCP relay that is cut, mended and frozen, or that cuts itself where a certain statement comes
+//! by.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -106,7 +107,8 @@ impl Cable {
         self.set(text, times, when, false);
     }
 
-    /// The same, but all bytes are held back from there on, so that whoever said it can be killed at that moment.
+    /// The same, but all bytes are held back from there on, so that whoever said it can be killed
+    /// at that moment.
     pub fn freeze_at(&self, text: &str, times: u32, when: When) {
         self.set(text, times, when, true);
     }

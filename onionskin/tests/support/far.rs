@@ -1,4 +1,5 @@
-//! A server that counts: it looks the names of addresses up, and is reached by one that it counts broken-off logins of.
+//! A server that counts: it looks the names of addresses up, and is reached by one that it counts
+//! broken-off logins of.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! A relay that lies: it stands in front of a real server and changes what that says, packet by packet.
+//! A relay that lies: it stands in front of a real server and changes what that says, packet by
+//! packet.
 //!
-//! Real answers, changed a little, reach deeper into a client than invented ones. Every field that a server sends
-//! gets its turn: lengths, counts, flags, definitions, cells, status, numbers and order of packets.
+//! Real answers, changed a little, reach deeper into a client than invented ones. Every field that
+//! a server sends gets its turn: lengths, counts, flags, definitions, cells, status, numbers and
+//! order of packets.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// After a lie, a connection on which nothing moves for so long is closed: one side waits for what will not come.
+/// After a lie, a connection on which nothing moves for so long is closed: one side waits for what
+/// will not come.
 const STALEMATE: Duration = Duration::from_millis(300);
 
 /// The lying relay.

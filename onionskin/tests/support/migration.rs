@@ -75,8 +75,8 @@ pub fn end_of_migration(child: Child) -> (bool, String) {
     )
 }
 
-/// Sets the state of the migration of `app.t` to an SQL expression over `state`, as a process with the proxy's keys that
-/// was killed in another moment would have left it.
+/// Sets the state of the migration of `app.t` to an SQL expression over `state`, as a process with
+/// the proxy's keys that was killed in another moment would have left it.
 pub fn set_state(session: &mut Session, proxy: &Proxy, expression: &str) {
     session.must(&format!(
         "UPDATE app.t_onionskin SET state = {expression} WHERE id = 1"
@@ -108,7 +108,8 @@ pub fn table_with_rows(server: &Server, rows: u32) -> Session {
     session
 }
 
-/// A server that is known as another one than those made before it: they are copies of one data directory, its UUID included.
+/// A server that is known as another one than those made before it: they are copies of one data
+/// directory, its UUID included.
 pub fn server_of_its_own(kind: Kind, extra: &[&str]) -> Option<Server> {
     let mut server = logging_server(kind, extra)?;
     if kind == Kind::MySql {

@@ -127,7 +127,8 @@ impl Proxy {
         }
     }
 
-    /// `SIGTERM`; returns how long it took to end. Panics when it does not end within 30 seconds, or not with 0.
+    /// `SIGTERM`; returns how long it took to end. Panics when it does not end within 30 seconds,
+    /// or not with 0.
     pub fn terminate(&mut self) -> Duration {
         let start = Instant::now();
         if let Some(mut child) = self.child.take() {
@@ -173,7 +174,8 @@ impl Proxy {
         );
     }
 
-    /// Runs `onionskin` with arguments, in the proxy's folder; returns whether it succeeded, and what it printed.
+    /// Runs `onionskin` with arguments, in the proxy's folder; returns whether it succeeded, and
+    /// what it printed.
     pub fn command(&self, arguments: &[&str]) -> (bool, String) {
         let output = self
             .program()
@@ -209,7 +211,8 @@ impl Proxy {
             let name = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
             name(line).is_some_and(|n| settings.lines().any(|s| name(s).as_deref() == Some(&n)))
         };
-        // Most tests begin with plaintext under names that `[protect]` has; those about enforcing say so.
+        // Most tests begin with plaintext under names that `[protect]` has; those about enforcing
+        // say so.
         let enforces = |line: &str| line.starts_with("enforce");
         let kept = generated.lines().filter(|l| !given(l) && !enforces(l));
         let kept: Vec<&str> = kept.collect();
@@ -288,8 +291,8 @@ impl Drop for Proxy {
     }
 }
 
-/// TLS that verifies the server, where a test says nothing about TLS and the server has an authority: passwords go to a server only that
-/// is known. MariaDB's methods send none.
+/// TLS that verifies the server, where a test says nothing about TLS and the server has an
+/// authority: passwords go to a server only that is known. MariaDB's methods send none.
 fn trust(server: &Server, options: &ProxyOptions, backend: &str) -> String {
     let is_said = options.settings.contains("backend_");
     match server.authority() {

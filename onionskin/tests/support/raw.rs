@@ -79,7 +79,8 @@ impl RawClient {
     pub fn query(&mut self, sql: &[u8]) -> Reply {
         self.command(3, sql);
         let first = self.read();
-        // Neither OK nor an error: the number of columns. Their definitions follow, EOF, the rows, EOF.
+        // Neither OK nor an error: the number of columns. Their definitions follow, EOF, the rows,
+        // EOF.
         if matches!(&first, Reply::Packet(packet) if packet.first() != Some(&0)) {
             self.until_eof();
             self.until_eof();
@@ -121,7 +122,8 @@ impl RawClient {
         self.read_numbered().1
     }
 
-    /// Reads until the other side closes. False if it says nothing more for a long time, but does not close.
+    /// Reads until the other side closes. False if it says nothing more for a long time, but does
+    /// not close.
     pub fn closes(&mut self) -> bool {
         let mut buffer = [0; 4096];
         loop {
@@ -177,7 +179,8 @@ fn greeting_plugin(greeting: &[u8]) -> Vec<u8> {
 
 /// HandshakeResponse41 of root without a password.
 pub fn login_payload(plugin: &[u8]) -> Vec<u8> {
-    // LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH
+    // LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS,
+    // PLUGIN_AUTH
     let capabilities: u32 = 0x1 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x8_0000;
     let mut payload = capabilities.to_le_bytes().to_vec();
     payload.extend((16u32 << 20).to_le_bytes());

@@ -15,7 +15,8 @@ v = ["eq"]
 /// In every protected text.
 pub const MARKER: &str = "Vd8LsGt2";
 
-/// A proxy with a table, a session that exists from the beginning, and the promise that both outlive anything.
+/// A proxy with a table, a session that exists from the beginning, and the promise that both
+/// outlive anything.
 pub struct Scene {
     /// The server.
     pub server: Server,

@@ -94,7 +94,8 @@ impl Scenery {
         assert!(said.contains(text), "{text:?} is not in: {said}");
     }
 
-    /// A folder with keys and a configuration that reaches the server over TCP under the name `host`, with more `settings`. Its configuration.
+    /// A folder with keys and a configuration that reaches the server over TCP under the name
+    /// `host`, with more `settings`. Its configuration.
     pub fn over_tcp(&self, folder: &str, host: &str, settings: &str) -> String {
         let backend = format!("{host}:{}", self.server.port());
         self.must(&["init", "--dir", folder, "--backend", &backend]);
@@ -105,7 +106,8 @@ impl Scenery {
         name
     }
 
-    /// Makes a backup under a configuration, which tells that it is of `server`, and removes it; or, without one, the backup must fail and leave nothing.
+    /// Makes a backup under a configuration, which tells that it is of `server`, and removes it;
+    /// or, without one, the backup must fail and leave nothing.
     pub fn backs_up(&self, config: &str, source: &str, server: Option<&str>) {
         let backup = ["backup", "-c", config, "--source", source, "--to", "sealed"];
         match server {

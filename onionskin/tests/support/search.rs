@@ -1,7 +1,7 @@
 //! Searching bytes for values in every form in which a leak could carry them.
 //!
-//! All values of a test share a marker, so that a search for a few patterns finds any of them: a rare string for
-//! texts, the leading digits of numbers, a far year for dates.
+//! All values of a test share a marker, so that a search for a few patterns finds any of them: a
+//! rare string for texts, the leading digits of numbers, a far year for dates.
 
 /// A value's form to look for.
 #[derive(Clone, Debug)]
@@ -64,8 +64,9 @@ impl Pattern {
             .collect()
     }
 
-    /// The integers `first ..= first + span`, as binary numbers of eight bytes: little-endian as in the binary
-    /// protocol, and big-endian with the sign bit flipped as in InnoDB. Their digits are a text.
+    /// The integers `first ..= first + span`, as binary numbers of eight bytes: little-endian as in
+    /// the binary protocol, and big-endian with the sign bit flipped as in InnoDB. Their digits are
+    /// a text.
     pub fn of_integers(first: i64, span: i64) -> Vec<Pattern> {
         let common = |a: [u8; 8], b: [u8; 8]| -> Vec<u8> {
             a.iter()
@@ -89,7 +90,8 @@ impl Pattern {
     }
 }
 
-/// Places in `haystack` where one of the patterns stands, the first few of each pattern, with their surroundings.
+/// Places in `haystack` where one of the patterns stands, the first few of each pattern, with their
+/// surroundings.
 pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
     const OF_EACH: usize = 4;
     let mut found = Vec::new();
@@ -107,8 +109,8 @@ pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
     found
 }
 
-/// The part of the base64 text of `bytes`, when it starts at this offset (modulo 3) of a longer text, that depends on
-/// nothing else.
+/// The part of the base64 text of `bytes`, when it starts at this offset (modulo 3) of a longer
+/// text, that depends on nothing else.
 fn base64_inside(bytes: &[u8], offset: usize) -> Vec<u8> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let padded: Vec<u8> = std::iter::repeat_n(0, offset)

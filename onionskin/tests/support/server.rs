@@ -20,7 +20,8 @@ pub enum Kind {
     MySql,
 }
 
-/// An account for the tests of login. `root` without a password exists besides, with all privileges.
+/// An account for the tests of login. `root` without a password exists besides, with all
+/// privileges.
 #[derive(Clone, Copy, Debug)]
 pub struct TestUser {
     /// Account name; the host part is `%`.
@@ -157,11 +158,13 @@ pub struct ServerOptions {
     pub binlog: Option<Binlog>,
     /// Statement history in performance_schema, with long texts.
     pub performance_schema: bool,
-    /// `innodb_flush_log_at_trx_commit`. The default here is 2: survives a kill of the server, not of the machine.
+    /// `innodb_flush_log_at_trx_commit`. The default here is 2: survives a kill of the server, not
+    /// of the machine.
     pub flush_log_at_commit: u8,
     /// Offer TLS.
     pub tls: bool,
-    /// Look the names of clients' addresses up, by a file of hosts of the server's own: servers count broken-off logins only then.
+    /// Look the names of clients' addresses up, by a file of hosts of the server's own: servers
+    /// count broken-off logins only then.
     pub hosts: Option<String>,
     /// More options for the server's command line.
     pub extra: Vec<String>,
@@ -206,7 +209,8 @@ impl Server {
         Self::start(Kind::MySql, ServerOptions::default())
     }
 
-    /// Starts a server and waits until it answers; `None`, with a loud message, where it could not be installed.
+    /// Starts a server and waits until it answers; `None`, with a loud message, where it could not
+    /// be installed.
     pub fn start(kind: Kind, options: ServerOptions) -> Option<Server> {
         if let Some(reason) = kind.unavailable() {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
@@ -214,7 +218,8 @@ impl Server {
             return None;
         }
         let template = template(kind);
-        // A Unix socket's path is limited to 108 bytes, so the folder is as near to the root as possible.
+        // A Unix socket's path is limited to 108 bytes, so the folder is as near to the root as
+        // possible.
         let folder = tempfile::Builder::new()
             .prefix("os-")
             .tempdir_in("/tmp")
@@ -231,7 +236,8 @@ impl Server {
         Some(server)
     }
 
-    /// Starts a server on a copy of a data directory that something else made; its accounts are added.
+    /// Starts a server on a copy of a data directory that something else made; its accounts are
+    /// added.
     pub fn start_on(kind: Kind, options: ServerOptions, data: &Path) -> Server {
         let folder = tempfile::Builder::new()
             .prefix("os-")

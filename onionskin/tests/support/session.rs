@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A session of the `mysql` crate over TCP on 127.0.0.1. A statement without an answer for 60 seconds is an error,
-/// so that a hanging proxy fails a test instead of stopping it.
+/// A session of the `mysql` crate over TCP on 127.0.0.1. A statement without an answer for 60
+/// seconds is an error, so that a hanging proxy fails a test instead of stopping it.
 pub struct Session {
     conn: Conn,
     /// Behind a server that lies any answer may be another question's.
@@ -106,7 +106,8 @@ impl Session {
             .read_timeout(limit)
             .write_timeout(limit)
             .tcp_connect_timeout(Some(Duration::from_secs(10)))
-            // Or else the crate asks the server for it, with a statement that the test did not write.
+            // Or else the crate asks the server for it, with a statement that the test did not
+            // write.
             .max_allowed_packet(Some(64 << 20));
         Ok(Session {
             is_lied_to: false,
@@ -150,7 +151,8 @@ impl Session {
         }
     }
 
-    /// The rows of the first result set as text, columns separated by tabs, rows by newlines, NULL as `NULL`.
+    /// The rows of the first result set as text, columns separated by tabs, rows by newlines, NULL
+    /// as `NULL`.
     pub fn text(&mut self, sql: &str) -> Answer<String> {
         self.run(sql).map(|outcome| outcome.text())
     }
@@ -170,7 +172,8 @@ impl Session {
         self.is_lied_to = true;
     }
 
-    /// Asks for a number that was never asked for; panics if the answer is another question's. `false`: there is no answer.
+    /// Asks for a number that was never asked for; panics if the answer is another question's.
+    /// `false`: there is no answer.
     pub fn answers_itself(&mut self) -> bool {
         let number = FRESH.fetch_add(1, Ordering::Relaxed).to_string();
         // of whatever shape it is: behind a peer that lies it may be anything
@@ -191,7 +194,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// A session whose answers were shifted once is shifted to its end. So the last question of each is one whose answer is known.
+    /// A session whose answers were shifted once is shifted to its end. So the last question of
+    /// each is one whose answer is known.
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.is_lied_to {
             self.answers_itself();
@@ -200,7 +204,8 @@ impl Drop for Session {
 }
 
 impl Outcome {
-    /// The rows of the first result set as text, columns separated by tabs, rows by newlines, NULL as `NULL`.
+    /// The rows of the first result set as text, columns separated by tabs, rows by newlines, NULL
+    /// as `NULL`.
     pub fn text(&self) -> String {
         let rows = self
             .sets

@@ -65,8 +65,8 @@ impl Sysbench {
             .option("--events=0")
     }
 
-    /// Runs this number of transactions, however long that takes. With one thread and the same seed, two runs send
-    /// exactly the same statements.
+    /// Runs this number of transactions, however long that takes. With one thread and the same
+    /// seed, two runs send exactly the same statements.
     pub fn events(self, events: u32) -> Self {
         self.option("--time=0").option(format!("--events={events}"))
     }

@@ -100,7 +100,8 @@ pub fn cursors_and_long_data(kind: Kind) {
         assert_eq!(a, b, "{sql}");
     }
 
-    // The parameter comes in three packets, between which nothing is answered, and is forgotten after the execution.
+    // The parameter comes in three packets, between which nothing is answered, and is forgotten
+    // after the execution.
     for client in &mut clients {
         let id = client.prepare(b"INSERT INTO app.t (id, v, n) VALUES (?, ?, ?)");
         for (parameter, text) in [(1u16, "long "), (2, "also "), (1, "data")] {
@@ -144,7 +145,8 @@ pub fn cursors_and_long_data(kind: Kind) {
     );
 }
 
-/// PREPARE and EXECUTE as statements: what names a protected table, or may, never reaches the server.
+/// PREPARE and EXECUTE as statements: what names a protected table, or may, never reaches the
+/// server.
 pub fn statements_in_texts(kind: Kind) {
     if direct_mode() {
         return;

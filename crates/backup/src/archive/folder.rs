@@ -22,7 +22,8 @@ pub struct Found {
     pub place: BinlogPosition,
 }
 
-/// The segments of a folder by their names, in order; unfinished ones, and other files, are left out.
+/// The segments of a folder by their names, in order; unfinished ones, and other files, are left
+/// out.
 pub fn segments(folder: &Path) -> Result<Vec<Found>, ArchiveError> {
     let failed = |source| ArchiveError::File {
         path: folder.to_owned(),
@@ -84,9 +85,9 @@ pub fn place_text(place: &BinlogPosition) -> String {
     format!("{}:{}", place.file, place.position)
 }
 
-/// How many of an archive's segments, the oldest first, may go because everything in them was committed before `limit`,
-/// in microseconds since 1970. The newest one stays: archiving goes on from it. An empty segment goes with what comes
-/// behind it.
+/// How many of an archive's segments, the oldest first, may go because everything in them was
+/// committed before `limit`, in microseconds since 1970. The newest one stays: archiving goes on
+/// from it. An empty segment goes with what comes behind it.
 pub fn outlived(segments: &[Segment], limit: u64) -> usize {
     let newest = segments.len().saturating_sub(1);
     let mut count = 0;

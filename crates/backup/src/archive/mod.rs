@@ -1,8 +1,9 @@
 //! The binlog archive: what a server writes to its binlog, kept in a folder as sealed segments.
 //!
-//! The archive follows the server as a replica does, so it needs no access to its disks, reads encrypted binlogs (the server
-//! decrypts what it sends), and is not in the way of a commit. A segment is a piece of one binlog file, from one border of
-//! transactions to another; opened, it is a binlog file of its own that `mysqlbinlog` and `mariadb-binlog` read.
+//! The archive follows the server as a replica does, so it needs no access to its disks, reads
+//! encrypted binlogs (the server decrypts what it sends), and is not in the way of a commit. A
+//! segment is a piece of one binlog file, from one border of transactions to another; opened, it is
+//! a binlog file of its own that `mysqlbinlog` and `mariadb-binlog` read.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -15,11 +16,13 @@
 //!
 //! # What is promised
 //!
-//! - A segment is there whole or not at all: it has its name when it is sealed, synced and renamed. What was cut off is fetched
-//!   again from where the last whole segment ends. An unfinished one is `.NAME.RANDOM.partial`.
-//! - A gap is an error with a name, when segments are written (the server has removed what comes next, or is another one) and
-//!   when they are read (a file is missing).
-//! - What has not been sealed yet exists on the server only: at most as long as a segment may be open.
+//! - A segment is there whole or not at all: it has its name when it is sealed, synced and renamed.
+//!   What was cut off is fetched again from where the last whole segment ends. An unfinished one is
+//!   `.NAME.RANDOM.partial`.
+//! - A gap is an error with a name, when segments are written (the server has removed what comes
+//!   next, or is another one) and when they are read (a file is missing).
+//! - What has not been sealed yet exists on the server only: at most as long as a segment may be
+//!   open.
 
 pub mod folder;
 mod reader;

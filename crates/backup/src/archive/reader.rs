@@ -1,11 +1,13 @@
 //! From the server's events to the bytes of segments.
 //!
-//! A segment ends between two transactions: before a GTID event, which begins one on every supported server; at a heartbeat,
-//! which a server sends when it has sent everything; and at the end of a file.
+//! A segment ends between two transactions: before a GTID event, which begins one on every
+//! supported server; at a heartbeat, which a server sends when it has sent everything; and at the
+//! end of a file.
 //!
-//! A server that is killed while it writes may leave a file whose last transaction is not whole. MariaDB leaves it there, rolls
-//! the transaction back, and begins the next file as if it had never been. Its events may have gone into the segment by the
-//! time that is known, so the segment is given up with [`ArchiveError::Torn`] and read again, this time without them.
+//! A server that is killed while it writes may leave a file whose last transaction is not whole.
+//! MariaDB leaves it there, rolls the transaction back, and begins the next file as if it had never
+//! been. Its events may have gone into the segment by the time that is known, so the segment is
+//! given up with [`ArchiveError::Torn`] and read again, this time without them.
 
 use std::{
     io,
@@ -281,7 +283,8 @@ impl Reader {
     fn end_file(&mut self, next: BinlogPosition) -> Result<(), ArchiveError> {
         self.torn.take_if(|torn| torn.begins == self.place);
         if self.building.is_none() {
-            // There is nothing behind the last segment; where the log goes on must be noted all the same.
+            // There is nothing behind the last segment; where the log goes on must be noted all the
+            // same.
             self.begin_segment()?;
         }
         self.skipping = false;
@@ -469,7 +472,8 @@ impl Reader {
         self.out.extend_from_slice(&MAGIC);
         match self.place.position {
             4 => self.out.extend_from_slice(&self.format),
-            // Or else whoever replays it would take it for a server's start and drop temporary tables.
+            // Or else whoever replays it would take it for a server's start and drop temporary
+            // tables.
             _ => self.out.extend_from_slice(&without_creation(&self.format)?),
         }
         self.building = Some(Building {

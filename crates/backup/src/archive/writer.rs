@@ -54,9 +54,9 @@ pub struct ArchiveOptions {
     pub once: bool,
 }
 
-/// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read until then is sealed) or, if
-/// that was asked for, to the end of the log. Connects again when the connection breaks. `sealed` is told of every segment,
-/// `trouble` of every lost connection.
+/// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read
+/// until then is sealed) or, if that was asked for, to the end of the log. Connects again when the
+/// connection breaks. `sealed` is told of every segment, `trouble` of every lost connection.
 pub fn archive(
     connect: &ConnectOptions,
     folder: &Path,

@@ -1,10 +1,12 @@
 //! The checksums of InnoDB's pages, computed while a physical backup goes by.
 //!
-//! A sealed stream shows that a backup is what was written. It does not show that the server's files were sound when it
-//! was written. Every InnoDB page carries a checksum of its own; this module computes them, of MariaDB's tablespaces and of
-//! MySQL's ([`page`] has the formats). What cannot be checked is counted: pages that were encrypted or compressed after their
-//! checksum was computed, and tablespaces whose first page says nothing. The pages of incremental backups stand in files of
-//! another kind, which are counted only; mariadb-backup has checked them when it copied them.
+//! A sealed stream shows that a backup is what was written. It does not show that the server's
+//! files were sound when it was written. Every InnoDB page carries a checksum of its own; this
+//! module computes them, of MariaDB's tablespaces and of MySQL's ([`page`] has the formats). What
+//! cannot be checked is counted: pages that were encrypted or compressed after their checksum was
+//! computed, and tablespaces whose first page says nothing. The pages of incremental backups stand
+//! in files of another kind, which are counted only; mariadb-backup has checked them when it copied
+//! them.
 
 mod page;
 
@@ -33,7 +35,8 @@ pub struct PageReport {
     pub damaged: Vec<(String, u64)>,
     /// How many pages could not be checked, and why.
     pub unchecked_pages: BTreeMap<Unchecked, u64>,
-    /// Tablespaces that were not checked, because their format is not understood, or their first page was not written yet.
+    /// Tablespaces that were not checked, because their format is not understood, or their first
+    /// page was not written yet.
     pub unchecked: Vec<String>,
     /// Files with the changed pages of a tablespace, as incremental backups have them; not checked.
     pub deltas: u64,
@@ -80,8 +83,8 @@ impl Write for PhysicalContent {
     }
 }
 
-/// Whether a file is a tablespace that begins with its own description. (Of a system tablespace in several files, the
-/// others than the first do not.)
+/// Whether a file is a tablespace that begins with its own description. (Of a system tablespace in
+/// several files, the others than the first do not.)
 fn is_tablespace(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let undo = name
@@ -89,8 +92,8 @@ fn is_tablespace(path: &str) -> bool {
         // MySQL's are named undo_001.
         .map(|number| number.strip_prefix('_').unwrap_or(number))
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
-    // What mariadb-backup calls `.new` was created while it ran, or shortly before: a tablespace like others, if its first page
-    // has been written already.
+    // What mariadb-backup calls `.new` was created while it ran, or shortly before: a tablespace
+    // like others, if its first page has been written already.
     [".ibd", ".ibu", ".new"]
         .iter()
         .any(|suffix| name.ends_with(suffix))

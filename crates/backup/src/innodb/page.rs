@@ -1,25 +1,29 @@
 //! The formats of InnoDB's pages, and what shows that one is sound.
 //!
-//! The first page of a tablespace tells the format of all, in the four bytes at offset 54 (big-endian):
+//! The first page of a tablespace tells the format of all, in the four bytes at offset 54
+//! (big-endian):
 //!
 //! | | bits | |
 //! |---|---|---|
 //! | `full_crc32` (MariaDB since 10.5) | 4 set; 0 to 3: page size | CRC-32C of all before it in the last four bytes, over what is stored: encrypted pages, too |
 //! | the format before, and MySQL's | 1 to 4: size of compressed pages, 6 to 9: page size; 0 is 16 KiB | below |
 //!
-//! Sizes are 512 shifted left by the number. Bit 4 alone would be compressed pages of 128 KiB, which do not exist, so
-//! the two cannot be taken for each other.
+//! Sizes are 512 shifted left by the number. Bit 4 alone would be compressed pages of 128 KiB,
+//! which do not exist, so the two cannot be taken for each other.
 //!
-//! In `full_crc32`, a page whose type (offset 24) has its highest bit set is stored compressed in 256 times the rest of the type
-//! bytes, and its checksum stands at the end of these.
+//! In `full_crc32`, a page whose type (offset 24) has its highest bit set is stored compressed in
+//! 256 times the rest of the type bytes, and its checksum stands at the end of these.
 //!
-//! In the other format a page begins with its checksum, and its last eight bytes repeat the checksum and the lower half of
-//! the LSN at offset 16. `crc32` is the CRC-32C of bytes 4 to 25 xor that of bytes 38 up to the last eight. `innodb`, the default of
-//! MySQL before 5.7.7, folds the same bytes, and at the page's end bytes 0 to 25. `none` is a constant. Pages of tables
-//! with ROW_FORMAT=COMPRESSED have no trailer, and checksums of their own over bytes 4 to 15, 24, 25 and from 34 on.
+//! In the other format a page begins with its checksum, and its last eight bytes repeat the
+//! checksum and the lower half of the LSN at offset 16. `crc32` is the CRC-32C of bytes 4 to 25 xor
+//! that of bytes 38 up to the last eight. `innodb`, the default of MySQL before 5.7.7, folds the
+//! same bytes, and at the page's end bytes 0 to 25. `none` is a constant. Pages of tables with
+//! ROW_FORMAT=COMPRESSED have no trailer, and checksums of their own over bytes 4 to 15, 24, 25 and
+//! from 34 on.
 //!
-//! MySQL computes checksums before it encrypts or compresses a page, so such pages cannot be checked without their keys or
-//! without decompression. They say what they are in their type. MariaDB has another checksum for encrypted pages, at offset 30.
+//! MySQL computes checksums before it encrypts or compresses a page, so such pages cannot be
+//! checked without their keys or without decompression. They say what they are in their type.
+//! MariaDB has another checksum for encrypted pages, at offset 30.
 
 /// Bytes of the first page that must be there to know the format.
 pub(super) const FLAGS_END: usize = 58;
@@ -63,7 +67,8 @@ pub enum Unchecked {
     Compressed,
     /// It was written with `innodb_checksum_algorithm=none`.
     NoChecksum,
-    /// It lies in the doublewrite buffer and is the copy of another page, perhaps of one in another format.
+    /// It lies in the doublewrite buffer and is the copy of another page, perhaps of one in another
+    /// format.
     Doublewrite,
 }
 
@@ -80,8 +85,9 @@ impl Unchecked {
 }
 
 impl Format {
-    /// Whether a page of this number is in MariaDB's doublewrite buffer, if the tablespace is the system's: two
-    /// extents of 64 pages, which a server lays out when it makes the file. (MySQL has files of their own for it.)
+    /// Whether a page of this number is in MariaDB's doublewrite buffer, if the tablespace is the
+    /// system's: two extents of 64 pages, which a server lays out when it makes the file. (MySQL
+    /// has files of their own for it.)
     pub(super) fn is_doublewrite(&self, number: u64) -> bool {
         self.kind == Kind::FullCrc32 && (64..192).contains(&number)
     }

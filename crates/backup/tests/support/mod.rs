@@ -71,8 +71,8 @@ pub fn verified(keys: &KeySet, stream: &[u8], deep: bool) -> Result<Verified, St
     )
 }
 
-/// A stream that must not open, and of which nothing may come out that was not sealed: whole frames from the beginning,
-/// and never the last one. Returns the error.
+/// A stream that must not open, and of which nothing may come out that was not sealed: whole frames
+/// from the beginning, and never the last one. Returns the error.
 pub fn refused(
     keys: &KeySet,
     stream: &[u8],

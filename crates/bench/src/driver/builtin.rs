@@ -1,7 +1,8 @@
 //! The driver of our own: threads with prepared statements, as fast as they can or at a given rate.
 //!
-//! At a given rate, a statement's time counts from the moment at which it *should* have begun. Otherwise a server that
-//! stands still would be measured once for each thread instead of once for each statement that its clients wanted.
+//! At a given rate, a statement's time counts from the moment at which it *should* have begun.
+//! Otherwise a server that stands still would be measured once for each thread instead of once for
+//! each statement that its clients wanted.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,5 @@
-//! How long things took, in bounded memory: buckets that grow by 2 % from a microsecond to more than five minutes.
+//! How long things took, in bounded memory: buckets that grow by 2 % from a microsecond to more
+//! than five minutes.
 
 const BUCKETS: usize = 1000;
 const FIRST: f64 = 1e-6;

@@ -1,4 +1,5 @@
-//! What makes the load: the installed sysbench, unmodified, or a driver of our own with the same statements.
+//! What makes the load: the installed sysbench, unmodified, or a driver of our own with the same
+//! statements.
 
 mod builtin;
 mod histogram;
@@ -44,7 +45,8 @@ pub struct Loaded {
     pub latency_ms: [f64; 4],
     /// The longest one.
     pub longest_ms: f64,
-    /// Errors that an application would have had to deal with: deadlocks and the like; after any other only a load at a given rate goes on.
+    /// Errors that an application would have had to deal with: deadlocks and the like; after any
+    /// other only a load at a given rate goes on.
     pub errors: f64,
     /// Statements a second, over time.
     pub series: Vec<Series>,

@@ -2,8 +2,9 @@
 
 use rand::{Rng, RngExt};
 
-/// The workloads that both drivers know, by sysbench's names, and two of ours: over the rows of a range that
-/// `oltp_read_only` reads as they are, what the proxy finishes, and what its scratch engine does.
+/// The workloads that both drivers know, by sysbench's names, and two of ours: over the rows of a
+/// range that `oltp_read_only` reads as they are, what the proxy finishes, and what its scratch
+/// engine does.
 pub const WORKLOADS: [&str; 10] = [
     "oltp_point_select",
     "oltp_read_only",
@@ -152,7 +153,8 @@ impl Table {
         ]
     }
 
-    /// One iteration of a workload, and whether it is a transaction of several statements. `None`: unknown.
+    /// One iteration of a workload, and whether it is a transaction of several statements. `None`:
+    /// unknown.
     pub fn iteration(&self, workload: &str, rng: &mut impl Rng) -> Option<(Vec<Statement>, bool)> {
         let single = |statement| Some((vec![statement], false));
         if let Some((select, tail)) = own_select(workload) {

@@ -1,4 +1,5 @@
-//! The installed sysbench, unmodified: its options, its report, its interval output and its histogram.
+//! The installed sysbench, unmodified: its options, its report, its interval output and its
+//! histogram.
 
 use std::{
     fs::{self, File},

@@ -103,8 +103,8 @@ impl Report {
         Ok(())
     }
 
-    /// One report of several that were made on the same machine, for example scenario by scenario. Of a scenario that
-    /// is in more than one for the same server, the last one counts.
+    /// One report of several that were made on the same machine, for example scenario by scenario.
+    /// Of a scenario that is in more than one for the same server, the last one counts.
     pub fn merge(paths: &[PathBuf]) -> Result<Self, ReportError> {
         let mut merged: Option<Self> = None;
         for path in paths {

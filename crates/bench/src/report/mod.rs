@@ -8,9 +8,10 @@
 //! | [`Variant`] | one side of a comparison, with the summaries of its runs |
 //! | [`Run`] | one measurement, with the proofs that it measured what it says |
 //!
-//! Runs are the facts; summaries and ratios are computed from them by [`Group::summarise`], void runs left out. The
-//! other formats (HTML, Markdown, the terminal) are made from the same structure. A new field raises [`VERSION`] unless
-//! it has a default; readers refuse versions that they do not know.
+//! Runs are the facts; summaries and ratios are computed from them by [`Group::summarise`], void
+//! runs left out. The other formats (HTML, Markdown, the terminal) are made from the same
+//! structure. A new field raises [`VERSION`] unless it has a default; readers refuse versions that
+//! they do not know.
 
 mod charts;
 mod decision;

@@ -1,4 +1,5 @@
-//! Published figures for the same questions, measured by others on other machines, to stand next to ours.
+//! Published figures for the same questions, measured by others on other machines, to stand next to
+//! ours.
 
 /// A table of figures.
 pub struct Reference {

@@ -1,8 +1,9 @@
 //! Charts as inline SVG.
 //!
-//! Written here and not by a charting library, because the figures must follow the reader's light or dark theme, print
-//! in black, and be readable on a phone without a script: every colour is a class that the page's style sheet defines, and a
-//! chart is as wide as a phone. What libraries add (scales of many kinds, interaction) is of no use in a report.
+//! Written here and not by a charting library, because the figures must follow the reader's light
+//! or dark theme, print in black, and be readable on a phone without a script: every colour is a
+//! class that the page's style sheet defines, and a chart is as wide as a phone. What libraries add
+//! (scales of many kinds, interaction) is of no use in a report.
 
 use std::fmt::Write;
 

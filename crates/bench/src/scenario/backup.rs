@@ -223,7 +223,8 @@ fn write_rows(path: &Path, bytes: u64, setting: &Setting<'_>) -> io::Result<()> 
     let mut rng = SmallRng::seed_from_u64(1);
     let table = Table::new("bench", 1, 1_000_000);
     let mut file = BufWriter::new(File::create(path)?);
-    // One block of rows, its digits exchanged again and again: no window of a compressor sees the same twice.
+    // One block of rows, its digits exchanged again and again: no window of a compressor sees the
+    // same twice.
     let block = table.fill(2000, &mut rng).into_bytes();
     let mut left = bytes;
     while left > 0 {

@@ -1,4 +1,5 @@
-//! A command of ours that runs beside a server while that is loaded, such as the archive of its binary log.
+//! A command of ours that runs beside a server while that is loaded, such as the archive of its
+//! binary log.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +24,8 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// Starts it with `{folder}`, `{home}` and `{user}` filled in; the password comes in the environment.
+    /// Starts it with `{folder}`, `{home}` and `{user}` filled in; the password comes in the
+    /// environment.
     pub fn start(
         workshop: &Workshop,
         server: &Address,

@@ -1,4 +1,5 @@
-//! Encryption functions in statements, against plaintext and against columns that the proxy encrypts.
+//! Encryption functions in statements, against plaintext and against columns that the proxy
+//! encrypts.
 
 use std::{
     sync::{Arc, Mutex},
@@ -139,7 +140,8 @@ fn refused(server: &Server, mode: &str) -> Result<Option<String>, BenchError> {
     }))
 }
 
-/// The function returns the text with the right key and not with a wrong one, and the length is the documented one.
+/// The function returns the text with the right key and not with a wrong one, and the length is the
+/// documented one.
 fn prove(session: &mut Session, mode: &str) -> Result<Vec<Proof>, BenchError> {
     let text = "x".repeat(64);
     let sealed = call("AES_ENCRYPT", &format!("'{text}'"), KEY, mode);

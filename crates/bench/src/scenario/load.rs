@@ -1,7 +1,7 @@
 //! Workloads on tables: paths to a server, settings of servers, numbers of threads.
 //!
-//! Variants with the same server settings share a server; others run side by side and are loaded in turns. Every
-//! variant has a database of its own, filled anew in every round.
+//! Variants with the same server settings share a server; others run side by side and are loaded in
+//! turns. Every variant has a database of its own, filled anew in every round.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,8 @@ use crate::{
     server::{Address, Configuration, Family, Private, Server, Session},
 };
 
-/// What a server may have left to purge when a run begins; some of it is only removed once more is written.
+/// What a server may have left to purge when a run begins; some of it is only removed once more is
+/// written.
 const TO_PURGE: u64 = 1000;
 const PURGE_LIMIT: Duration = Duration::from_secs(300);
 
@@ -147,7 +148,8 @@ impl<'a> LoadExperiment<'a> {
         Ok(())
     }
 
-    /// The socket of the scratch engine, a private server; none where no server program is installed.
+    /// The socket of the scratch engine, a private server; none where no server program is
+    /// installed.
     fn engine(&mut self) -> Result<Option<PathBuf>, BenchError> {
         let Setting {
             workshop, family, ..
@@ -238,7 +240,8 @@ impl<'a> LoadExperiment<'a> {
         }
     }
 
-    /// Waits until no server works off what earlier runs changed: it would take time from the run that comes.
+    /// Waits until no server works off what earlier runs changed: it would take time from the run
+    /// that comes.
     fn settled(&self) -> Result<Proof, BenchError> {
         let begin = Instant::now();
         let mut left = 0;

@@ -125,7 +125,8 @@ impl Watch {
         }
     }
 
-    /// Adds CPU for each of `queries` statements and the relay's memory; a relay that did nothing was not passed.
+    /// Adds CPU for each of `queries` statements and the relay's memory; a relay that did nothing
+    /// was not passed.
     fn end(
         self,
         queries: f64,

@@ -66,7 +66,8 @@ fn binlog_end(session: &mut Session, family: Family) -> Result<(String, String),
     }
 }
 
-/// Seconds until the replica has applied all that the source has written by now; `None` if it does not.
+/// Seconds until the replica has applied all that the source has written by now; `None` if it does
+/// not.
 pub fn catch_up(source: &Server, replica: &Private) -> Result<Option<f64>, BenchError> {
     let family = replica.family();
     let (file, position) = binlog_end(&mut source.session()?, family)?;

@@ -12,8 +12,9 @@ pub struct Dsn {
 }
 
 impl Dsn {
-    /// From the command line, which everybody on the machine can read: `password` is that of an account that is named without
-    /// one. A database is of no use and refused, so that nobody thinks it is the one that is used.
+    /// From the command line, which everybody on the machine can read: `password` is that of an
+    /// account that is named without one. A database is of no use and refused, so that nobody
+    /// thinks it is the one that is used.
     pub fn parse(text: &str, password: Option<&str>) -> Result<Self, BenchError> {
         let wrong = |said: &str| BenchError::Dsn {
             given: without_password(text),

@@ -1,4 +1,5 @@
-//! The servers that are measured: private ones with the configuration under test, or one that is given.
+//! The servers that are measured: private ones with the configuration under test, or one that is
+//! given.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | `given` | a server by its DSN, where no restart is needed |
 //! | `session` | statements of the benchmark itself |
 //!
-//! The benchmark's account on a private server has a random password, and its data directory is readable by its
-//! user alone. On a given server, databases named `onionskin_bench_…` are made and dropped, nothing else is touched.
+//! The benchmark's account on a private server has a random password, and its data directory is
+//! readable by its user alone. On a given server, databases named `onionskin_bench_…` are made and
+//! dropped, nothing else is touched.
 
 mod given;
 mod keys;
@@ -63,7 +65,8 @@ pub struct Program {
     pub family: Family,
     /// `mariadbd`, `mysqld`, or a script that becomes one of them.
     pub path: PathBuf,
-    /// `mariadb-install-db` with the folder that it belongs to if it came with the server; MySQL needs none.
+    /// `mariadb-install-db` with the folder that it belongs to if it came with the server; MySQL
+    /// needs none.
     pub installer: Option<(PathBuf, Option<PathBuf>)>,
     /// As whom it runs, if not as the caller.
     pub user: Option<User>,

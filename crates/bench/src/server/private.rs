@@ -1,9 +1,10 @@
 //! A temporary server with the configuration under test.
 //!
-//! A data directory is initialised once for each family and copied for every server. Everything lies in one temporary
-//! folder that is removed in the end. Keys for encryption at rest are set up as the servers' manuals ask for it:
-//! file_key_management for MariaDB; for MySQL the component keyring_file, whose manifest must lie *beside the server's
-//! program*, so the program is reached through a link in the temporary folder and the installation stays untouched.
+//! A data directory is initialised once for each family and copied for every server. Everything
+//! lies in one temporary folder that is removed in the end. Keys for encryption at rest are set up
+//! as the servers' manuals ask for it: file_key_management for MariaDB; for MySQL the component
+//! keyring_file, whose manifest must lie *beside the server's program*, so the program is reached
+//! through a link in the temporary folder and the installation stays untouched.
 
 use std::{
     cell::{Cell, RefCell},
@@ -49,7 +50,8 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Makes the temporary folder, as near to the root as TMPDIR allows: names of sockets are short.
+    /// Makes the temporary folder, as near to the root as TMPDIR allows: names of sockets are
+    /// short.
     pub fn open(
         programs: Vec<Program>,
         tie: Tie,
@@ -168,7 +170,8 @@ impl Workshop {
     }
 }
 
-/// A port on 127.0.0.1 that is free at this moment, below those that the kernel gives to outgoing connections.
+/// A port on 127.0.0.1 that is free at this moment, below those that the kernel gives to outgoing
+/// connections.
 pub fn free_port() -> Result<u16, BenchError> {
     let mut said = String::new();
     for _ in 0..200 {
@@ -184,7 +187,8 @@ pub fn free_port() -> Result<u16, BenchError> {
 /// What distinguishes a server from the default one of the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Configuration {
-    /// More options for its command line; `{folder}` stands for a folder that the server can write to.
+    /// More options for its command line; `{folder}` stands for a folder that the server can write
+    /// to.
     pub options: Vec<String>,
     /// Set up keys for encryption at rest.
     pub keys: bool,

@@ -1,7 +1,7 @@
 //! `CREATE TABLE … LIKE`.
 //!
-//! The definition of the other table is not known here as a text, so the plan only says whose it is; the proxy asks for it and plans the definition
-//! that it makes of it.
+//! The definition of the other table is not known here as a text, so the plan only says whose it
+//! is; the proxy asks for it and plans the definition that it makes of it.
 
 use onionskin_schema::same_name;
 
@@ -12,8 +12,9 @@ use crate::lex::TokenKind;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, refuse};
 
-/// `LIKE other` or `(LIKE other)` behind the new table's name, where the reader stands. `hides` says that the new table is a temporary one that hides a
-/// protected table; `concerned` that the policy may protect columns of it.
+/// `LIKE other` or `(LIKE other)` behind the new table's name, where the reader stands. `hides`
+/// says that the new table is a temporary one that hides a protected table; `concerned` that the
+/// policy may protect columns of it.
 pub(super) fn like(
     mut r: Reader,
     hides: bool,

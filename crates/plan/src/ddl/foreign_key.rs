@@ -1,7 +1,8 @@
 //! Foreign keys.
 //!
-//! The server compares equality tokens, so both columns need a join group in common. A row that is deleted takes those that refer to it along as
-//! rows, which is sound. What would write the token of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is not.
+//! The server compares equality tokens, so both columns need a join group in common. A row that is
+//! deleted takes those that refer to it along as rows, which is sound. What would write the token
+//! of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is not.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! How long a key over protected columns would be on a server that has them in the clear.
 //!
-//! A token has 16 bytes, whatever it is of, and could be in any key. But a table whose keys no server takes could not be decrypted again,
-//! and an application would learn of its mistake there: so what servers refuse is refused here, with their errors. All parts of a key count,
-//! those over plain columns as well.
+//! A token has 16 bytes, whatever it is of, and could be in any key. But a table whose keys no
+//! server takes could not be decrypted again, and an application would learn of its mistake there:
+//! so what servers refuse is refused here, with their errors. All parts of a key count, those over
+//! plain columns as well.
 
 use onionskin_value::{Family, Kind, SqlType};
 
@@ -12,7 +13,8 @@ use crate::planner::{Planned, refuse};
 /// The longest key that InnoDB takes, in bytes.
 const KEY_BYTES: u64 = 3072;
 
-/// What a plain column of a type that is not read here counts, in bytes: the longest of those that have a fixed length (UUID, INET6).
+/// What a plain column of a type that is not read here counts, in bytes: the longest of those that
+/// have a fixed length (UUID, INET6).
 const UNREAD_BYTES: u64 = 16;
 
 /// The most that a character takes, in bytes.
@@ -35,7 +37,8 @@ pub(super) struct PlainPart {
     pub(super) counts: bool,
 }
 
-/// The beginning of a column that MariaDB indexes, where the definition names none and the whole would not do.
+/// The beginning of a column that MariaDB indexes, where the definition names none and the whole
+/// would not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     /// Its length.
@@ -66,8 +69,9 @@ impl KeyLength {
         }
     }
 
-    /// Adds a protected column, or as many of its characters. Fails where the server does: MariaDB makes a hash of what is too long for
-    /// UNIQUE, and takes the beginning of what is too long for an index.
+    /// Adds a protected column, or as many of its characters. Fails where the server does: MariaDB
+    /// makes a hash of what is too long for UNIQUE, and takes the beginning of what is too long for
+    /// an index.
     pub fn add(&mut self, name: &str, ty: &SqlType, prefix: Option<u32>) -> Planned<Option<Cut>> {
         let unbounded = is_unbounded(ty);
         let is_lenient = self.family == Family::MariaDb;

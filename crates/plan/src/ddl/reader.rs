@@ -70,8 +70,8 @@ impl<'a> Reader<'a> {
         Some(name)
     }
 
-    /// The name of a character set or a collation, which may be a string as well. `None` if it is neither, or is written
-    /// with escapes.
+    /// The name of a character set or a collation, which may be a string as well. `None` if it is
+    /// neither, or is written with escapes.
     pub(crate) fn name_or_string(&mut self) -> Option<String> {
         if let Some(name) = self.name() {
             return Some(name);

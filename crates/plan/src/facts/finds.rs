@@ -7,8 +7,8 @@ use super::words::Words;
 pub enum Finds {
     /// It is a query.
     Anew,
-    /// It is a query of one row of aggregates. Where MariaDB sees before it looks that no row can be
-    /// found, it leaves it.
+    /// It is a query of one row of aggregates. Where MariaDB sees before it looks that no row can
+    /// be found, it leaves it.
     AnewOrKeeps,
     /// It finds nothing, and leaves it.
     Keeps,

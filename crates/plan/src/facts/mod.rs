@@ -30,7 +30,8 @@ pub struct Facts {
     pub verb: Verb,
     /// `INSERT IGNORE`, `UPDATE IGNORE` and the like: errors of values become warnings.
     pub ignore: bool,
-    /// `INSERT`, `REPLACE` with several rows behind `VALUES`. Of folded rows, see [`Self::is_lenient`].
+    /// `INSERT`, `REPLACE` with several rows behind `VALUES`. Of folded rows, see
+    /// [`Self::is_lenient`].
     pub several_rows: bool,
     /// It calls a program, or may do so. What a program has done stays done if it fails.
     pub calls: bool,
@@ -68,8 +69,8 @@ pub struct Facts {
     pub question: Question,
     /// `FOUND_ROWS` stands in it.
     pub says_found_rows: bool,
-    /// An UPDATE of several columns of which one is computed or gets its default. Servers go on computing behind a value that
-    /// does not fit, and say what they find.
+    /// An UPDATE of several columns of which one is computed or gets its default. Servers go on
+    /// computing behind a value that does not fit, and say what they find.
     pub computes_among_others: bool,
     /// Calls of `VALUES()` behind `ON DUPLICATE KEY UPDATE`.
     pub values_calls: usize,

@@ -26,7 +26,8 @@ pub enum Question {
     None,
     /// It does not ask, and MariaDB keeps the warnings: `SELECT`, `SET` and others without tables.
     Keeps,
-    /// It does not ask. It prepares a text or executes one: MariaDB keeps the warnings if it keeps them over that text.
+    /// It does not ask. It prepares a text or executes one: MariaDB keeps the warnings if it keeps
+    /// them over that text.
     ByName,
     /// `SHOW WARNINGS`, `SHOW ERRORS`
     Conditions {
@@ -114,7 +115,8 @@ impl Words<'_> {
         }
     }
 
-    /// Whether it begins as statements do that need no tables. MariaDB keeps its warnings over them.
+    /// Whether it begins as statements do that need no tables. MariaDB keeps its warnings over
+    /// them.
     fn is_tableless_verb(&self) -> bool {
         const VERBS: [&str; 10] = [
             "select",

@@ -4,8 +4,8 @@ use super::words::{Word, Words};
 use crate::lex::TokenKind;
 
 impl Words<'_> {
-    /// The names behind FROM, JOIN, INTO, UPDATE and the like, and in lists of them. There may be others among them, such as
-    /// `created` of `EXTRACT(YEAR FROM created)`.
+    /// The names behind FROM, JOIN, INTO, UPDATE and the like, and in lists of them. There may be
+    /// others among them, such as `created` of `EXTRACT(YEAR FROM created)`.
     pub(super) fn table_words(&self) -> Vec<String> {
         const BEFORE: [&str; 10] = [
             "from",

@@ -35,7 +35,8 @@ impl Words<'_> {
         self.begins(&VERBS)
     }
 
-    /// Whether it ends the transaction before it, even where it fails: definitions, but not those of temporary tables.
+    /// Whether it ends the transaction before it, even where it fails: definitions, but not those
+    /// of temporary tables.
     pub(super) fn commits_first(&self) -> bool {
         const VERBS: [&str; 12] = [
             "alter", "analyze", "create", "drop", "grant", "install", "lock", "optimize", "rename",

@@ -55,8 +55,8 @@ impl Lexer<'_> {
             .ok_or(LexError::Unterminated)
     }
 
-    /// Whether `/*+` begins hints here: behind certain verbs only, with nothing but white space between. `from` is the end of the
-    /// token before.
+    /// Whether `/*+` begins hints here: behind certain verbs only, with nothing but white space
+    /// between. `from` is the end of the token before.
     fn takes_hints(&self, from: usize) -> bool {
         const VERBS: [&str; 5] = ["select", "insert", "replace", "update", "delete"];
         // no further back than the longest verb and the byte before it: texts are read in one pass
@@ -71,7 +71,8 @@ impl Lexer<'_> {
                 .any(|v| word.eq_ignore_ascii_case(v.as_bytes()))
     }
 
-    /// The end of hints. Those that read them respect quotes inside; to others they are an ordinary comment.
+    /// The end of hints. Those that read them respect quotes inside; to others they are an ordinary
+    /// comment.
     pub(super) fn hints_end(&self) -> Result<usize, LexError> {
         let end = self.comment_end()?;
         let mut rest = self.sql.get(self.at + 3..end - 2).unwrap_or_default();
@@ -87,10 +88,12 @@ impl Lexer<'_> {
         Ok(end)
     }
 
-    /// The end of an executable comment. A server that executes it respects quotes and comments inside, and takes the first end
-    /// for that of all comments around; one that skips it, because it is meant for a later version, respects nothing but one
-    /// comment inside; and to MySQL `/*M!` begins an ordinary one. So where these differ, or a statement ends inside, no end is right.
-    /// Nor is it with another executable comment inside, which is refused before it is read: nothing here is read within itself.
+    /// The end of an executable comment. A server that executes it respects quotes and comments
+    /// inside, and takes the first end for that of all comments around; one that skips it, because
+    /// it is meant for a later version, respects nothing but one comment inside; and to MySQL
+    /// `/*M!` begins an ordinary one. So where these differ, or a statement ends inside, no end is
+    /// right. Nor is it with another executable comment inside, which is refused before it is read:
+    /// nothing here is read within itself.
     pub(super) fn executable_end(&self) -> Result<usize, LexError> {
         if self.within {
             return Err(LexError::Ambiguous);
@@ -120,7 +123,8 @@ impl Lexer<'_> {
         as_one.then_some(end).ok_or(LexError::Ambiguous)
     }
 
-    /// The end of a comment that is skipped, from behind its beginning; with another comment inside, if it may have one.
+    /// The end of a comment that is skipped, from behind its beginning; with another comment
+    /// inside, if it may have one.
     fn skipped_end(&self, begin: usize, nests: bool) -> Option<usize> {
         let (mut at, mut is_nested) = (begin, false);
         loop {
@@ -138,7 +142,8 @@ impl Lexer<'_> {
     }
 }
 
-/// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version, not part of a name.
+/// What is inside of `/*!50000 …*/` and `/*M!100100 …*/`, and how many bytes of that are a version,
+/// not part of a name.
 pub(crate) fn executable(text: &[u8]) -> (&[u8], usize) {
     let mark = if text.get(2) == Some(&b'M') { 4 } else { 3 };
     let body = text

@@ -2,11 +2,12 @@
 //!
 //! The lexer knows exactly as much of MySQL's lexical rules as is needed to tell literals from
 //! everything else under the session's `sql_mode`: quoting, escapes, comments, numbers,
-//! introducers, variables. It works on bytes, so that the text need not be valid UTF-8. In some character
-//! sets (gbk, big5, cp932, …) the second byte of a character may be a backslash or a back quote: `0xBF 0x5C` is one
-//! character of gbk, and a string does not go on behind `0xBF 0x5C 0x27`. There strings are read by characters, as the
-//! servers do, and everything else beyond ASCII is an error: what is no character of the set, such characters behind a
-//! backslash (of which the servers escape the first byte alone) and outside of strings.
+//! introducers, variables. It works on bytes, so that the text need not be valid UTF-8. In some
+//! character sets (gbk, big5, cp932, …) the second byte of a character may be a backslash or a back
+//! quote: `0xBF 0x5C` is one character of gbk, and a string does not go on behind `0xBF 0x5C 0x27`.
+//! There strings are read by characters, as the servers do, and everything else beyond ASCII is an
+//! error: what is no character of the set, such characters behind a backslash (of which the servers
+//! escape the first byte alone) and outside of strings.
 //!
 //! Adjacent string literals (`'a' 'b'`) are one literal, as in MySQL. Ordinary comments are
 //! white space. Executable comments (`/*!50000 … */`, `/*M! … */`) and optimizer hints are
@@ -167,7 +168,8 @@ impl<'a> Lexer<'a> {
                     }
                 }
             }
-            // behind a dot without a blank, digits are a name; behind a bare word without a blank, a dot qualifies
+            // behind a dot without a blank, digits are a name; behind a bare word without a blank,
+            // a dot qualifies
             b'0'..=b'9' if self.dot_end != start => self.number(start)?,
             b'.' if self.peek(1).is_ascii_digit() && self.word_end != start => {
                 self.number(start)?
@@ -226,8 +228,9 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// A number, or a name that begins with digits. Where a point was read, an `e` without digits is no number: MySQL forgets what it
-    /// has read and takes the next byte for a token, so that `app 1.e.patients` is `app.patients` and the dashes of `1.e--` are an operator.
+    /// A number, or a name that begins with digits. Where a point was read, an `e` without digits
+    /// is no number: MySQL forgets what it has read and takes the next byte for a token, so that
+    /// `app 1.e.patients` is `app.patients` and the dashes of `1.e--` are an operator.
     fn number(&mut self, start: usize) -> Result<Token, LexError> {
         let second = self.peek(1);
         if self.peek(0) == b'0' && (second == b'x' || second == b'b') {

@@ -69,7 +69,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// The end of `'0a'` in `x'0a'`. What follows without a blank is a text of its own, and behind a dot so is this.
+    /// The end of `'0a'` in `x'0a'`. What follows without a blank is a text of its own, and behind
+    /// a dot so is this.
     pub(super) fn digits_end(&self, from: usize) -> Result<usize, LexError> {
         let end = self.quoted_end(from, b'\'', false)?;
         let inside = &self.sql[from + 1..end - 1];
@@ -96,7 +97,8 @@ mod tests {
 
     use crate::lex::{LexError, LexMode, tokens};
 
-    /// `0xBF 0x5C` is a character of gbk, `0xBF 0x27` is none, `0x81 0x60` one that ends with a back quote.
+    /// `0xBF 0x5C` is a character of gbk, `0xBF 0x27` is none, `0x81 0x60` one that ends with a
+    /// back quote.
     #[test]
     fn strings_are_read_by_characters_where_those_hide_quotes() {
         let gbk = |ansi_quotes| LexMode {
@@ -146,7 +148,8 @@ mod tests {
         assert_eq!(end(b"'\x94\x39\xfc' x", gb18030), Err(LexError::Character));
     }
 
-    /// In the other sets of several bytes no half of a character is a quote, a backslash or a control character, however it is cut.
+    /// In the other sets of several bytes no half of a character is a quote, a backslash or a
+    /// control character, however it is cut.
     #[test]
     fn half_a_character_hides_nothing_elsewhere() {
         for name in ["euckr", "gb2312", "ujis", "eucjpms", "utf8mb4", "utf8mb3"] {

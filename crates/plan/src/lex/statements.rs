@@ -3,7 +3,8 @@
 use super::{LexError, LexMode, Lexer, Token, TokenKind};
 
 /// Cuts a text into its statements at `;`. Empty statements are left out. `None` when the text
-/// holds a compound statement (a stored program's body, or one of MariaDB's on its own), whose semicolons are not boundaries.
+/// holds a compound statement (a stored program's body, or one of MariaDB's on its own), whose
+/// semicolons are not boundaries.
 pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
     let mut parts = Vec::new();
     let mut lexer = Lexer::new(sql, mode);
@@ -33,8 +34,9 @@ pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usi
     }
 }
 
-/// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of those has a piece that begins with
-/// END, UNTIL or ELSE, and most begin with a word that begins nothing else.
+/// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of
+/// those has a piece that begins with END, UNTIL or ELSE, and most begin with a word that begins
+/// nothing else.
 fn is_compound(sql: &[u8], head: &[Token]) -> bool {
     const PIECES: [&str; 14] = [
         "case",

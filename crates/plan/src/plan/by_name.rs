@@ -65,8 +65,8 @@ pub struct Parameter {
 /// What a value may be in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Around {
-    /// It is compared with a column, or is a value of a row or of a list: its own collation, or that it is unsigned, does not
-    /// matter.
+    /// It is compared with a column, or is a value of a row or of a list: its own collation, or
+    /// that it is unsigned, does not matter.
     Compared,
     /// `LIMIT ?`: a number that counts.
     Limit,

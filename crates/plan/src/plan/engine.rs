@@ -1,4 +1,5 @@
-//! What a plan says of the scratch engine: the tables to bring there, and what becomes of its answer.
+//! What a plan says of the scratch engine: the tables to bring there, and what becomes of its
+//! answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,8 +40,8 @@ pub struct ScratchRead {
     pub conditions: Vec<Text>,
     /// The clause behind it that locks the rows, or nothing.
     pub lock: &'static str,
-    /// Of a table that is written to: what names a row, as the server is asked for it; the last of the result. The physical columns of
-    /// the primary key, where there is one.
+    /// Of a table that is written to: what names a row, as the server is asked for it; the last of
+    /// the result. The physical columns of the primary key, where there is one.
     pub key: Vec<String>,
     /// What the values of `key` are.
     pub named_by: NamedBy,
@@ -62,14 +63,16 @@ pub struct ScratchColumn {
 /// What a server answers in the place of digits that are longer than its `max_allowed_packet`.
 pub const TOO_LONG: &[u8] = b"-";
 
-/// The form in which the server is asked for a column, so that the value arrives exactly, whatever the session's settings.
+/// The form in which the server is asked for a column, so that the value arrives exactly, whatever
+/// the session's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// The sealed cell.
     Sealed,
     /// A number in digits.
     Number,
-    /// The bytes of a string in hexadecimal digits, in the column's own character set; or [`TOO_LONG`].
+    /// The bytes of a string in hexadecimal digits, in the column's own character set; or
+    /// [`TOO_LONG`].
     Hex,
     /// A text of digits and punctuation: a date, a time, an address.
     Quoted,
@@ -134,7 +137,8 @@ pub enum Effect {
 pub struct NewRows {
     /// The table.
     pub table: Arc<Table>,
-    /// Its columns: those that the rows give, in the order of the query's, and those of which the temporary table computes the default.
+    /// Its columns: those that the rows give, in the order of the query's, and those of which the
+    /// temporary table computes the default.
     pub columns: Vec<WrittenColumn>,
     /// How many of them the rows give.
     pub given: usize,
@@ -165,8 +169,8 @@ pub struct Written {
     pub columns: Vec<WrittenColumn>,
     /// One of them is a key or the first column of one.
     pub moves: bool,
-    /// The tokens of ORDER BY with what it sorts by: rows are written in that order, strictly so if one of the columns is known to
-    /// be in a key.
+    /// The tokens of ORDER BY with what it sorts by: rows are written in that order, strictly so if
+    /// one of the columns is known to be in a key.
     pub order: Option<(usize, usize)>,
     /// `UPDATE IGNORE`: a row that would get another's key stays as it is.
     pub ignores: bool,
@@ -218,9 +222,11 @@ pub struct NewTable {
     pub collation: String,
     /// For each column of the query, whether it is made from protected ones.
     pub handed: Vec<bool>,
-    /// For each column of the query, whether it is called after an expression with a constant in it; or one word about all of them.
+    /// For each column of the query, whether it is called after an expression with a constant in
+    /// it; or one word about all of them.
     pub called: Vec<bool>,
-    /// There are so many columns as `handed` has. Otherwise their number is not known, and its only word is about all of them.
+    /// There are so many columns as `handed` has. Otherwise their number is not known, and its only
+    /// word is about all of them.
     pub positional: bool,
 }
 
@@ -229,7 +235,8 @@ pub struct NewTable {
 pub struct Load {
     /// The name of the file, a literal.
     pub file: usize,
-    /// What stands between the table's name and the list of columns: CHARACTER SET, FIELDS, LINES, IGNORE n LINES.
+    /// What stands between the table's name and the list of columns: CHARACTER SET, FIELDS, LINES,
+    /// IGNORE n LINES.
     pub clauses: (usize, usize),
     /// They say which character set the file has.
     pub names_charset: bool,

@@ -1,9 +1,9 @@
 //! Aliases of a select list.
 //!
-//! Some are written as strings: `SELECT a AS 'the name'`.
-//! The parser sees no string's contents and keeps no place for such an alias, so all of them would be alike to the rules: what ORDER
-//! BY says of one would not be found, and the proxy would show a wrong name. Their own texts are put into the select list,
-//! and the plan is pinned to them.
+//! Some are written as strings: `SELECT a AS 'the name'`. The parser sees no string's contents and
+//! keeps no place for such an alias, so all of them would be alike to the rules: what ORDER BY says
+//! of one would not be found, and the proxy would show a wrong name. Their own texts are put into
+//! the select list, and the plan is pinned to them.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use crate::planner::{Planned, Planner};
 use crate::scope::Scope;
 
 impl Planner<'_> {
-    /// The select list with the text and the place of each alias that is a string; `None` if there is none. `items` are the
-    /// tokens of the list's items.
+    /// The select list with the text and the place of each alias that is a string; `None` if there
+    /// is none. `items` are the tokens of the list's items.
     pub(super) fn named_by_strings(
         &mut self,
         projection: &[SelectItem],

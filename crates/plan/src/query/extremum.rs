@@ -1,4 +1,5 @@
-//! `MIN(k)` and `MAX(k)` in a select list: the value comes from a sealed cell where that costs little.
+//! `MIN(k)` and `MAX(k)` in a select list: the value comes from a sealed cell where that costs
+//! little.
 //!
 //! An order key opens, but the server can make another valid one of it. So the server is asked for
 //! the key together with a sealed cell that stands beside it, and the proxy compares the two

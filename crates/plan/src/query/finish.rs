@@ -119,7 +119,8 @@ pub(super) fn descending(key: &OrderByExpr) -> Planned<bool> {
 }
 
 impl Planner<'_> {
-    /// The name that a column of the result gets: its alias, or what is written. Servers name a column in parentheses as the column.
+    /// The name that a column of the result gets: its alias, or what is written. Servers name a
+    /// column in parentheses as the column.
     pub(super) fn shown_name(
         &self,
         expr: &Expr,

@@ -158,8 +158,9 @@ impl Planner<'_> {
         }
     }
 
-    /// What stands in the place of a key's last name, or of its position: the physical column, from the source that the
-    /// key means. A table that is joined to itself has two, and an alias or a position stands for one of them.
+    /// What stands in the place of a key's last name, or of its position: the physical column, from
+    /// the source that the key means. A table that is joined to itself has two, and an alias or a
+    /// position stands for one of them.
     fn physical_key(
         &self,
         key: &Expr,
@@ -208,8 +209,9 @@ impl Planner<'_> {
         }
     }
 
-    /// `HAVING`. Servers look its names up in the select list and in GROUP BY, where a protected column goes by another
-    /// name: what it says of one, outside of aggregates, must be about the very token that is grouped by.
+    /// `HAVING`. Servers look its names up in the select list and in GROUP BY, where a protected
+    /// column goes by another name: what it says of one, outside of aggregates, must be about the
+    /// very token that is grouped by.
     pub(super) fn having(
         &mut self,
         condition: &Expr,
@@ -326,8 +328,9 @@ impl Planner<'_> {
     }
 }
 
-/// A key of ORDER BY that two items of the select list go by is ambiguous, unless they are the same column. The server finds that
-/// out by names, of which protected columns have others there. Items that are no columns end its search.
+/// A key of ORDER BY that two items of the select list go by is ambiguous, unless they are the same
+/// column. The server finds that out by names, of which protected columns have others there. Items
+/// that are no columns end its search.
 fn one_item(name: &Ident, projection: &[SelectItem], scope: &Scope) -> Planned<()> {
     let mut found: Option<(&Expr, Option<ColumnUse>)> = None;
     for item in projection {
@@ -400,7 +403,8 @@ fn protected_names(expr: &Expr, scope: &Scope) -> Vec<ColumnUse> {
     }
 }
 
-/// The protected column that an item of the select list is computed from. A count is a number like any other.
+/// The protected column that an item of the select list is computed from. A count is a number like
+/// any other.
 pub(crate) fn computed_from(expr: &Expr, scope: &Scope) -> Option<ColumnUse> {
     if aggregate_of(expr).is_some_and(|call| matches!(call.function, Aggregate::Count)) {
         return None;

@@ -20,11 +20,13 @@ use crate::scope::{Scope, Source};
 pub(super) enum Shape {
     /// They are the client's as they are.
     Rows,
-    /// A temporary table that plaintext would not have needed, or that shows the same columns in another way.
+    /// A temporary table that plaintext would not have needed, or that shows the same columns in
+    /// another way.
     Gathered {
         /// Rows of a source may be missing: there is an outer join.
         outer: bool,
-        /// Plaintext would have been sorted there, too, so that the server's definitions of plain columns are right.
+        /// Plaintext would have been sorted there, too, so that the server's definitions of plain
+        /// columns are right.
         sorted: bool,
     },
 }

@@ -144,7 +144,8 @@ impl Planner<'_> {
 
     /// A part of a `UNION`: no protected columns.
     ///
-    /// `MINUS` is no set operation of the servers: its operands would not end where [`Planner::clauses`] sees their end.
+    /// `MINUS` is no set operation of the servers: its operands would not end where
+    /// [`Planner::clauses`] sees their end.
     fn set_operand(&mut self, body: &SetExpr, parent: Option<&Scope>) -> Planned<Given> {
         let given = match body {
             SetExpr::Select(select) => self.select(select, &[], None, parent, Mode::Nested),

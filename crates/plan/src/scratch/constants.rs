@@ -1,7 +1,8 @@
 //! Expressions that are constants, though not literals: `NOW()`, `CONCAT('a', 'b')`, `1 + 2`.
 //!
-//! Where one is meant for a protected column, the scratch engine computes it, and the statement is planned again with a literal
-//! in its place: what the column makes of the value is then the proxy's affair, as of any other literal.
+//! Where one is meant for a protected column, the scratch engine computes it, and the statement is
+//! planned again with a literal in its place: what the column makes of the value is then the
+//! proxy's affair, as of any other literal.
 
 use std::ops::{ControlFlow, Range};
 
@@ -120,20 +121,22 @@ impl Visitor for Constant {
     }
 }
 
-/// Whether a text for the parser is an expression that the scratch engine can compute for a row of which it knows nothing.
+/// Whether a text for the parser is an expression that the scratch engine can compute for a row of
+/// which it knows nothing.
 pub(crate) fn is_constant_for_a_row(text: &str) -> bool {
     is_constant(text, true)
 }
 
-/// Whether a text for the parser is a constant expression; with `once`, it is computed for one row only.
+/// Whether a text for the parser is a constant expression; with `once`, it is computed for one row
+/// only.
 fn is_constant(text: &str, once: bool) -> bool {
     let expr = crate::parse::expression(text);
     expr.is_ok_and(|expr| expr.visit(&mut Constant { once }).is_continue())
 }
 
 impl Planner<'_> {
-    /// Notes a constant expression that is meant for a protected column; `None` if it is none, or nothing can compute it. What is
-    /// returned stands for the value until there is one.
+    /// Notes a constant expression that is meant for a protected column; `None` if it is none, or
+    /// nothing can compute it. What is returned stands for the value until there is one.
     pub(crate) fn computed(
         &mut self,
         tokens: &Range<usize>,
@@ -163,7 +166,8 @@ impl Planner<'_> {
         Some(Source::Null)
     }
 
-    /// Whether a user variable may get another value while the statement runs, as far as its text tells.
+    /// Whether a user variable may get another value while the statement runs, as far as its text
+    /// tells.
     pub(crate) fn may_assign(&self) -> bool {
         // these are followed by parentheses, too
         const NO_CALLS: [&str; 8] = ["values", "value", "in", "and", "or", "not", "when", "on"];
@@ -187,7 +191,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Refuses if the engine would tell the time for some values, and the server, a moment later, for others.
+    /// Refuses if the engine would tell the time for some values, and the server, a moment later,
+    /// for others.
     pub(crate) fn one_clock(&self, computed: &[Computed]) -> Planned<()> {
         let sql = self.sql();
         let is_inside = |t: &Token| {

@@ -1,11 +1,14 @@
 //! Tier 3 for `CREATE TABLE … SELECT`.
 //!
-//! The scratch engine runs the statement itself, for a temporary table: it knows the columns that a query's result makes, the conversions, what becomes of
-//! duplicates, warnings and errors. `SHOW CREATE TABLE` of what it has made is the logical definition, which the proxy carries out like a client's; then
-//! the table's rows go the way of those of INSERT … SELECT. Nothing is created before all of that is known.
+//! The scratch engine runs the statement itself, for a temporary table: it knows the columns that a
+//! query's result makes, the conversions, what becomes of duplicates, warnings and errors.
+//! `SHOW CREATE TABLE` of what it has made is the logical definition, which the proxy carries out
+//! like a client's; then the table's rows go the way of those of INSERT … SELECT. Nothing is
+//! created before all of that is known.
 //!
-//! Servers put the columns of the query behind those that only the list has. So the last columns of the new table are those of the query, in its order,
-//! and what `handed.rs` finds for the query's columns is true of them.
+//! Servers put the columns of the query behind those that only the list has. So the last columns of
+//! the new table are those of the query, in its order, and what `handed.rs` finds for the query's
+//! columns is true of them.
 
 use std::sync::Arc;
 
@@ -67,8 +70,9 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
     })))
 }
 
-/// The same where the query is not understood: it is planned by its words (`by_words.rs`), and all of its columns count as made from any protected one that
-/// it reads. The planner has the query's tokens only.
+/// The same where the query is not understood: it is planned by its words (`by_words.rs`), and all
+/// of its columns count as made from any protected one that it reads. The planner has the query's
+/// tokens only.
 pub(crate) fn create_by_words(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Action> {
     if planner.near.iter().any(|t| t.view) || !new.listed.is_empty() {
         return refuse(&errors::NOT_UNDERSTOOD, "a query");
@@ -97,8 +101,9 @@ fn is_constant(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Literal(kind) if kind != LiteralKind::Parameter)
 }
 
-/// Which columns of a query, if there are so many, are called after an expression with a constant in it. The name of a column is the server's to
-/// see, and what a protected column is compared with is not.
+/// Which columns of a query, if there are so many, are called after an expression with a constant
+/// in it. The name of a column is the server's to see, and what a protected column is compared with
+/// is not.
 fn called_after_constants(
     planner: &Planner<'_>,
     query: &Query,
@@ -168,8 +173,8 @@ impl NewTable {
         }
     }
 
-    /// How many of the new table's columns are the query's: the last ones. `columns` are all of them. The error: they are not
-    /// what the statement says.
+    /// How many of the new table's columns are the query's: the last ones. `columns` are all of
+    /// them. The error: they are not what the statement says.
     fn of_query(&self, columns: &[String]) -> Result<usize, Refusal> {
         let contradicted = || Refusal::new(&errors::INTERNAL, "the columns of a new table");
         let count = match self.positional {
@@ -187,8 +192,8 @@ impl NewTable {
         }
     }
 
-    /// Refuses to store in the clear what is made from protected columns. `columns` are those of the new table, in order,
-    /// `is_protected` says which of them are.
+    /// Refuses to store in the clear what is made from protected columns. `columns` are those of
+    /// the new table, in order, `is_protected` says which of them are.
     pub fn check(
         &self,
         columns: &[String],
@@ -215,7 +220,8 @@ impl NewTable {
         Ok(())
     }
 
-    /// The rows of the query, on their way into the table that was made. `columns` are the logical ones.
+    /// The rows of the query, on their way into the table that was made. `columns` are the logical
+    /// ones.
     pub fn rows(&self, table: Arc<Table>, columns: &[String]) -> Result<NewRows, Refusal> {
         let count = self.of_query(columns)?;
         let written = columns[columns.len() - count..].iter().map(|name| {

@@ -1,7 +1,8 @@
 //! Functions that return the same on the scratch engine as on the server, given the same settings.
 //!
-//! Not among them: what acts (locks, waits, writes), what tells about the session, its user or the server, what reads files,
-//! and what depends on tables of the server (CONVERT_TZ with names of zones).
+//! Not among them: what acts (locks, waits, writes), what tells about the session, its user or the
+//! server, what reads files, and what depends on tables of the server (CONVERT_TZ with names of
+//! zones).
 
 /// Lower-case names, sorted.
 const NAMES: [&str; 264] = [

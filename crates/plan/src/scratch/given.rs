@@ -1,8 +1,9 @@
 //! `INSERT … VALUES` and `INSERT … SET` whose values the scratch engine stores first.
 //!
-//! A literal in a form that the proxy does not convert (`'2001-1-1T1:01:01'` for a DATETIME, `1e+` for an INT), an expression whose value is
-//! not of the column's type, the time for protected columns and for others: the statement's rows go into a temporary table with
-//! the target's columns, as those of `INSERT … SELECT` do, and come back as values of the columns' own types.
+//! A literal in a form that the proxy does not convert (`'2001-1-1T1:01:01'` for a DATETIME, `1e+`
+//! for an INT), an expression whose value is not of the column's type, the time for protected
+//! columns and for others: the statement's rows go into a temporary table with the target's
+//! columns, as those of `INSERT … SELECT` do, and come back as values of the columns' own types.
 
 use sqlparser::ast::{Insert, TableObject};
 

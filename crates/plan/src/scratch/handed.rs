@@ -1,13 +1,16 @@
-//! What of a statement is made from protected columns, so that it must not come to lie in a plain one.
+//! What of a statement is made from protected columns, so that it must not come to lie in a plain
+//! one.
 //!
-//! Rows that a statement computes are open on the scratch engine. Where they are stored, a protected column seals them; a plain
-//! column would show the server, its logs and its backups what another column hides. That is refused: who wants it selects the value
-//! and stores it in a statement of its own.
+//! Rows that a statement computes are open on the scratch engine. Where they are stored, a
+//! protected column seals them; a plain column would show the server, its logs and its backups what
+//! another column hides. That is refused: who wants it selects the value and stores it in a
+//! statement of its own.
 //!
-//! The question is decided by names, and can only err by taking too much for protected: a name counts if any table that the statement
-//! reads has a protected column of that name, or if it is the alias of an expression with such a name. A column that is qualified
-//! with a table of the statement is looked up there. What a condition tells about a value (which rows there are, and how many) counts
-//! for nothing, as on the other tiers.
+//! The question is decided by names, and can only err by taking too much for protected: a name
+//! counts if any table that the statement reads has a protected column of that name, or if it is
+//! the alias of an expression with such a name. A column that is qualified with a table of the
+//! statement is looked up there. What a condition tells about a value (which rows there are, and
+//! how many) counts for nothing, as on the other tiers.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -37,7 +40,8 @@ pub(super) struct Handed {
     all: bool,
     /// A window that has a name is made from them.
     windows: bool,
-    /// The tables of the statement by the names that qualify columns; `None` where there are several.
+    /// The tables of the statement by the names that qualify columns; `None` where there are
+    /// several.
     tables: HashMap<String, Option<Arc<Table>>>,
 }
 
@@ -130,7 +134,8 @@ impl Handed {
         }
     }
 
-    /// The same, and whether the query has so many columns. If not, the only word is about all of them.
+    /// The same, and whether the query has so many columns. If not, the only word is about all of
+    /// them.
     pub fn counted(&self, query: &Query) -> (Vec<bool>, bool) {
         let counted = !self.outputs(&query.body).iter().any(|o| o.many);
         (self.columns(query), counted)

@@ -1,8 +1,8 @@
 //! Tier 3 for `INSERT`: rows of a query here, rows of the statement in `given.rs` and `upsert.rs`.
 //!
-//! The rows of `INSERT … SELECT` go into a temporary table with the target's columns, which converts
-//! them. From there they come back as literals, and `INSERT … VALUES` of them is planned and run like
-//! a client's.
+//! The rows of `INSERT … SELECT` go into a temporary table with the target's columns, which
+//! converts them. From there they come back as literals, and `INSERT … VALUES` of them is planned
+//! and run like a client's.
 
 use std::sync::Arc;
 
@@ -199,8 +199,8 @@ fn filled_columns(
     Ok(columns)
 }
 
-/// What becomes of rows that have a new row's key. `None`: the server can do that by itself, or there
-/// is no ON DUPLICATE KEY UPDATE.
+/// What becomes of rows that have a new row's key. `None`: the server can do that by itself, or
+/// there is no ON DUPLICATE KEY UPDATE.
 fn met_rows(
     planner: &mut Planner<'_>,
     insert: &Insert,

@@ -1,8 +1,10 @@
-//! `LOAD DATA LOCAL INFILE`: the scratch engine reads the client's file into a temporary table with the columns of the target, under the
-//! statement's own clauses; its rows are then inserted as those of `INSERT … SELECT` are.
+//! `LOAD DATA LOCAL INFILE`: the scratch engine reads the client's file into a temporary table with
+//! the columns of the target, under the statement's own clauses; its rows are then inserted as
+//! those of `INSERT … SELECT` are.
 //!
-//! The parser does not know the statement, so that it is read by its tokens. A file on the server's disk is refused: the server would
-//! read plaintext, and the proxy cannot know what the server may read.
+//! The parser does not know the statement, so that it is read by its tokens. A file on the server's
+//! disk is refused: the server would read plaintext, and the proxy cannot know what the server may
+//! read.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -1,29 +1,35 @@
-//! Tier 3: what neither tokens nor the proxy can do runs as it stands on the *scratch engine*, a server on the trusted side.
+//! Tier 3: what neither tokens nor the proxy can do runs as it stands on the *scratch engine*, a
+//! server on the trusted side.
 //!
-//! The plan says what the scratch engine needs for that. Each reference to a base table becomes a [`ScratchRead`]: a
-//! statement for the server behind, which returns the rows and columns that the statement can touch, and a temporary
-//! table of the scratch session under the same database and name. The statement's text is not changed, so
-//! that the names of result columns, which servers take from the text, are those of a plain server. Only where a table is
-//! referred to more than once do the other references get names of their own ([`Renamed`]): MySQL cannot open a temporary
+//! The plan says what the scratch engine needs for that. Each reference to a base table becomes a
+//! [`ScratchRead`]: a statement for the server behind, which returns the rows and columns that the
+//! statement can touch, and a temporary table of the scratch session under the same database and
+//! name. The statement's text is not changed, so that the names of result columns, which servers
+//! take from the text, are those of a plain server. Only where a table is referred to more than
+//! once do the other references get names of their own ([`Renamed`]): MySQL cannot open a temporary
 //! table twice in one statement.
 //!
-//! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs` makes the statements, `functions.rs` lists
-//! the functions that return the same on another server. `write.rs` plans statements that change tables by what they compute, `handed.rs`
-//! finds what would come out of the seal on that way. `insert.rs` plans INSERT … SELECT, `upsert.rs` plans ON DUPLICATE KEY UPDATE with expressions, `given.rs`
-//! INSERT … VALUES of what the proxy does not convert, `create.rs` CREATE TABLE … SELECT; `row_names.rs` says how a row is found again.
+//! `walk.rs` finds the references, `pushable.rs` says which conditions go to the server, `reads.rs`
+//! makes the statements, `functions.rs` lists the functions that return the same on another server.
+//! `write.rs` plans statements that change tables by what they compute, `handed.rs` finds what
+//! would come out of the seal on that way. `insert.rs` plans INSERT … SELECT, `upsert.rs` plans ON
+//! DUPLICATE KEY UPDATE with expressions, `given.rs` INSERT … VALUES of what the proxy does not
+//! convert, `create.rs` CREATE TABLE … SELECT; `row_names.rs` says how a row is found again.
 //! `by_words.rs` plans queries that `walk.rs` cannot go through.
 //!
 //! # What is read
 //!
 //! - Columns whose name stands anywhere in the statement; all of them beside `*` and NATURAL JOIN.
-//! - Rows of which the conditions hold that stand alone beside AND in the WHERE clause of the table's own select, if they
-//!   compare columns of this table with constants and the server can decide them as tier 1 does. Not for tables that an outer join may
-//!   fill with NULLs. The scratch engine decides these conditions once more: they only save work.
+//! - Rows of which the conditions hold that stand alone beside AND in the WHERE clause of the
+//!   table's own select, if they compare columns of this table with constants and the server can
+//!   decide them as tier 1 does. Not for tables that an outer join may fill with NULLs. The scratch
+//!   engine decides these conditions once more: they only save work.
 //!
 //! # What is refused
 //!
-//! Tables that are not known (temporary ones among them), system tables, assignments to variables, functions that act, that
-//! tell about the session or that belong to the server, index hints, partitions, `INTO`.
+//! Tables that are not known (temporary ones among them), system tables, assignments to variables,
+//! functions that act, that tell about the session or that belong to the server, index hints,
+//! partitions, `INTO`.
 
 mod by_words;
 mod constants;

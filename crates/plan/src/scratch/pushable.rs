@@ -1,8 +1,10 @@
-//! Which conditions go to the server: comparisons of one table's columns with constants of their own kind.
+//! Which conditions go to the server: comparisons of one table's columns with constants of their
+//! own kind.
 //!
-//! Every constant of a condition that is sent stands beside a column of the table. Beside a protected column it becomes a token;
-//! beside a plain one the server holds the values that it is compared with. Nothing that warns, fails or tells the time is sent:
-//! no functions, no arithmetic, no conversions between numbers and texts.
+//! Every constant of a condition that is sent stands beside a column of the table. Beside a
+//! protected column it becomes a token; beside a plain one the server holds the values that it is
+//! compared with. Nothing that warns, fails or tells the time is sent: no functions, no arithmetic,
+//! no conversions between numbers and texts.
 
 use onionskin_value::SqlType;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
@@ -19,7 +21,8 @@ enum Subject {
     Plain(SqlType),
 }
 
-/// Whether a condition may be sent. `scope` holds the one table; `bare` says whether a name without a table can only be its.
+/// Whether a condition may be sent. `scope` holds the one table; `bare` says whether a name without
+/// a table can only be its.
 pub(super) fn is_pushable(
     planner: &Planner<'_>,
     expr: &Expr,
@@ -79,7 +82,8 @@ fn subject(expr: &Expr, scope: &Scope, bare: &dyn Fn(&str) -> bool) -> Option<Su
     }
 }
 
-/// Whether a constant is compared with such a column as it is. What a protected column makes of it is known to the proxy.
+/// Whether a constant is compared with such a column as it is. What a protected column makes of it
+/// is known to the proxy.
 fn fits(planner: &Planner<'_>, expr: &Expr, subject: &Subject) -> bool {
     let Some((_, source)) = planner.constant(expr) else {
         return false;

@@ -1,9 +1,10 @@
 //! What names a row that was read, so that it can be written.
 //!
-//! A primary key does, in one look-up. A table without one has rows all the same: what stands in all their columns names them, and rows that are
-//! alike in every column are one as good as the other, if each statement takes one of them. Sealed cells tell most rows apart, but not all: one
-//! UPDATE seals a constant once for all its rows.
-//! Finding such a row is a scan of the table, or of an index over one of its columns.
+//! A primary key does, in one look-up. A table without one has rows all the same: what stands in
+//! all their columns names them, and rows that are alike in every column are one as good as the
+//! other, if each statement takes one of them. Sealed cells tell most rows apart, but not all: one
+//! UPDATE seals a constant once for all its rows. Finding such a row is a scan of the table, or of
+//! an index over one of its columns.
 
 use onionskin_schema::{Column, KeyRole, Table};
 
@@ -64,7 +65,8 @@ fn parts_of<'t>(table: &Table, columns: impl Iterator<Item = &'t Column>) -> Pla
     Ok(parts)
 }
 
-/// The names of rows that new ones meet, in which the columns with these places get new values one after the other.
+/// The names of rows that new ones meet, in which the columns with these places get new values one
+/// after the other.
 pub(super) fn met_names(
     planner: &Planner<'_>,
     table: &Table,

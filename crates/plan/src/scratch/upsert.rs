@@ -1,12 +1,15 @@
-//! `INSERT … ON DUPLICATE KEY UPDATE` whose assignments are expressions over protected columns: `c = CONCAT(c, VALUES(c))`, `k = k + 1`.
+//! `INSERT … ON DUPLICATE KEY UPDATE` whose assignments are expressions over protected columns:
+//! `c = CONCAT(c, VALUES(c))`, `k = k + 1`.
 //!
-//! Rows are taken one after the other. A row's unique keys tell which rows of the table it may meet; these are read under a lock and
-//! brought to a temporary table with the same unique keys, where the client's own clause runs for this one row. So which of several
-//! rows is met, the order of assignments, conversions and what counts as a change are the engine's doing. The server then gets an
-//! `INSERT … ON DUPLICATE KEY UPDATE` with constants: numbers of AUTO_INCREMENT, triggers and affected rows are its own.
+//! Rows are taken one after the other. A row's unique keys tell which rows of the table it may
+//! meet; these are read under a lock and brought to a temporary table with the same unique keys,
+//! where the client's own clause runs for this one row. So which of several rows is met, the order
+//! of assignments, conversions and what counts as a change are the engine's doing. The server then
+//! gets an `INSERT … ON DUPLICATE KEY UPDATE` with constants: numbers of AUTO_INCREMENT, triggers
+//! and affected rows are its own.
 //!
-//! The clause may name columns of the table and of the new row, and nothing else. A plain column gets nothing that is made from
-//! a protected one (`handed.rs`).
+//! The clause may name columns of the table and of the new row, and nothing else. A plain column
+//! gets nothing that is made from a protected one (`handed.rs`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -342,7 +345,8 @@ pub(super) fn is_simple(
     planner.unfilled.take().is_none() && tried.is_some()
 }
 
-/// Refuses names that the query's own tables may have, too: servers take them for ambiguous. The name in `VALUES(c)` is the target's.
+/// Refuses names that the query's own tables may have, too: servers take them for ambiguous. The
+/// name in `VALUES(c)` is the target's.
 pub(super) fn refuse_ambiguous(
     list: &[Assignment],
     query: &Query,
@@ -535,9 +539,9 @@ impl Visitor for Clause<'_> {
     }
 }
 
-/// The columns without a default that a new row leaves out and the clause assigns. MariaDB does not miss their values, unless rows
-/// come from a query: a row that meets none gets 0 or an empty text. A date would be a zero date, which depends on the SQL mode: there
-/// the server is left to miss it.
+/// The columns without a default that a new row leaves out and the clause assigns. MariaDB does not
+/// miss their values, unless rows come from a query: a row that meets none gets 0 or an empty text.
+/// A date would be a zero date, which depends on the SQL mode: there the server is left to miss it.
 fn not_missed(
     planner: &mut Planner<'_>,
     list: &[Assignment],
@@ -568,7 +572,8 @@ fn is_missed(column: &Column) -> bool {
     column.is_required() && !given && column.sql_type.as_ref().is_some_and(simple)
 }
 
-/// Plans the clause. `given` are the columns of the new rows, `tail` the number of the clause's tokens.
+/// Plans the clause. `given` are the columns of the new rows, `tail` the number of the clause's
+/// tokens.
 pub(super) fn met(
     planner: &mut Planner<'_>,
     list: &[Assignment],

@@ -1,4 +1,5 @@
-//! One way through the syntax tree: every reference to a table, every call, every condition that may be pushed to the server.
+//! One way through the syntax tree: every reference to a table, every call, every condition that
+//! may be pushed to the server.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -33,7 +34,8 @@ pub(super) struct Reference {
     pub outermost: bool,
     /// An outer join may put NULLs in the place of its rows.
     optional: bool,
-    /// Its name stands in an item of a select list that has no name of its own: the text is the column's name.
+    /// Its name stands in an item of a select list that has no name of its own: the text is the
+    /// column's name.
     pub names_column: bool,
     /// Columns that the statement writes without naming them.
     pub written: Vec<usize>,
@@ -86,8 +88,8 @@ pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Pla
     through(planner, query, locks, |_| Ok(()))
 }
 
-/// The same in a statement that changes tables: those of its own list come first, then those of its subqueries. The
-/// condition may narrow the former.
+/// The same in a statement that changes tables: those of its own list come first, then those of its
+/// subqueries. The condition may narrow the former.
 pub(super) fn walk_change(
     planner: &mut Planner<'_>,
     statement: &impl Visit,
@@ -161,7 +163,8 @@ pub(super) struct Found {
     pub references: Vec<Reference>,
     /// A common table expression that reads base tables is referred to more than once.
     pub repeats: bool,
-    /// How many of the references, the first, stand in the list of tables of a statement that changes them.
+    /// How many of the references, the first, stand in the list of tables of a statement that
+    /// changes them.
     pub own: usize,
 }
 
@@ -301,7 +304,8 @@ pub(super) fn is_call_allowed(function: &Function) -> Planned<()> {
 }
 
 impl Walk<'_, '_> {
-    /// The names that a query's WITH adds. A part that names a later one, or itself without RECURSIVE, means another table.
+    /// The names that a query's WITH adds. A part that names a later one, or itself without
+    /// RECURSIVE, means another table.
     fn parts_of_with(&mut self, query: &Query) -> Planned<()> {
         let parts = query.with.iter().flat_map(|w| &w.cte_tables);
         let names: Vec<String> = parts
@@ -357,7 +361,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Gives the conditions that stand alone beside AND to the references that they are about, of those from `first` on.
+    /// Gives the conditions that stand alone beside AND to the references that they are about, of
+    /// those from `first` on.
     fn conditions(&mut self, condition: &Expr, place: Range<usize>, first: usize) {
         if self.planner.reads_otherwise(place.clone()) {
             return;
@@ -380,7 +385,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A condition for the server, if it is about this reference alone and the server can decide it.
+    /// A condition for the server, if it is about this reference alone and the server can decide
+    /// it.
     fn pushed(
         &mut self,
         conjunct: &Expr,

@@ -1,12 +1,14 @@
 //! Tier 3 for UPDATE and DELETE, and what all statements that change tables share: the change is
 //! made on the scratch engine, and what it made of the rows is written.
 //!
-//! The tables are read as for a query, but with locks: those that are written to FOR UPDATE, the others as the server itself reads
-//! them in such a statement, LOCK IN SHARE MODE. The temporary tables of those that are written to have two more columns, which no `*`
-//! shows: the number of the row, by which the proxy knows its key, and a mark that the engine sets on rows that change (`ON UPDATE
-//! CURRENT_TIMESTAMP`). The statement runs there as it stands, so that everything about it is the server's own doing: the order of
-//! assignments, conversions and their warnings, ORDER BY and LIMIT, how many rows it finds and changes. Then rows with the mark are
-//! sealed and written by their keys, rows that are gone are deleted by theirs.
+//! The tables are read as for a query, but with locks: those that are written to FOR UPDATE, the
+//! others as the server itself reads them in such a statement, LOCK IN SHARE MODE. The temporary
+//! tables of those that are written to have two more columns, which no `*` shows: the number of the
+//! row, by which the proxy knows its key, and a mark that the engine sets on rows that change
+//! (`ON UPDATE CURRENT_TIMESTAMP`). The statement runs there as it stands, so that everything about
+//! it is the server's own doing: the order of assignments, conversions and their warnings, ORDER BY
+//! and LIMIT, how many rows it finds and changes. Then rows with the mark are sealed and written by
+//! their keys, rows that are gone are deleted by theirs.
 //!
 //! Nothing that is made from a protected column may be stored in a plain one (`handed.rs`).
 
@@ -114,7 +116,8 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
             None => assigned.push((place, vec![index])),
         }
     }
-    // of several tables, the rows that go together are found first and written then, in no such order
+    // of several tables, the rows that go together are found first and written then, in no such
+    // order
     let order = match order_by.is_empty() || own.len() > 1 {
         true => None,
         false => order_tokens(planner),
@@ -204,8 +207,8 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
 
 const READ: &str = "a table that is changed and read in another place of the statement";
 
-/// Servers do not change a table that a subquery reads in a statement over several tables (1093). The engine would not notice: other
-/// references to the table have names of their own there.
+/// Servers do not change a table that a subquery reads in a statement over several tables (1093).
+/// The engine would not notice: other references to the table have names of their own there.
 fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Planned<()> {
     let mut read = Names(Vec::new());
     let _ = expressions.visit(&mut read);
@@ -384,8 +387,9 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
     }
 }
 
-/// The columns that new rows leave out and that the temporary table computes: protected ones whose default is an expression, and beside
-/// these plain ones that take the present time, so that a statement has one. `asked`: the rows ask for such a default by its word.
+/// The columns that new rows leave out and that the temporary table computes: protected ones whose
+/// default is an expression, and beside these plain ones that take the present time, so that a
+/// statement has one. `asked`: the rows ask for such a default by its word.
 pub(super) fn defaulted(
     planner: &mut Planner<'_>,
     table: &Arc<Table>,

@@ -1,6 +1,7 @@
 //! `GRANT` and `REVOKE` on protected tables.
 //!
-//! A privilege on a column is one on all its physical columns. Whoever may read a column may search it, as on a plain server.
+//! A privilege on a column is one on all its physical columns. Whoever may read a column may search
+//! it, as on a plain server.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! `SELECT … INTO @v`, `INTO OUTFILE`, `INTO DUMPFILE`: a result that stays with the server.
 //!
-//! What goes there is in the clear for whoever looks at the server's memory, its logs or its files. So counts and plain columns may
-//! go, as tier 1 finds them; what would have to be opened is refused, and so is what the proxy or the scratch engine would
-//! have to finish: the server has no such result.
+//! What goes there is in the clear for whoever looks at the server's memory, its logs or its files.
+//! So counts and plain columns may go, as tier 1 finds them; what would have to be opened is
+//! refused, and so is what the proxy or the scratch engine would have to finish: the server has no
+//! such result.
 
 use crate::errors::{self, Refusal};
 use crate::lex::TokenKind;
@@ -25,7 +26,8 @@ const OPTIONS: [&str; 12] = [
     "starting",
 ];
 
-/// Takes the clause out of the text that the parser reads; the server gets it as it is. Returns whether there is one.
+/// Takes the clause out of the text that the parser reads; the server gets it as it is. Returns
+/// whether there is one.
 pub(super) fn blank_into(planner: &mut Planner) -> bool {
     let sql = planner.sql();
     let tokens = &planner.tokens;

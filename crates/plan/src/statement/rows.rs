@@ -1,6 +1,7 @@
 //! Statements that read and write rows: parsed, planned, and explained by the server.
 //!
-//! What the parser does not know is blanked out of the text that it reads; the server gets it all the same.
+//! What the parser does not know is blanked out of the text that it reads; the server gets it all
+//! the same.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -105,8 +106,9 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     }
 }
 
-/// Whether the parser and the server agree on how far each NOT reaches. To the parser, `NOT a = 1` and `! a = 1` are `NOT (a = 1)`; to servers the
-/// second is `(NOT a) = 1`, and with `high_not` so is the first.
+/// Whether the parser and the server agree on how far each NOT reaches. To the parser, `NOT a = 1`
+/// and `! a = 1` are `NOT (a = 1)`; to servers the second is `(NOT a) = 1`, and with `high_not` so
+/// is the first.
 fn not_reads_alike(statement: &Statement, high_not: bool) -> bool {
     visit_expressions(statement, |expr| match expr {
         Expr::UnaryOp {
@@ -232,8 +234,8 @@ fn with_targets(mut delete: Delete) -> Planned<Delete> {
     Ok(delete)
 }
 
-/// The text for the parser with JOIN in the place of the commas between the tables of an `UPDATE`, which it does not know there.
-/// Where that makes the text longer, places in it are counted anew.
+/// The text for the parser with JOIN in the place of the commas between the tables of an `UPDATE`,
+/// which it does not know there. Where that makes the text longer, places in it are counted anew.
 fn with_joins(planner: &mut Planner) -> String {
     const JOIN: &str = " JOIN ";
     let text = planner.parse_text.clone();
@@ -273,8 +275,8 @@ fn with_joins(planner: &mut Planner) -> String {
     joined
 }
 
-/// What the parser does not know and what means nothing to tier 3, which only looks for names: `a MOD b`, and units of two
-/// parts such as `YEAR_MONTH`.
+/// What the parser does not know and what means nothing to tier 3, which only looks for names:
+/// `a MOD b`, and units of two parts such as `YEAR_MONTH`.
 fn blank_gaps(planner: &mut Planner) {
     const UNITS: [&str; 11] = [
         "day_hour",
@@ -309,7 +311,8 @@ fn blank_gaps(planner: &mut Planner) {
     }
 }
 
-/// `USE INDEX [FOR ORDER BY] (a, b)`: the indexes may have the names of columns, and have them on the server, too.
+/// `USE INDEX [FOR ORDER BY] (a, b)`: the indexes may have the names of columns, and have them on
+/// the server, too.
 fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     let sql = planner.sql();
     let is = |t: Option<&Token>, words: &[&str]| {
@@ -354,7 +357,8 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     Ok(())
 }
 
-/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it stands there.
+/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it
+/// stands there.
 fn blank_share_lock(planner: &mut Planner) -> bool {
     let sql = planner.sql();
     let end = planner
@@ -392,8 +396,8 @@ pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Q
     }
 }
 
-/// Whether a statement that is run to be explained is a query, in the words of the family: `ANALYZE SELECT …` on MariaDB, `EXPLAIN ANALYZE SELECT …` on
-/// MySQL.
+/// Whether a statement that is run to be explained is a query, in the words of the family:
+/// `ANALYZE SELECT …` on MariaDB, `EXPLAIN ANALYZE SELECT …` on MySQL.
 fn may_run(request: &Request, before: &[Token], statement: &[Token]) -> bool {
     let sql = request.sql;
     let first = match request.settings.family {

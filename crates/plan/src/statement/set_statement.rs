@@ -1,8 +1,10 @@
 //! MariaDB's `SET STATEMENT variable = value FOR SELECT …`.
 //!
-//! A setting for one statement may change what its values mean (`sql_mode`, `time_zone`, character sets), which is known here for the
-//! session only. So the variables are those of a list: how long the statement may take, and how the server goes about it. The statement
-//! must be a query that the server answers, alone or for tier 2: what is asked of the server besides would not have the settings.
+//! A setting for one statement may change what its values mean (`sql_mode`, `time_zone`, character
+//! sets), which is known here for the session only. So the variables are those of a list: how long
+//! the statement may take, and how the server goes about it. The statement must be a query that the
+//! server answers, alone or for tier 2: what is asked of the server besides would not have the
+//! settings.
 
 use std::sync::Arc;
 

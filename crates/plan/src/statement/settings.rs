@@ -1,8 +1,9 @@
 //! `SET @@x = …`: a change of a setting that MariaDB does not tell of.
 //!
-//! The proxy knows a session's `sql_mode`, character sets and time zone from the server's session tracking. MariaDB (10.11)
-//! reports changes by `SET x`, `SET SESSION x` and `SET @@session.x`, and is silent about `SET @@x`, which does the same.
-//! So the third form is sent in the place of the last: in statements, and in the bodies of programs when they are made.
+//! The proxy knows a session's `sql_mode`, character sets and time zone from the server's session
+//! tracking. MariaDB (10.11) reports changes by `SET x`, `SET SESSION x` and `SET @@session.x`, and
+//! is silent about `SET @@x`, which does the same. So the third form is sent in the place of the
+//! last: in statements, and in the bodies of programs when they are made.
 
 use std::ops::Range;
 
@@ -49,7 +50,8 @@ pub(super) fn with_scope(request: &Request, tokens: &[Token]) -> Planned<Option<
     }))
 }
 
-/// The same for a text that is not planned, a program's or several statements: what to send in its place, if anything. MariaDB only.
+/// The same for a text that is not planned, a program's or several statements: what to send in its
+/// place, if anything. MariaDB only.
 pub fn scoped(sql: &[u8], mode: LexMode) -> Result<Option<Vec<u8>>, Refusal> {
     let hidden = |about: &str| Err(Refusal::new(&errors::TRACKING, about.to_owned()));
     let Ok(tokens) = lex::tokens(sql, mode) else {

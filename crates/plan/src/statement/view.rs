@@ -1,13 +1,16 @@
 //! `CREATE VIEW` and `ALTER VIEW` over protected tables.
 //!
-//! The server keeps a view of physical columns: sealed cells under the names that follow from the client's, and behind all columns of the client's the
-//! companions, and what says how the table calls a column that has another name in the view ([`Alias`]). A server shows
-//! the comments of a view's columns, which are those of the table's; so every proxy reads the view's logical columns from the view itself, as it does for
-//! tables, and what tiers 1 to 3 do with a table they do with the view. No value stands in its text: a constant that a
-//! protected column is compared with would be a token there, which nothing could bring up to date when keys change.
+//! The server keeps a view of physical columns: sealed cells under the names that follow from the
+//! client's, and behind all columns of the client's the companions, and what says how the table
+//! calls a column that has another name in the view ([`Alias`]). A server shows the comments of a
+//! view's columns, which are those of the table's; so every proxy reads the view's logical columns
+//! from the view itself, as it does for tables, and what tiers 1 to 3 do with a table they do with
+//! the view. No value stands in its text: a constant that a protected column is compared with would
+//! be a token there, which nothing could bring up to date when keys change.
 //!
-//! What a view can be is what the server does alone, and with protected columns in its result, without groups. What is written through it is looked at in
-//! `write/view.rs`. A view that shows plain columns and counts only is the server's own.
+//! What a view can be is what the server does alone, and with protected columns in its result,
+//! without groups. What is written through it is looked at in `write/view.rs`. A view that shows
+//! plain columns and counts only is the server's own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -333,7 +336,8 @@ fn parts(
     })
 }
 
-/// Which item of the select list each column of the result comes from; `None` where that is a star, or lies between two of them.
+/// Which item of the select list each column of the result comes from; `None` where that is a star,
+/// or lies between two of them.
 fn origins(projection: &[SelectItem], columns: usize) -> Vec<Option<usize>> {
     let is_star = |item: &SelectItem| {
         matches!(
@@ -356,7 +360,8 @@ fn origins(projection: &[SelectItem], columns: usize) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// What the client calls each column; `None` where that is not known. Aliases of protected columns become those of their sealed ones.
+/// What the client calls each column; `None` where that is not known. Aliases of protected columns
+/// become those of their sealed ones.
 fn names(
     planner: &mut Planner,
     select: &Select,
@@ -441,8 +446,8 @@ fn add(column: &ColumnUse, name: &str, added: &mut Vec<Added>) -> Planned<()> {
     Ok(())
 }
 
-/// A view without companions is not known as one, so rows can be inserted through it: columns that it leaves out must not have a default that the
-/// proxy would have to fill in.
+/// A view without companions is not known as one, so rows can be inserted through it: columns that
+/// it leaves out must not have a default that the proxy would have to fill in.
 fn check_defaults(near: &[Arc<Table>], selected: &[(ColumnUse, String)]) -> Planned<()> {
     for table in near {
         for (column, _) in table.protected_columns() {

@@ -20,7 +20,8 @@ pub(super) fn word_is(words: &[&str], at: usize, word: &str) -> bool {
     words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// `SHOW` statements that name no table outside of a condition; looking their words up would clear what they show.
+/// `SHOW` statements that name no table outside of a condition; looking their words up would clear
+/// what they show.
 pub(super) fn keeps_diagnostics(words: &[&str]) -> bool {
     const KINDS: [&str; 8] = [
         "warnings",
@@ -43,8 +44,8 @@ pub(super) fn is_by_name(words: &[&str]) -> bool {
         || (is(1, "prepare") && (is(0, "deallocate") || is(0, "drop")))
 }
 
-/// Whether one of them begins in or behind a comment that servers read, or behind MariaDB's SET STATEMENT: its text is a
-/// string, which nobody would read.
+/// Whether one of them begins in or behind a comment that servers read, or behind MariaDB's SET
+/// STATEMENT: its text is a string, which nobody would read.
 pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
     let is_comment = |t: &&Token| matches!(t.kind, TokenKind::Executable | TokenKind::Hint);
     let (comments, rest) = tokens.split_at(tokens.iter().take_while(is_comment).count());
@@ -169,7 +170,8 @@ fn shows_columns(words: &[&str]) -> bool {
     columns(1)
 }
 
-/// MariaDB's `ANALYZE [FORMAT=JSON] SELECT …`, which runs the query and says how that went, as opposed to `ANALYZE TABLE`.
+/// MariaDB's `ANALYZE [FORMAT=JSON] SELECT …`, which runs the query and says how that went, as
+/// opposed to `ANALYZE TABLE`.
 pub(super) fn is_analyze(request: &Request, tokens: &[Token]) -> bool {
     const BEHIND: [&str; 3] = ["select", "with", "format"];
     let is_word = |at: usize, word| {
@@ -218,7 +220,8 @@ pub(super) fn mentions(sql: &[u8], tokens: &[Token], what: &str) -> bool {
     })
 }
 
-/// An executable comment that may as well be left out: `/*!40001 SQL_NO_CACHE */`, and in `LOCK TABLES t READ /*!32311 LOCAL */`.
+/// An executable comment that may as well be left out: `/*!40001 SQL_NO_CACHE */`, and in
+/// `LOCK TABLES t READ /*!32311 LOCAL */`.
 pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {
     if token.kind != TokenKind::Executable {
         return false;

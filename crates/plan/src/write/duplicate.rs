@@ -94,8 +94,8 @@ impl Planner<'_> {
         })
     }
 
-    /// `k = VALUES(k)`: the new row's cell and tokens. Where tokens tell that the value is the same,
-    /// the old cell stays.
+    /// `k = VALUES(k)`: the new row's cell and tokens. Where tokens tell that the value is the
+    /// same, the old cell stays.
     fn assign_new_row(
         &mut self,
         tokens: &Range<usize>,

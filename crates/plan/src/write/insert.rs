@@ -1,5 +1,5 @@
-//! `INSERT` and `REPLACE` as a whole: the target, the clauses, and what becomes of rows that are met.
-//! The rows themselves are planned in `new_rows.rs`.
+//! `INSERT` and `REPLACE` as a whole: the target, the clauses, and what becomes of rows that are
+//! met. The rows themselves are planned in `new_rows.rs`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -134,8 +134,9 @@ impl Planner<'_> {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The protected columns without a default that the statement's own ON DUPLICATE KEY UPDATE assigns. To MariaDB they
-    /// are given then, whatever the new row has; MySQL asks for a value all the same.
+    /// The protected columns without a default that the statement's own ON DUPLICATE KEY UPDATE
+    /// assigns. To MariaDB they are given then, whatever the new row has; MySQL asks for a value
+    /// all the same.
     fn assigned_on_duplicate(
         &mut self,
         on: Option<&OnInsert>,
@@ -289,7 +290,8 @@ impl Visitor for Queries {
     }
 }
 
-/// Whether no query stands in the statement beside its `VALUES`, so that it can be about no table but its target.
+/// Whether no query stands in the statement beside its `VALUES`, so that it can be about no table
+/// but its target.
 fn reads_nothing(insert: &Insert) -> bool {
     let of_values = |q: &Query| matches!(q.body.as_ref(), SetExpr::Values(_));
     let mut queries = Queries(0);

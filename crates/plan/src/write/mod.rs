@@ -127,7 +127,8 @@ impl Planner<'_> {
         text
     }
 
-    /// Takes notice of protected columns of a changed table that get the present time without being assigned.
+    /// Takes notice of protected columns of a changed table that get the present time without being
+    /// assigned.
     fn note_changes(&mut self, table: &Table, is_assigned: impl Fn(usize) -> bool) {
         let columns = set_by_change(table, is_assigned);
         let mut columns = columns.into_iter().map(|index| &table.columns[index]);
@@ -330,8 +331,9 @@ fn in_parentheses(cells: &[(String, Text)]) -> Text {
     out.finish()
 }
 
-/// The columns that get the present time where the row changes: protected ones, by ON UPDATE, and beside these plain ones too, so that a
-/// statement has one time. None where the statement assigns all that are protected.
+/// The columns that get the present time where the row changes: protected ones, by ON UPDATE, and
+/// beside these plain ones too, so that a statement has one time. None where the statement assigns
+/// all that are protected.
 pub(crate) fn set_by_change(table: &Table, is_assigned: impl Fn(usize) -> bool) -> Vec<usize> {
     let left = |i: &usize| table.columns[*i].on_update && !is_assigned(*i);
     let indexes: Vec<usize> = (0..table.columns.len()).filter(left).collect();

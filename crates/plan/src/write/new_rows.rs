@@ -188,7 +188,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// One row's cells by the names of their physical columns; literal indexes are counted from `base`.
+    /// One row's cells by the names of their physical columns; literal indexes are counted from
+    /// `base`.
     fn row(
         &mut self,
         open: usize,

@@ -1,4 +1,5 @@
-//! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed written.
+//! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed
+//! written.
 
 use onionskin_schema::Table;
 use onionskin_value::Family;
@@ -59,8 +60,8 @@ impl Planner<'_> {
             })
     }
 
-    /// MySQL changes no table that a subquery of the statement reads (1093). It would not notice where the proxy reads the rows first
-    /// and changes them then.
+    /// MySQL changes no table that a subquery of the statement reads (1093). It would not notice
+    /// where the proxy reads the rows first and changes them then.
     pub(super) fn check_own_reads(&self, table: &Table) -> Planned<()> {
         let sql = self.sql();
         let mut names = (0..self.tokens.len()).filter(|&at| {

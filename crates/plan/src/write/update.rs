@@ -340,7 +340,8 @@ fn check_clauses(update: &Update) -> Planned<()> {
     Ok(())
 }
 
-/// Servers assign from left to right, and count a row as changed if it differs in the end: no two assignments of sealed values are that.
+/// Servers assign from left to right, and count a row as changed if it differs in the end: no two
+/// assignments of sealed values are that.
 pub(super) fn assigned_twice(column: &ColumnUse) -> String {
     format!("a second assignment to {}", column.path())
 }

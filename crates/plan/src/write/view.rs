@@ -1,8 +1,9 @@
 //! Writing through views.
 //!
-//! Which views rows can be written through, and which rows they reach, is for the server to say. What the proxy needs is to know the one table
-//! behind the view ([`Base`]): protected columns that the view leaves out are nobody's but the proxy's to fill in, and rows are found again by
-//! the table's key.
+//! Which views rows can be written through, and which rows they reach, is for the server to say.
+//! What the proxy needs is to know the one table behind the view ([`Base`]): protected columns that
+//! the view leaves out are nobody's but the proxy's to fill in, and rows are found again by the
+//! table's key.
 
 use onionskin_schema::{Base, Protection, Table};
 
@@ -50,7 +51,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Checks the view that an INSERT names, if its target is one. `reads`: there is a query in the statement.
+    /// Checks the view that an INSERT names, if its target is one. `reads`: there is a query in the
+    /// statement.
     pub(super) fn inserted_view(&mut self, table: &Table, reads: bool) -> Planned<()> {
         if reads && self.near.iter().any(|table| table.view) {
             return refuse(&errors::VIEW, "writing beside one");
@@ -60,7 +62,8 @@ impl Planner<'_> {
         };
         let renamed = |p: &Protection| p.names.renamed.is_some();
         if table.protected_columns().any(|(_, p)| renamed(p)) {
-            // what says so is no column of the table, and servers take no row for a view with such a column
+            // what says so is no column of the table, and servers take no row for a view with such
+            // a column
             let about = "INSERT through one that calls protected columns otherwise";
             return refuse(&errors::VIEW, about);
         }
@@ -73,7 +76,8 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses to leave the server to say that a protected column has no value: for a view it would say it otherwise.
+/// Refuses to leave the server to say that a protected column has no value: for a view it would say
+/// it otherwise.
 pub(super) fn check_omitted(table: &Table, named: &[Target]) -> Planned<()> {
     if !table.view {
         return Ok(());

@@ -1,12 +1,13 @@
-//! The hot paths of a session, run one after the other: what `tests/instruction_counts.rs` counts under callgrind.
+//! The hot paths of a session, run one after the other: what `tests/instruction_counts.rs` counts
+//! under callgrind.
 //!
 //! ```text
 //! hot_paths [--only PATH] [--plant PATH]     for callgrind: prints one line for each call of `measured`
 //! hot_paths --time [--tcp] [--only PATH]     on the bare machine: nanoseconds, system calls included
 //! ```
 //!
-//! Every path is run a few times before it counts, so that plans are cached and buffers have grown. `--plant` lexes a
-//! short statement in vain each time: the test of the test.
+//! Every path is run a few times before it counts, so that plans are cached and buffers have grown.
+//! `--plant` lexes a short statement in vain each time: the test of the test.
 
 mod answers;
 mod paths;
@@ -56,7 +57,8 @@ impl Runner {
         self.only.as_deref().is_none_or(|only| only == name)
     }
 
-    /// Runs a path. `prepare` lays out what it works on, `work` is measured, `check` says what is wrong with what it did.
+    /// Runs a path. `prepare` lays out what it works on, `work` is measured, `check` says what is
+    /// wrong with what it did.
     fn path<T>(
         &mut self,
         name: &str,
@@ -101,8 +103,8 @@ impl Runner {
     }
 }
 
-/// What counts depend on besides the code: the instructions that libraries choose at run time, as seen here, which under
-/// valgrind are those that it emulates.
+/// What counts depend on besides the code: the instructions that libraries choose at run time, as
+/// seen here, which under valgrind are those that it emulates.
 fn environment() -> String {
     #[cfg(target_arch = "x86_64")]
     let found = [

@@ -1,5 +1,5 @@
-//! The paths: the statements of sysbench's OLTP workloads on a table whose columns `k`, `c` and `pad` are protected, and
-//! the steps that they are made of.
+//! The paths: the statements of sysbench's OLTP workloads on a table whose columns `k`, `c` and
+//! `pad` are protected, and the steps that they are made of.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -161,7 +161,8 @@ fn answered(stage: &mut Stage, least: usize) -> Result<(), String> {
     stage.received_by_server().map(|_| ())
 }
 
-/// A statement, again and again. `statement` makes a command and what the server answers from the number of the run.
+/// A statement, again and again. `statement` makes a command and what the server answers from the
+/// number of the run.
 fn turns(
     runner: &mut Runner,
     stage: &mut Stage,
@@ -222,8 +223,8 @@ pub fn run(runner: &mut Runner) {
     }
 }
 
-/// System calls by themselves, with the bytes that a point select sends and receives. Nobody waits for them: what it takes to
-/// wake the other side comes on top.
+/// System calls by themselves, with the bytes that a point select sends and receives. Nobody waits
+/// for them: what it takes to wake the other side comes on top.
 fn calls(runner: &mut Runner) {
     for (name, bytes) in [
         ("64-bytes", 64),
@@ -338,7 +339,8 @@ fn writes(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
         rows(&definitions, [row], status)
     };
     let update = |id: u64| query(&format!("UPDATE sbtest1 SET k=k+1 WHERE id={id}"));
-    // what is remembered of rows takes its room when it is first used, at places that chance decides
+    // what is remembered of rows takes its room when it is first used, at places that chance
+    // decides
     if runner.wants("update-index") || runner.wants("update-index-in-transaction") {
         for id in 100_000..101_000 {
             let answers = [read(id, AUTOCOMMIT), done(1, CHANGED, AUTOCOMMIT)].concat();

@@ -1,4 +1,5 @@
-//! What binding keeps between statements: memory that is used again, and what was read ahead of a statement for its slots.
+//! What binding keeps between statements: memory that is used again, and what was read ahead of a
+//! statement for its slots.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ pub(crate) struct Buffers {
     pub refused_among_others: bool,
     /// What the values before one that was refused have raised.
     pub before_refused: Vec<Warning>,
-    /// How often the server raises the error of the value that was refused: see [`times_out_of_range`].
+    /// How often the server raises the error of the value that was refused: see
+    /// [`times_out_of_range`].
     pub refused_times: u64,
 }
 

@@ -27,8 +27,8 @@ impl PresentTime {
         })
     }
 
-    /// What a column of this type takes of it: of TIMESTAMP, the time in UTC. `asked`: by a call. `None`: the server would take another moment, or
-    /// the column holds no time.
+    /// What a column of this type takes of it: of TIMESTAMP, the time in UTC. `asked`: by a call.
+    /// `None`: the server would take another moment, or the column holds no time.
     pub fn for_column(&self, kind: &Kind, digits: u8, asked: bool) -> Option<DateTimeParts> {
         let whole = match kind {
             Kind::Date => {

@@ -73,8 +73,8 @@ pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether a text is a number that no BIT holds. MySQL takes a parameter for one to be an unsigned number; a text that is one within its range is stored
-/// byte by byte all the same.
+/// Whether a text is a number that no BIT holds. MySQL takes a parameter for one to be an unsigned
+/// number; a text that is one within its range is stored byte by byte all the same.
 pub(super) fn is_number_beyond(ty: &SqlType, input: Input<'_>) -> bool {
     const RANGE: f64 = 18_446_744_073_709_551_616.0;
     let (true, Input::Text { bytes, .. }) = (ty.is_bit(), input) else {
@@ -99,7 +99,8 @@ pub(super) fn out_of_range(column: &str, row: u64) -> ValueError {
     }
 }
 
-/// How often the server says of a value that was refused that it is out of range: it clips some to 64 bits first.
+/// How often the server says of a value that was refused that it is out of range: it clips some to
+/// 64 bits first.
 pub(super) fn times_out_of_range(
     ty: &SqlType,
     input: Input<'_>,
@@ -130,8 +131,9 @@ pub(super) fn times_out_of_range(
     out + u64::from(clipped && ctx.family == Family::MySql)
 }
 
-/// Whether MySQL makes something else of a parameter than of such a literal. It stores a negative time of zero as 2047:63:63, and
-/// reads a text for a YEAR as an integer of 64 bits, behind which blanks count.
+/// Whether MySQL makes something else of a parameter than of such a literal. It stores a negative
+/// time of zero as 2047:63:63, and reads a text for a YEAR as an integer of 64 bits, behind which
+/// blanks count.
 pub(super) fn is_misread(ty: &SqlType, input: Input<'_>) -> bool {
     match input {
         Input::Temporal(DateTimeParts {
@@ -149,8 +151,9 @@ pub(super) fn is_misread(ty: &SqlType, input: Input<'_>) -> bool {
     }
 }
 
-/// Whether MySQL's complaint about a date in a parameter would read otherwise: it makes a date of the parameter before it stores
-/// that, and complains of the date. `complained` is whether it says anything, and `named` whether it names the value.
+/// Whether MySQL's complaint about a date in a parameter would read otherwise: it makes a date of
+/// the parameter before it stores that, and complains of the date. `complained` is whether it says
+/// anything, and `named` whether it names the value.
 pub(super) fn is_told_otherwise(
     ty: &SqlType,
     input: Input<'_>,

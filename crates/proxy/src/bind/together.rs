@@ -1,8 +1,9 @@
 //! Constants that the server compares together, in IN or BETWEEN: see [`Among`].
 //!
-//! MySQL compares a date or a time as such while all constants beside it are texts or moments, or all are numbers in the text.
-//! In other lists and ranges it compares all of them as numbers or as texts, or leaves them out. MariaDB looks at each by itself.
-//! Numbers are compared as doubles by both, with both ends of a range, as soon as one end is a double, a text or NULL.
+//! MySQL compares a date or a time as such while all constants beside it are texts or moments, or
+//! all are numbers in the text. In other lists and ranges it compares all of them as numbers or as
+//! texts, or leaves them out. MariaDB looks at each by itself. Numbers are compared as doubles by
+//! both, with both ends of a range, as soon as one end is a double, a text or NULL.
 
 use onionskin_plan::{Among, Literal, LiteralKind};
 use onionskin_value::{Family, Kind, SqlType};

@@ -75,7 +75,8 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Whether a literal is `0x41` or `b'1'`: to MariaDB these are numbers where a number is wanted, unlike `x'41'`.
+    /// Whether a literal is `0x41` or `b'1'`: to MariaDB these are numbers where a number is
+    /// wanted, unlike `x'41'`.
     pub(super) fn is_hybrid(&self, index: usize) -> bool {
         self.literals.get(index).is_some_and(|l| match l.kind {
             LiteralKind::Hex => l.text(self.sql).starts_with(b"0"),
@@ -239,7 +240,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A text in the connection's character set, as the server makes it; `None` where that would lose something.
+/// A text in the connection's character set, as the server makes it; `None` where that would lose
+/// something.
 fn converted<'s>(
     bytes: &[u8],
     client: Charset,

@@ -1,7 +1,8 @@
 //! The values of user variables, as literals in the places of parameters.
 //!
-//! The server knows them: whoever sets a variable has sent it the value. They are read from it with their types, and written down so that
-//! the literal means what the parameter would have meant. What has no such literal is refused.
+//! The server knows them: whoever sets a variable has sent it the value. They are read from it with
+//! their types, and written down so that the literal means what the parameter would have meant.
+//! What has no such literal is refused.
 
 use onionskin_plan::Argument;
 use onionskin_plan::by_name::{Around, Parameter};
@@ -52,8 +53,8 @@ impl Session {
         Err(Failure::refused(&errors::DYNAMIC, about))
     }
 
-    /// The text with values in the places of its parameters. Which of them stand for variables is kept for MySQL, to which a
-    /// literal would mean something else.
+    /// The text with values in the places of its parameters. Which of them stand for variables is
+    /// kept for MySQL, to which a literal would mean something else.
     pub(super) fn with_values(
         &mut self,
         text: &[u8],

@@ -14,8 +14,8 @@ use crate::exchange::Found;
 use crate::session::{Session, without_physical};
 
 impl Session {
-    /// Answers a question about the last statement, if this is one and the server's answer would be wrong.
-    /// `Ok(false)`: it is none; what is kept is cleared.
+    /// Answers a question about the last statement, if this is one and the server's answer would be
+    /// wrong. `Ok(false)`: it is none; what is kept is cleared.
     pub fn ask(&mut self, sql: &[u8], facts: &Facts) -> Outcome<bool> {
         let asks_found = self.asks_found(facts);
         if !self.diagnostics.any() && !asks_found {
@@ -75,7 +75,8 @@ impl Session {
         }
     }
 
-    /// A statement begins that asks nothing: what is kept of the one before goes, unless MariaDB keeps it over this one.
+    /// A statement begins that asks nothing: what is kept of the one before goes, unless MariaDB
+    /// keeps it over this one.
     pub(crate) fn leave_last(&mut self, facts: &Facts) {
         let keeps = self.state.family == Family::MariaDb && facts.may_keep_list();
         if keeps && self.diagnostics.any() {
@@ -86,7 +87,8 @@ impl Session {
         }
     }
 
-    /// What is prepared or executed is known: unless MariaDB keeps its list of warnings over it, what was kept of the statement before goes.
+    /// What is prepared or executed is known: unless MariaDB keeps its list of warnings over it,
+    /// what was kept of the statement before goes.
     pub(crate) fn leave_last_by(&mut self, keeps: bool) {
         self.current.keeps_list &= keeps;
         if self.diagnostics.of_earlier && !keeps {
@@ -94,13 +96,15 @@ impl Session {
         }
     }
 
-    /// A statement's text is about to be planned: whether MariaDB keeps its list of warnings over it.
+    /// A statement's text is about to be planned: whether MariaDB keeps its list of warnings over
+    /// it.
     pub(crate) fn will_keep_list(&mut self, sql: &[u8]) {
         self.current.keeps_list =
             self.server.may_hold_list && Facts::read(sql, self.space.settings.lex).may_keep_list();
     }
 
-    /// Reads the server's list of warnings, which a question of the proxy's own is about to end, if the client's statement would keep it.
+    /// Reads the server's list of warnings, which a question of the proxy's own is about to end, if
+    /// the client's statement would keep it.
     pub(crate) fn save_list(&mut self) -> Outcome<()> {
         let kept = &self.diagnostics;
         let is_known = kept.list.is_some() || kept.error.is_some() || kept.hides_servers;
@@ -169,7 +173,8 @@ impl Session {
         Ok(offset..offset.saturating_add(count))
     }
 
-    /// `SHOW WARNINGS`, or `SHOW ERRORS`: the server's rows, and ours behind them; of those the ones in the window.
+    /// `SHOW WARNINGS`, or `SHOW ERRORS`: the server's rows, and ours behind them; of those the
+    /// ones in the window.
     fn show_conditions(&mut self, errors_only: bool, window: Range<u64>) -> Outcome<()> {
         let found = self.server.found;
         let own = std::mem::take(&mut self.diagnostics.warnings);
@@ -294,7 +299,8 @@ impl Session {
         self.server.begin(question)
     }
 
-    /// Relays the answer to a `SELECT` of such items, with the numbers that the server does not know.
+    /// Relays the answer to a `SELECT` of such items, with the numbers that the server does not
+    /// know.
     fn exchange_cells(&mut self, sql: &[u8], items: &[Item]) -> Outcome<()> {
         let own = self.diagnostics.count() as i64;
         let found = self.server.found;

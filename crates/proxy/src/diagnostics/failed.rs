@@ -8,13 +8,14 @@ use crate::error::Failure;
 use crate::exchange::Rows;
 use crate::session::{Session, StatementRun};
 
-/// Errors that a statement meets before it looks at a value: no privilege, no such table or column, its grammar, no such prepared
-/// statement, a transaction that only reads.
+/// Errors that a statement meets before it looks at a value: no privilege, no such table or column,
+/// its grammar, no such prepared statement, a transaction that only reads.
 const BEFORE_VALUES: [u16; 9] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
 
 /// Who can tell of an error.
 enum Teller {
-    /// The server: it remembers it as its own, or what it said of it before it ran another statement is at hand.
+    /// The server: it remembers it as its own, or what it said of it before it ran another
+    /// statement is at hand.
     Server { list: Option<Rows> },
     /// The proxy. The server never heard of it, or has run another statement since.
     Proxy,

@@ -1,10 +1,12 @@
-//! What a client may ask about the statement before: `SHOW WARNINGS`, `ROW_COUNT()`, `@@warning_count`, `FOUND_ROWS()`.
+//! What a client may ask about the statement before: `SHOW WARNINGS`, `ROW_COUNT()`,
+//! `@@warning_count`, `FOUND_ROWS()`.
 //!
-//! The server answers for the last statement that it ran itself. It does not know of values that were coerced here, of
-//! errors found here, nor that a `COMMIT` of ours was a part of the client's `UPDATE`. What it cannot know is kept
-//! here until the next statement, and put into its answers: the server answers the question, so that
-//! definitions are its own, and rows are put between or single cells exchanged. A question in any other form is refused while
-//! there is something to tell.
+//! The server answers for the last statement that it ran itself. It does not know of values that
+//! were coerced here, of errors found here, nor that a `COMMIT` of ours was a part of the client's
+//! `UPDATE`. What it cannot know is kept here until the next statement, and put into its answers:
+//! the server answers the question, so that definitions are its own, and rows are put between or
+//! single cells exchanged. A question in any other form is refused while there is something to
+//! tell.
 
 mod answer;
 mod failed;
@@ -32,7 +34,8 @@ pub(crate) struct Diagnostics {
     pub surplus: u64,
     /// The server's warnings are of an earlier part of the statement, and among ours.
     pub hides_servers: bool,
-    /// All of it is of an earlier statement, over which MariaDB keeps it: the answer to the present one counts none.
+    /// All of it is of an earlier statement, over which MariaDB keeps it: the answer to the present
+    /// one counts none.
     pub of_earlier: bool,
     /// Which warnings stand beside an error is not known.
     pub unclear: bool,
@@ -46,17 +49,21 @@ pub(crate) struct Diagnostics {
     pub error: Option<(u16, Vec<u8>)>,
     /// How often it was raised.
     pub error_times: u64,
-    /// The client's words for an error that the server remembers in words of its own, about a token.
+    /// The client's words for an error that the server remembers in words of its own, about a
+    /// token.
     pub told: Option<(u16, Vec<u8>)>,
-    /// All that the server has said of an error, where it has run another statement since: rows of `SHOW WARNINGS`.
+    /// All that the server has said of an error, where it has run another statement since: rows of
+    /// `SHOW WARNINGS`.
     pub list: Option<Rows>,
     /// `ROW_COUNT()`, where the server would speak of another statement.
     pub row_count: Option<i64>,
-    /// `FOUND_ROWS()`, if the statement has found rows and the server would speak of others. [`Found`] keeps it for later statements.
+    /// `FOUND_ROWS()`, if the statement has found rows and the server would speak of others.
+    /// [`Found`] keeps it for later statements.
     ///
     /// [`Found`]: crate::exchange::Found
     pub found_rows: Option<u64>,
-    /// The server's warnings may show tokens: the statement has left out rows of a protected table that have duplicates.
+    /// The server's warnings may show tokens: the statement has left out rows of a protected table
+    /// that have duplicates.
     pub shows_tokens: bool,
 }
 
@@ -94,14 +101,16 @@ impl Diagnostics {
         self.shows_tokens = false;
     }
 
-    /// A statement's values were bound, with these warnings. One without values may leave what is kept of the statement before.
+    /// A statement's values were bound, with these warnings. One without values may leave what is
+    /// kept of the statement before.
     pub fn bind_values(&mut self, warnings: Vec<Warning>) {
         if !self.of_earlier || !warnings.is_empty() {
             self.warnings = warnings;
         }
     }
 
-    /// The server has run a statement over which MariaDB keeps what was there before. Warnings of its own take that place.
+    /// The server has run a statement over which MariaDB keeps what was there before. Warnings of
+    /// its own take that place.
     pub fn server_raised(&mut self, warnings: u16) {
         if self.of_earlier && warnings > 0 {
             self.clear();
@@ -121,15 +130,17 @@ impl Diagnostics {
         }
     }
 
-    /// The server has refused a statement of whose values some raised warnings: those of rows behind the one that it
-    /// refused did not come to that. MySQL misses a default before it looks at values, or after, as the statement says `DEFAULT` or nothing.
+    /// The server has refused a statement of whose values some raised warnings: those of rows
+    /// behind the one that it refused did not come to that. MySQL misses a default before it looks
+    /// at values, or after, as the statement says `DEFAULT` or nothing.
     pub fn failed_at_server(&mut self, code: u16, family: Family) {
         let of_another = |w: &Warning| self.of_several || !w.message.ends_with(" at row 1");
         let missed = family == Family::MySql && code == NO_DEFAULT && !self.warnings.is_empty();
         self.unclear |= missed || self.warnings.iter().any(of_another);
     }
 
-    /// What stands beside an error of the server's behind these warnings, as `SHOW WARNINGS` shows it; `None` if that is not clear.
+    /// What stands beside an error of the server's behind these warnings, as `SHOW WARNINGS` shows
+    /// it; `None` if that is not clear.
     pub fn list_with(&self, code: u16, message: &[u8], family: Family) -> Option<Rows> {
         // each DEFAULT is resolved before the first row
         let resolved = |w: &Warning| family == Family::MySql && w.code == NO_DEFAULT;
@@ -195,8 +206,8 @@ impl Diagnostics {
         }
     }
 
-    /// Takes the warnings out that every row raises. Those about ill-formed text (1300) stay: the server's
-    /// parser raises them, once.
+    /// Takes the warnings out that every row raises. Those about ill-formed text (1300) stay: the
+    /// server's parser raises them, once.
     pub fn take_of_rows(&mut self) -> Vec<Warning> {
         let once = std::mem::take(&mut self.warnings);
         let (of_text, of_rows) = once.into_iter().partition(is_of_text);
@@ -217,8 +228,8 @@ impl Diagnostics {
         self.more += over as u64;
     }
 
-    /// Adds warnings of the server's, as `SHOW WARNINGS` has shown them, of which there were `count`. Those about a protected
-    /// table come without tokens.
+    /// Adds warnings of the server's, as `SHOW WARNINGS` has shown them, of which there were
+    /// `count`. Those about a protected table come without tokens.
     pub fn keep(&mut self, shown: &Rows, count: u16) {
         let text = |cell: Option<&Option<Vec<u8>>>| {
             let bytes = cell.and_then(Option::as_deref).unwrap_or_default();

@@ -13,7 +13,8 @@ const VALUES_CALL: &str = "'VALUES function' is deprecated and will be removed i
                            (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE \
                            clause with alias.col instead";
 
-/// What MySQL says of each call of `VALUES()` in a statement, where the server is sent a text without them.
+/// What MySQL says of each call of `VALUES()` in a statement, where the server is sent a text
+/// without them.
 pub(crate) fn deprecated_calls(facts: &Facts, family: Family) -> Vec<Warning> {
     let calls = match family {
         Family::MySql => facts.values_calls,
@@ -62,7 +63,8 @@ pub(crate) fn hides_token(message: &[u8]) -> bool {
     message.starts_with(b"Duplicate entry '(protected)'")
 }
 
-/// Whether a warning of this code and text is about `VALUES()` in ON DUPLICATE KEY UPDATE, which MySQL will not have for ever.
+/// Whether a warning of this code and text is about `VALUES()` in ON DUPLICATE KEY UPDATE, which
+/// MySQL will not have for ever.
 pub(crate) fn tells_of_values(code: Option<&[u8]>, text: Option<&[u8]>) -> bool {
     let code = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
     let about = |text| memchr::memmem::find(text, b"VALUES function").is_some();

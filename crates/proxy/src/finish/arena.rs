@@ -136,7 +136,8 @@ pub(super) fn distinct(
     Ok(())
 }
 
-/// A set of keys that lie one behind the other in one buffer, so that a key costs no allocation of its own.
+/// A set of keys that lie one behind the other in one buffer, so that a key costs no allocation of
+/// its own.
 #[derive(Default)]
 struct SeenKeys {
     bytes: Vec<u8>,

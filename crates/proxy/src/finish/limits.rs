@@ -1,8 +1,8 @@
 //! LIMIT and OFFSET of a statement that the proxy finishes, as the servers read them.
 //!
-//! In a statement's text both are unsigned integers; anything else is a syntax error. A parameter is
-//! converted: of a text its leading digits count, NULL is 0, and negative numbers wrap around to ones
-//! beyond any table. MySQL refuses numbers that are not integers; MariaDB rounds them.
+//! In a statement's text both are unsigned integers; anything else is a syntax error. A parameter
+//! is converted: of a text its leading digits count, NULL is 0, and negative numbers wrap around to
+//! ones beyond any table. MySQL refuses numbers that are not integers; MariaDB rounds them.
 
 use onionskin_plan::{Limit, Source};
 use onionskin_value::{Family, Input};
@@ -73,7 +73,8 @@ fn converted(parameter: &Input, family: Family) -> Outcome<u64> {
     }
 }
 
-/// The integer that a text begins with: blanks, a sign, digits. None is 0, one that is too large the largest.
+/// The integer that a text begins with: blanks, a sign, digits. None is 0, one that is too large
+/// the largest.
 fn leading_integer(text: &[u8]) -> u64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
@@ -105,7 +106,8 @@ fn rounded(digits: &[u8]) -> u64 {
     }
 }
 
-/// The number of the servers' own error; the text quotes nothing, as a value may stand there by mistake.
+/// The number of the servers' own error; the text quotes nothing, as a value may stand there by
+/// mistake.
 fn syntax_error(family: Family) -> Failure {
     let server = match family {
         Family::MariaDb => "MariaDB",

@@ -73,8 +73,8 @@ fn directed(key: &SortKey, order: Ordering) -> Ordering {
     }
 }
 
-/// With each row the beginning of its order bytes by one key, as a number: most rows are told apart by it, without a look at their
-/// cells. `None` if the key has no order bytes for all of them.
+/// With each row the beginning of its order bytes by one key, as a number: most rows are told apart
+/// by it, without a look at their cells. `None` if the key has no order bytes for all of them.
 fn beginnings(key: &SortKey, work: &Work, arena: &Arena, order: &[u32]) -> Option<Vec<(u64, u32)>> {
     const NOT_NULL: u64 = 1 << 63;
     let SortBy::Cell(fetch) = key.by else {

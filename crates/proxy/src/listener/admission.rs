@@ -1,20 +1,27 @@
-//! Who may log in now: a budget of connections that are not logged in yet, apart from that of sessions.
+//! Who may log in now: a budget of connections that are not logged in yet, apart from that of
+//! sessions.
 //!
-//! A login holds a connection to the server, of which servers have few, for as long as its client is silent. So a number of
-//! them goes on at once, some for each group of addresses ([`Group`]); the others wait in a line without a connection to the server.
+//! A login holds a connection to the server, of which servers have few, for as long as its client
+//! is silent. So a number of them goes on at once, some for each group of addresses ([`Group`]);
+//! the others wait in a line without a connection to the server.
 //!
-//! - **Groups take turns.** A group goes first if it has logged in lately and has not held places in vain since; then the one
-//!   with the fewest logins and the least time held in vain lately. So whoever opens more connections waits longer. Of one group, whoever
-//!   came last goes first: those who only hold a place hold the line's end.
-//! - **A place is taken away from who does not answer.** When all are taken and another group waits, the oldest login of the group that
-//!   stands worst is ended if its client has said nothing: at once if the other group stands much better, otherwise [`GRACE`] after
-//!   the greeting, so that those who answer have the time for it and the server does not see more logins than that allows. A client that has answered can lose its place
-//!   only to a group that stands much better.
-//! - **The others hurry.** While somebody waits, the logins in his way have less time for each answer.
+//! - **Groups take turns.** A group goes first if it has logged in lately and has not held places
+//!   in vain since; then the one with the fewest logins and the least time held in vain lately. So
+//!   whoever opens more connections waits longer. Of one group, whoever came last goes first: those
+//!   who only hold a place hold the line's end.
+//! - **A place is taken away from who does not answer.** When all are taken and another group
+//!   waits, the oldest login of the group that stands worst is ended if its client has said
+//!   nothing: at once if the other group stands much better, otherwise [`GRACE`] after the
+//!   greeting, so that those who answer have the time for it and the server does not see more
+//!   logins than that allows. A client that has answered can lose its place only to a group that
+//!   stands much better.
+//! - **The others hurry.** While somebody waits, the logins in his way have less time for each
+//!   answer.
 //! - **A line that is full** loses its oldest, of the group that stands worst in it.
 //!
-//! Those who were too slow then are not closed, but parked without a thread until their deadline ([`Place::park`]): closed
-//! sockets come back at once, as the line's newest, and would be let in before whoever waits.
+//! Those who were too slow then are not closed, but parked without a thread until their deadline
+//! ([`Place::park`]): closed sockets come back at once, as the line's newest, and would be let in
+//! before whoever waits.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -34,7 +41,8 @@ use crate::login::Pace;
 
 /// Connections that wait, for each login that goes on.
 const LINE: usize = 16;
-/// For how long after the greeting a client may be silent, while others who stand as well as it does wait for its place.
+/// For how long after the greeting a client may be silent, while others who stand as well as it
+/// does wait for its place.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The budget.
@@ -83,7 +91,8 @@ struct Turn {
     is_over: AtomicBool,
 }
 
-/// A connection's place, from its acceptance to the end of its login. It is free again when this is dropped.
+/// A connection's place, from its acceptance to the end of its login. It is free again when this is
+/// dropped.
 pub(crate) struct Place {
     admission: Arc<Admission>,
     number: u64,
@@ -330,7 +339,8 @@ impl Place {
         }
     }
 
-    /// Keeps the socket that was handed over open, though nobody reads it any more, until about this time.
+    /// Keeps the socket that was handed over open, though nobody reads it any more, until about
+    /// this time.
     pub fn park(&self, until: Instant) {
         let mut socket = None;
         self.change(|running| socket = running.socket.take());

@@ -1,8 +1,9 @@
 //! Whom a connection belongs to, and how that group has behaved.
 //!
-//! A group is an IPv4 address or an IPv6 network of 64 bits, of which one host has all addresses. What is kept of groups is bounded: those
-//! whose logins came to nothing by [`MAX_GROUPS`], those who have logged in by another [`MAX_GROUPS`], so that nobody without a password
-//! makes the second be forgotten.
+//! A group is an IPv4 address or an IPv6 network of 64 bits, of which one host has all addresses.
+//! What is kept of groups is bounded: those whose logins came to nothing by [`MAX_GROUPS`], those
+//! who have logged in by another [`MAX_GROUPS`], so that nobody without a password makes the second
+//! be forgotten.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

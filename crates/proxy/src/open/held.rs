@@ -1,12 +1,14 @@
 //! Rows that are held back at the beginning of a result.
 //!
-//! A cell is bound to the id of its column, so one that opens proves that the snapshot is not older than the table. NULL proves
-//! nothing. So nothing is written before a cell of every protected column has opened: until then the statement can still be
-//! planned and run again without the client's notice, as it must be when the table was replaced a moment ago.
+//! A cell is bound to the id of its column, so one that opens proves that the snapshot is not older
+//! than the table. NULL proves nothing. So nothing is written before a cell of every protected
+//! column has opened: until then the statement can still be planned and run again without the
+//! client's notice, as it must be when the table was replaced a moment ago.
 
 use crate::error::Outcome;
 
-/// How many bytes of rows are held at most. A result that shows only NULL in a column for that long is written.
+/// How many bytes of rows are held at most. A result that shows only NULL in a column for that long
+/// is written.
 const MAX_HELD_BYTES: usize = 1 << 20;
 
 /// Rows as the client gets them, one after the other.

@@ -11,7 +11,8 @@ use crate::bind::Values;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
-/// What a text means depends on: the database that was current at its preparation, and how it was read.
+/// What a text means depends on: the database that was current at its preparation, and how it was
+/// read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub database: Option<String>,
@@ -25,7 +26,8 @@ struct Reading {
     client: Option<Charset>,
     connection: Option<Charset>,
     collation: Collation,
-    /// `div_precision_increment` of MySQL, which gives averages their digits when they are prepared.
+    /// `div_precision_increment` of MySQL, which gives averages their digits when they are
+    /// prepared.
     increment: Option<u8>,
 }
 
@@ -66,7 +68,8 @@ impl Session {
         setting.reading == self.reading()
     }
 
-    /// Digits that a division or an average has behind those of its operand, in the statement that runs.
+    /// Digits that a division or an average has behind those of its operand, in the statement that
+    /// runs.
     pub(crate) fn increment(&self) -> u8 {
         let session = self.state.div_precision_increment;
         self.current.increment.unwrap_or(session)
@@ -97,8 +100,8 @@ impl Session {
         }
     }
 
-    /// Texts in a statement that is at the server were read there when it was prepared. Here they are read when they are sealed,
-    /// which has to come to the same.
+    /// Texts in a statement that is at the server were read there when it was prepared. Here they
+    /// are read when they are sealed, which has to come to the same.
     pub(super) fn must_read_alike(&self, statement: &Statement) -> Outcome<()> {
         if self.reads_alike(&statement.setting, false) {
             return Ok(());
@@ -114,7 +117,8 @@ impl Session {
         }
     }
 
-    /// MySQL reads a parameter in the character sets of the preparation, MariaDB in those of the execution, as it is done here.
+    /// MySQL reads a parameter in the character sets of the preparation, MariaDB in those of the
+    /// execution, as it is done here.
     pub(super) fn must_bind_alike(&self, setting: &Setting, values: &Values) -> Outcome<()> {
         if self.state.family == Family::MariaDb || self.reads_alike(setting, false) {
             return Ok(());
@@ -130,8 +134,8 @@ impl Session {
         }
     }
 
-    /// Whether texts mean now what they meant in another setting. Those of ASCII alone mean the same in every character set that is
-    /// read here.
+    /// Whether texts mean now what they meant in another setting. Those of ASCII alone mean the
+    /// same in every character set that is read here.
     fn reads_alike(&self, then: &Setting, is_ascii: bool) -> bool {
         let now = self.space.settings.lex;
         let modes = LexMode {

@@ -1,7 +1,9 @@
-//! Definitions of tables that are refused because of what stands in them: where no server would have it, the error is the server's own.
+//! Definitions of tables that are refused because of what stands in them: where no server would
+//! have it, the error is the server's own.
 //!
-//! `DEFAULT 'x'` for an INT, a BIT(65), a DECIMAL(5,7): an application that gets these wrong is told so in the words, and with the number, that it
-//! knows. The scratch engine is asked, by a temporary table of the same text.
+//! `DEFAULT 'x'` for an INT, a BIT(65), a DECIMAL(5,7): an application that gets these wrong is
+//! told so in the words, and with the number, that it knows. The scratch engine is asked, by a
+//! temporary table of the same text.
 
 use onionskin_plan::{LexMode, Refusal, Scratch, errors, lex};
 use onionskin_wire::Step;
@@ -10,12 +12,14 @@ use super::settings;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
-/// What servers say of a column that cannot be: a syntax error, an unknown type, an impossible default, a length, precision or scale out of
-/// range, members that are there twice, an attribute that does not go with the type.
+/// What servers say of a column that cannot be: a syntax error, an unknown type, an impossible
+/// default, a length, precision or scale out of range, members that are there twice, an attribute
+/// that does not go with the type.
 const OF_DEFINITIONS: [u16; 13] = [
     1063, 1064, 1067, 1074, 1101, 1171, 1291, 1294, 1425, 1426, 1427, 1439, 4161,
 ];
-/// Words of definitions that mean something else for a temporary table, name other tables, or are the proxy's own.
+/// Words of definitions that mean something else for a temporary table, name other tables, or are
+/// the proxy's own.
 const OTHERS: [&str; 13] = [
     "directory",
     "encrypted",
@@ -85,7 +89,8 @@ impl Session {
     }
 }
 
-/// The definition of a temporary table like one that a statement makes, and its name; `None` if they may differ in more than that.
+/// The definition of a temporary table like one that a statement makes, and its name; `None` if
+/// they may differ in more than that.
 fn temporary(sql: &[u8], mode: LexMode, collation: &str) -> Option<(Vec<u8>, String)> {
     let tokens = lex::tokens(sql, mode).ok()?;
     let word = |at: usize, w: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, w));
@@ -124,7 +129,8 @@ fn temporary(sql: &[u8], mode: LexMode, collation: &str) -> Option<(Vec<u8>, Str
     })?;
     let mut text = b"CREATE TEMPORARY TABLE ".to_vec();
     text.extend_from_slice(&sql[name.start..rest[close].end]);
-    // Options name engines, files and other servers, which are nothing to the engine. A character set changes what a column may hold.
+    // Options name engines, files and other servers, which are nothing to the engine. A character
+    // set changes what a column may hold.
     let options = &rest[close + 1..];
     let option = |at: usize| {
         let mut behind = options.get(at..)?.iter().skip_while(|t| t.is(b'='));

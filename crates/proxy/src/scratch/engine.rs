@@ -1,5 +1,5 @@
-//! A session at the scratch engine: made when a statement first needs it, kept as long as the client's session, cleaned
-//! behind every statement.
+//! A session at the scratch engine: made when a statement first needs it, kept as long as the
+//! client's session, cleaned behind every statement.
 
 use std::collections::HashSet;
 use std::os::unix::net::UnixStream;
@@ -26,10 +26,12 @@ use crate::watch::Activity;
 
 /// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
 ///
-/// They hold opened values, which must not come into a log. The server's own, if it is not one of ours, may have any.
+/// They hold opened values, which must not come into a log. The server's own, if it is not one of
+/// ours, may have any.
 ///
-/// MariaDB's temporary tables are Aria's, and those lose rows where a condition is checked within an index: `s = 'abc' AND BINARY s =
-/// 'abc'`, or a comparison under another collation than the index has.
+/// MariaDB's temporary tables are Aria's, and those lose rows where a condition is checked within
+/// an index: `s = 'abc' AND BINARY s = 'abc'`, or a comparison under another collation than the
+/// index has.
 fn loading(family: Family) -> String {
     let own = match family {
         Family::MariaDb => {
@@ -163,7 +165,8 @@ fn full() -> Failure {
 }
 
 impl Engine {
-    /// Connects and logs in. `capabilities` are those of the session at the server: results have the same form.
+    /// Connects and logs in. `capabilities` are those of the session at the server: results have
+    /// the same form.
     pub fn connect(
         config: &ScratchConfig,
         family: Family,
@@ -215,7 +218,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Refuses a server that would write statements to a log all the same; bounds the session's temporary space where it can.
+    /// Refuses a server that would write statements to a log all the same; bounds the session's
+    /// temporary space where it can.
     fn quiet(&mut self, config: &ScratchConfig, family: Family) -> Outcome<()> {
         let mut first = |sql: &[u8]| -> Outcome<Option<Vec<u8>>> {
             let rows = self.server.rows(sql).map_err(ours)?;
@@ -241,7 +245,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The session, which was not used for a while, if its connection still works and its last statements succeeded.
+    /// The session, which was not used for a while, if its connection still works and its last
+    /// statements succeeded.
     pub fn alive(mut self) -> Option<Self> {
         (self.put(b"DO 0").is_ok() && self.settle().is_ok()).then_some(self)
     }
@@ -258,8 +263,8 @@ impl Engine {
         }
     }
 
-    /// Waits for the answer to a statement that changes rows. MySQL bounds the time of queries only: there the bound is on the wait, and
-    /// behind it the session at the engine is ended.
+    /// Waits for the answer to a statement that changes rows. MySQL bounds the time of queries
+    /// only: there the bound is on the wait, and behind it the session at the engine is ended.
     pub(super) fn wait(&mut self) -> Outcome<Step> {
         if self.family == Family::MariaDb || self.seconds == 0 {
             return self.server.step().map_err(ours);
@@ -299,7 +304,8 @@ impl Engine {
         }
     }
 
-    /// Lets what the session does be ended by who sees that nobody waits for it, as long as it is there.
+    /// Lets what the session does be ended by who sees that nobody waits for it, as long as it is
+    /// there.
     pub(super) fn show(&mut self, activity: &Arc<Activity>) {
         let end = self.end();
         activity.set_engine(Some(Box::new(move || end.kill_apart())));
@@ -420,7 +426,8 @@ fn login(
     if session.contains(eof) && !greeting.capabilities.contains(eof) {
         return Err(gone("it is too old"));
     }
-    // a MariaDB server does not offer the lowest bit, which says that its own capabilities are not used
+    // a MariaDB server does not offer the lowest bit, which says that its own capabilities are not
+    // used
     let offered = greeting.capabilities | Capabilities::LONG_PASSWORD;
     let capabilities = session & (offered - UNUSED);
     let answer = HandshakeResponse41 {

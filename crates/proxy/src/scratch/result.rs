@@ -1,5 +1,5 @@
-//! The scratch engine's result on its way to the client: bytes as they are, except for the names of renamed references, and
-//! the status of the client's own session.
+//! The scratch engine's result on its way to the client: bytes as they are, except for the names of
+//! renamed references, and the status of the client's own session.
 
 use onionskin_plan::{Scratch, errors};
 use onionskin_wire::messages::{
@@ -102,8 +102,8 @@ impl Engine {
 /// How the scratch engine's definitions differ from those that the client is to see.
 pub(super) struct Shown<'s> {
     scratch: &'s Scratch,
-    /// The collation that strings are announced with there, and the one of the client's session: MySQL remembers the
-    /// collation of the login.
+    /// The collation that strings are announced with there, and the one of the client's session:
+    /// MySQL remembers the collation of the login.
     collation: Option<(u16, u16)>,
 }
 

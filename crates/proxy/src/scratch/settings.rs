@@ -1,7 +1,8 @@
 //! The settings of the client's session, on the scratch engine.
 //!
-//! They are read from the server with every statement, in the same round trip as the rows: `@@timestamp` among them, so that
-//! NOW() is the server's. User variables follow with their type, character set and collation.
+//! They are read from the server with every statement, in the same round trip as the rows:
+//! `@@timestamp` among them, so that NOW() is the server's. User variables follow with their type,
+//! character set and collation.
 
 use onionskin_plan::errors;
 use onionskin_value::{Family, TimeZone};
@@ -54,7 +55,8 @@ pub(super) const VARIABLES: [&str; 33] = [
     "tx_isolation",
 ];
 
-/// The text of the statement that reads them: a column of its own, each variable, then three columns for each user variable.
+/// The text of the statement that reads them: a column of its own, each variable, then three
+/// columns for each user variable.
 pub(crate) fn question(variables: &[&str], users: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut sql = b"SELECT 1".to_vec();
     for name in variables {
@@ -153,7 +155,8 @@ pub(super) fn answer(
                     .flatten();
                 let mut text = zone.as_deref().map_or(text, str::as_bytes).to_vec();
                 if *name == "sql_mode" && state.family == Family::MariaDb && is_strict(&text) {
-                    // the engine's tables have no transactions there, and only a first row would be an error
+                    // the engine's tables have no transactions there, and only a first row would be
+                    // an error
                     text.extend_from_slice(b",STRICT_ALL_TABLES");
                 }
                 put_value(&text, &mut sql)?;
@@ -184,9 +187,10 @@ pub(super) fn answer(
     })
 }
 
-/// `NAMES utf8mb4 COLLATE utf8mb4_unicode_ci`, where the connection's collation is one of the client's character set. On MariaDB the
-/// parameters of prepared statements have a collation of `character_set_client`, of which no variable tells. That is the connection's
-/// behind a login and behind SET NAMES, and another one behind `SET character_set_client`.
+/// `NAMES utf8mb4 COLLATE utf8mb4_unicode_ci`, where the connection's collation is one of the
+/// client's character set. On MariaDB the parameters of prepared statements have a collation of
+/// `character_set_client`, of which no variable tells. That is the connection's behind a login and
+/// behind SET NAMES, and another one behind `SET character_set_client`.
 fn names(client: Option<&[u8]>, collation: Option<&[u8]>) -> Option<Vec<u8>> {
     let (client, collation) = (client?, collation?);
     let name_like = |name: &[u8]| name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');

@@ -1,8 +1,10 @@
 //! Expressions behind DEFAULT, as the server spells them.
 //!
-//! A server keeps the expression of a default and prints it in its own words: `UUID()` becomes `uuid()`, and `1+2` becomes `(1 + 2)`. What a
-//! protected column's definition shows must be the same text. The scratch engine is of the server's family and version: it is given a
-//! temporary table with such a column, and asked what it makes of it. An expression that no server takes for a default is found out at the same time.
+//! A server keeps the expression of a default and prints it in its own words: `UUID()` becomes
+//! `uuid()`, and `1+2` becomes `(1 + 2)`. What a protected column's definition shows must be the
+//! same text. The scratch engine is of the server's family and version: it is given a temporary
+//! table with such a column, and asked what it makes of it. An expression that no server takes for
+//! a default is found out at the same time.
 
 use onionskin_plan::{Ddl, DdlPiece, Scratch, errors};
 use onionskin_schema::{
@@ -20,14 +22,16 @@ use crate::session::Session;
 const TABLE: &str = "`onionskin$default`";
 const DATABASE: &str = "onionskin";
 
-/// What servers say of expressions that cannot be a default, beside syntax errors: an impossible default, an unknown column or
-/// function, functions and variables that may not stand in one, wrong arguments.
+/// What servers say of expressions that cannot be a default, beside syntax errors: an impossible
+/// default, an unknown column or function, functions and variables that may not stand in one, wrong
+/// arguments.
 const OF_DEFAULTS: [u16; 13] = [
     1054, 1064, 1067, 1101, 1305, 1582, 1901, 3770, 3771, 3772, 3773, 3774, 4161,
 ];
 
 impl Session {
-    /// The definition with all expressions behind DEFAULT as the server would spell them; `None` if there are none.
+    /// The definition with all expressions behind DEFAULT as the server would spell them; `None` if
+    /// there are none.
     pub(crate) fn with_spelled_defaults(&mut self, ddl: &Ddl) -> Outcome<Option<Ddl>> {
         let family = self.state.family;
         let mut spelled = ddl.clone();
@@ -135,7 +139,8 @@ impl Session {
                 ));
             }
             if family == Family::MySql && (!text.is_ascii() || text.contains("_utf8mb3")) {
-                // strings beyond ASCII, and those that it converts, SHOW COLUMNS prints otherwise than SHOW CREATE TABLE
+                // strings beyond ASCII, and those that it converts, SHOW COLUMNS prints otherwise
+                // than SHOW CREATE TABLE
                 return Err(refused("a DEFAULT that the server shows in two ways"));
             }
             Ok(text)

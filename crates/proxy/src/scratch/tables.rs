@@ -26,7 +26,8 @@ pub(super) fn full_name(read: &ScratchRead) -> String {
     format!("{}.{}", quoted(&read.table.database), quoted(&read.name))
 }
 
-/// The column of a table that is written to by which a row is found again: its number among those that were read.
+/// The column of a table that is written to by which a row is found again: its number among those
+/// that were read.
 pub(super) const ROW: &str = "`onionskin$key`";
 /// The column of such a table that is no longer NULL when a statement has changed the row.
 pub(super) const CHANGED: &str = "`onionskin$changed`";
@@ -143,11 +144,13 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     )
 }
 
-/// The statement that lets a table of this many rows be as little known to the optimizer as the server's, if there is need for one.
+/// The statement that lets a table of this many rows be as little known to the optimizer as the
+/// server's, if there is need for one.
 ///
-/// Aria counts its rows exactly. MariaDB then reads a table of no rows or of one before it plans the statement, so that no temporary
-/// table of its own is in the way, which shows: in the types and flags of results, in a BIT that is a number or bytes. Statements that have
-/// no use for one, such as those that look up a row, are spared the time.
+/// Aria counts its rows exactly. MariaDB then reads a table of no rows or of one before it plans
+/// the statement, so that no temporary table of its own is in the way, which shows: in the types
+/// and flags of results, in a BIT that is a number or bytes. Statements that have no use for one,
+/// such as those that look up a row, are spared the time.
 pub(super) fn uncounted(
     read: &ScratchRead,
     family: Family,
@@ -173,8 +176,9 @@ pub(super) struct UniqueKey {
     pub columns: Vec<usize>,
 }
 
-/// The temporary table of rows that new ones meet: with the unique keys of the table, in their order, by which a server tells which
-/// of several rows is met. No number is generated in it: a row that asks for one has 0.
+/// The temporary table of rows that new ones meet: with the unique keys of the table, in their
+/// order, by which a server tells which of several rows is met. No number is generated in it: a row
+/// that asks for one has 0.
 pub(super) fn definition_of_met(
     read: &ScratchRead,
     keys: &[UniqueKey],
@@ -247,8 +251,9 @@ fn fsp(column: &Column) -> u8 {
     column.sql_type.and_then(|t| time_fraction(&t)).unwrap_or(0)
 }
 
-/// Whether plain columns are read: whether they are those of the snapshot is asked behind the read. A temporary table of the
-/// client's may stand before the table, which then is not the one that the catalog knows.
+/// Whether plain columns are read: whether they are those of the snapshot is asked behind the read.
+/// A temporary table of the client's may stand before the table, which then is not the one that the
+/// catalog knows.
 pub(super) fn is_checked(read: &ScratchRead) -> bool {
     let plain = |c: &ScratchColumn| c.carried != Carried::Sealed;
     read.columns.iter().any(plain)
@@ -314,8 +319,9 @@ pub(super) fn column_type(column: &Column, family: Family) -> String {
     text
 }
 
-/// The same in a table of this collation. MySQL remembers which character sets and collations were written, and hands that on to columns that are made
-/// from these; so only what has to be written is.
+/// The same in a table of this collation. MySQL remembers which character sets and collations were
+/// written, and hands that on to columns that are made from these; so only what has to be written
+/// is.
 fn column_type_beside(column: &Column, of_table: &str, family: Family) -> String {
     let text = column_type(column, family);
     let Some(collation) = column.sql_type.and_then(|t| t.collation) else {
@@ -340,7 +346,8 @@ fn column_type_beside(column: &Column, of_table: &str, family: Family) -> String
     }
 }
 
-/// A default tells clients, by a flag, that the column has one. In a table that is `written`, it is also what DEFAULT means.
+/// A default tells clients, by a flag, that the column has one. In a table that is `written`, it is
+/// also what DEFAULT means.
 pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<String> {
     if (column.nullable && !written) || column.generated {
         return None;

@@ -84,7 +84,8 @@ pub(crate) struct Session {
     connection_id: u32,
 }
 
-/// How long what the server said last is waited for. It has arrived with the end of the connection, unless that was broken.
+/// How long what the server said last is waited for. It has arrived with the end of the connection,
+/// unless that was broken.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a session until its client leaves.
@@ -100,7 +101,8 @@ pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
     while session.turn() {}
 }
 
-/// Bytes beyond twice the server's `max_allowed_packet` that a command may have: refused, and the session goes on.
+/// Bytes beyond twice the server's `max_allowed_packet` that a command may have: refused, and the
+/// session goes on.
 const MORE: usize = 16 << 20;
 
 impl Session {
@@ -129,7 +131,8 @@ impl Session {
                 return Err(failure);
             }
         };
-        // What the server would never take is not gathered either. Hexadecimal digits may become half as long.
+        // What the server would never take is not gathered either. Hexadecimal digits may become
+        // half as long.
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
@@ -278,8 +281,9 @@ impl Session {
         Ok(true)
     }
 
-    /// Asks the server for the session's settings, after a result whose end could not say what has changed: a function may set
-    /// variables. The client has its answer already. MariaDB's ends have a flag for it; MySQL tells with its next answer.
+    /// Asks the server for the session's settings, after a result whose end could not say what has
+    /// changed: a function may set variables. The client has its answer already. MariaDB's ends
+    /// have a flag for it; MySQL tells with its next answer.
     pub fn learn_untold(&mut self) -> Outcome<()> {
         if std::mem::take(&mut self.server.silent_end)
             && self.state.family == Family::MySql
@@ -317,7 +321,8 @@ impl Session {
         }
     }
 
-    /// Asks the server what it announces strings with, if that may have changed. The client has its answer already.
+    /// Asks the server what it announces strings with, if that may have changed. The client has its
+    /// answer already.
     pub fn learn_collation(&mut self) -> Outcome<()> {
         if std::mem::take(&mut self.current.sets_collation) {
             self.collations_set += 1;
@@ -438,7 +443,8 @@ impl Session {
         false
     }
 
-    /// Passes on what the server said before it closed the connection, if that was more than nothing. A client without a proxy sees the same.
+    /// Passes on what the server said before it closed the connection, if that was more than
+    /// nothing. A client without a proxy sees the same.
     fn pass_on_farewell(&mut self) {
         let connection = &mut self.server.connection;
         let limited = connection.transport().set_read_timeout(Some(LAST_WORDS));

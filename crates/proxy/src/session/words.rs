@@ -1,8 +1,8 @@
-//! The words of a text that cannot be cut into tokens: the session's character set is not known here, the text breaks off
-//! within a string, or it is a stored program.
+//! The words of a text that cannot be cut into tokens: the session's character set is not known
+//! here, the text breaks off within a string, or it is a stored program.
 //!
-//! Nothing is told apart here: a word of a string or a comment counts like any other. So it is found in them whatever a
-//! server may take for a name, and sometimes more.
+//! Nothing is told apart here: a word of a string or a comment counts like any other. So it is
+//! found in them whatever a server may take for a name, and sometimes more.
 
 use onionskin_schema::Policy;
 
@@ -58,7 +58,8 @@ impl Words {
                 .all(|word| word.is_empty() || is_number(word) || WORDS.contains(&word))
     }
 
-    /// What stands between blanks, punctuation and letters beyond ASCII: in some character sets the bytes of those are blanks.
+    /// What stands between blanks, punctuation and letters beyond ASCII: in some character sets the
+    /// bytes of those are blanks.
     fn list(&self) -> impl Iterator<Item = &[u8]> {
         let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
         self.text
@@ -66,8 +67,8 @@ impl Words {
             .filter(|word| !word.is_empty())
     }
 
-    /// Whether a text may be prepared here that nobody reads. Privileges have the words as well, and stored programs are the
-    /// server's own.
+    /// Whether a text may be prepared here that nobody reads. Privileges have the words as well,
+    /// and stored programs are the server's own.
     pub(super) fn prepares(&self) -> bool {
         const PROGRAMS: [&[u8]; 5] = [b"procedure", b"function", b"trigger", b"event", b"package"];
         let is_version = |word: &&[u8]| *word == b"m" || word.iter().all(u8::is_ascii_digit);
@@ -118,7 +119,8 @@ impl Words {
         }
     }
 
-    /// Whether the text may make or change a table that the policy concerns. `database` is the current one.
+    /// Whether the text may make or change a table that the policy concerns. `database` is the
+    /// current one.
     pub(super) fn may_define(&self, policy: &Policy, database: Option<&str>) -> bool {
         const BETWEEN: [&[u8]; 6] = [
             b"or",

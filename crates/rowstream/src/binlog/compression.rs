@@ -1,4 +1,5 @@
-//! Compressed events: MySQL packs a whole transaction into one event, MariaDB the text or the images of single events.
+//! Compressed events: MySQL packs a whole transaction into one event, MariaDB the text or the
+//! images of single events.
 
 use std::io::{BufReader, Cursor, Read};
 
@@ -10,7 +11,8 @@ use super::event::{EventHead, HEAD};
 /// The largest event, as the servers have it (`replica_max_allowed_packet`).
 const MAX_EVENT: usize = 1 << 30;
 
-/// The events inside a TRANSACTION_PAYLOAD event, decompressed one by one: the transaction is never in memory as a whole.
+/// The events inside a TRANSACTION_PAYLOAD event, decompressed one by one: the transaction is never
+/// in memory as a whole.
 pub struct Payload {
     events: Events,
 }
@@ -93,8 +95,8 @@ impl Payload {
     }
 }
 
-/// Decompresses what MariaDB compressed in an event: a byte with the algorithm and the number of bytes of the length, the
-/// length (the highest byte first), and a zlib stream.
+/// Decompresses what MariaDB compressed in an event: a byte with the algorithm and the number of
+/// bytes of the length, the length (the highest byte first), and a zlib stream.
 pub fn decompress_mariadb(bytes: &[u8]) -> BinlogResult<Vec<u8>> {
     const BAD: BinlogError = BinlogError::Malformed("compressed event");
     const ZLIB: u8 = 0;

@@ -1,7 +1,8 @@
 //! Heads of events, and the bodies that are needed to follow the binlog.
 //!
-//! An event is a head of 19 bytes (time, type, server id, size, end position, flags), a body, and a CRC-32 if the file has
-//! checksums. MySQL and MariaDB share the types up to 26; MySQL goes on from 27, MariaDB from 160.
+//! An event is a head of 19 bytes (time, type, server id, size, end position, flags), a body, and a
+//! CRC-32 if the file has checksums. MySQL and MariaDB share the types up to 26; MySQL goes on from
+//! 27, MariaDB from 160.
 
 use onionskin_wire::Reader;
 
@@ -81,7 +82,8 @@ pub struct EventHead {
     pub server_id: u32,
     /// Size of the event with head and checksum.
     pub size: u32,
-    /// Where it ends in its file, modulo 2³²; 0 for what is not in a file, and since MariaDB 11.8 for what a transaction holds: see [`Self::behind`].
+    /// Where it ends in its file, modulo 2³²; 0 for what is not in a file, and since MariaDB 11.8
+    /// for what a transaction holds: see [`Self::behind`].
     pub end: u32,
     /// Flags.
     pub flags: u16,
@@ -105,8 +107,8 @@ impl EventHead {
         }
     }
 
-    /// Whether the event exists on the wire only: it says so, or is one of a file's first events that are sent once more, without a place, to who
-    /// begins behind them.
+    /// Whether the event exists on the wire only: it says so, or is one of a file's first events
+    /// that are sent once more, without a place, to who begins behind them.
     pub fn is_artificial(&self) -> bool {
         let begins_files = matches!(
             self.kind,
@@ -119,8 +121,9 @@ impl EventHead {
         self.is_made_up() || begins_files && self.end == 0
     }
 
-    /// Where it ends, if it begins at `offset` of its file. Its own word is known modulo 2³² only: files with a huge transaction are longer. MariaDB
-    /// 11.8 copies transactions into the log as they are, and only their first and last events know where they end.
+    /// Where it ends, if it begins at `offset` of its file. Its own word is known modulo 2³² only:
+    /// files with a huge transaction are longer. MariaDB 11.8 copies transactions into the log as
+    /// they are, and only their first and last events know where they end.
     pub fn behind(&self, offset: u64) -> u64 {
         match self.end {
             0 if self.is_artificial() => offset,
@@ -162,14 +165,16 @@ pub fn checksum_matches(event: &[u8]) -> bool {
 pub struct FormatDescription {
     /// Version of the server that wrote the file.
     pub server_version: String,
-    /// When the file was made at the server's start; 0 for other files, and where the stream begins in the middle of a file.
+    /// When the file was made at the server's start; 0 for other files, and where the stream begins
+    /// in the middle of a file.
     pub created: u32,
     /// Whether events end with a CRC-32.
     pub checksums: bool,
 }
 
 impl FormatDescription {
-    /// Reads a whole event. It always ends with the byte that names the checksum's algorithm and four bytes of checksum.
+    /// Reads a whole event. It always ends with the byte that names the checksum's algorithm and
+    /// four bytes of checksum.
     pub fn decode(event: &[u8]) -> BinlogResult<Self> {
         let mut r = Reader::new(event);
         r.skip(HEAD)?;
@@ -195,8 +200,8 @@ impl FormatDescription {
     }
 }
 
-/// A FORMAT_DESCRIPTION event without the time at which the server started: whoever applies one with it takes it for a
-/// restart, and drops temporary tables.
+/// A FORMAT_DESCRIPTION event without the time at which the server started: whoever applies one
+/// with it takes it for a restart, and drops temporary tables.
 pub fn without_creation(event: &[u8]) -> BinlogResult<Vec<u8>> {
     const CREATED: usize = HEAD + 2 + 50;
     let described = FormatDescription::decode(event)?;
@@ -274,7 +279,8 @@ pub struct GtidEvent {
     pub xa: bool,
 }
 
-/// Bit 55 of MySQL's commit time says that the time of the first commit follows, because it differs.
+/// Bit 55 of MySQL's commit time says that the time of the first commit follows, because it
+/// differs.
 const TWO_TIMES: u64 = 1 << 55;
 
 impl GtidEvent {
@@ -304,8 +310,9 @@ impl GtidEvent {
         })
     }
 
-    /// MySQL's GTID with a tag, in the self-describing serialization of MySQL 8.3: version, size, the last field that must be
-    /// known, then pairs of field number and value, integers in a variable length.
+    /// MySQL's GTID with a tag, in the self-describing serialization of MySQL 8.3: version, size,
+    /// the last field that must be known, then pairs of field number and value, integers in a
+    /// variable length.
     pub fn decode_tagged(body: &[u8]) -> BinlogResult<Self> {
         const UNKNOWN: BinlogError = BinlogError::Malformed("GTID with a tag");
         let mut r = Reader::new(body);
@@ -320,7 +327,8 @@ impl GtidEvent {
         let (mut uuid, mut number, mut tag, mut committed) = ([0; 16], 0, String::new(), None);
         while r.remaining() > end {
             match varlen(&mut r)? {
-                // Flags, last committed, sequence number, first commit time, length, versions, ticket.
+                // Flags, last committed, sequence number, first commit time, length, versions,
+                // ticket.
                 0 | 4 | 5 | 7..=11 => {
                     varlen(&mut r)?;
                 }

@@ -1,7 +1,8 @@
 //! MySQL's binary JSON, printed as the server prints it.
 //!
-//! A document is a tree with offsets: objects and arrays hold a table of entries, each with a type and either the value itself
-//! or where it lies; numbers and texts lie behind. Small trees use two bytes for counts and offsets, large ones four.
+//! A document is a tree with offsets: objects and arrays hold a table of entries, each with a type
+//! and either the value itself or where it lies; numbers and texts lie behind. Small trees use two
+//! bytes for counts and offsets, large ones four.
 
 use onionskin_wire::Reader;
 
@@ -14,8 +15,9 @@ use super::value::decimal;
 pub struct Json {
     /// As `SELECT` shows it, in UTF-8.
     pub text: String,
-    /// False if the document holds values that no JSON text can express (a DATE, a DECIMAL, binary strings, which
-    /// `JSON_OBJECT` and `CAST` put in): written back from the text, they become strings and doubles.
+    /// False if the document holds values that no JSON text can express (a DATE, a DECIMAL, binary
+    /// strings, which `JSON_OBJECT` and `CAST` put in): written back from the text, they become
+    /// strings and doubles.
     pub exact: bool,
 }
 
@@ -29,7 +31,8 @@ impl Json {
         let mut printer = Printer {
             text: String::new(),
             exact: true,
-            // A byte prints as six characters at most, and an entry of three bytes as five and what separates it.
+            // A byte prints as six characters at most, and an entry of three bytes as five and what
+            // separates it.
             limit: stored.len().saturating_mul(16).saturating_add(64),
         };
         match stored.split_first() {
@@ -46,7 +49,8 @@ impl Json {
 struct Printer {
     text: String,
     exact: bool,
-    /// Documents do not print longer than this; but damaged offsets could point to the same part again and again.
+    /// Documents do not print longer than this; but damaged offsets could point to the same part
+    /// again and again.
     limit: usize,
 }
 

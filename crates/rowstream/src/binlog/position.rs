@@ -16,8 +16,8 @@ pub struct Position {
     pub file: Arc<str>,
     /// Offset in bytes of the next event.
     pub offset: u64,
-    /// All transactions up to here, where they are known: a stream that began in the middle of a file without this
-    /// knowledge goes on without it until the next file begins.
+    /// All transactions up to here, where they are known: a stream that began in the middle of a
+    /// file without this knowledge goes on without it until the next file begins.
     pub gtid: Option<GtidPosition>,
 }
 
@@ -146,7 +146,8 @@ const TAGGED: u64 = 1;
 
 /// A set of executed transactions.
 ///
-/// `Display` gives what the server's own variables show (`gtid_executed`, `gtid_binlog_pos`), and `parse` reads it.
+/// `Display` gives what the server's own variables show (`gtid_executed`, `gtid_binlog_pos`), and
+/// `parse` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GtidPosition {
     /// MySQL: for each UUID and tag the intervals of numbers, closed on both sides, ascending.
@@ -239,9 +240,10 @@ impl GtidPosition {
 
     /// Body of MySQL's PREVIOUS_GTIDS event. `None` if it is of a form that is not known here.
     ///
-    /// A set without tags begins with the number of UUIDs. MySQL since 8.3 writes a set with tags in a form of its own: its number
-    /// (1) stands in the lowest and in the highest byte, the number of entries in the six between, and every entry has a tag behind
-    /// its UUID, with an integer of variable length before it.
+    /// A set without tags begins with the number of UUIDs. MySQL since 8.3 writes a set with tags
+    /// in a form of its own: its number (1) stands in the lowest and in the highest byte, the
+    /// number of entries in the six between, and every entry has a tag behind its UUID, with an
+    /// integer of variable length before it.
     pub fn decode_mysql(body: &[u8]) -> BinlogResult<Option<Self>> {
         let mut r = Reader::new(body);
         let head = r.u64()?;
@@ -272,7 +274,8 @@ impl GtidPosition {
         Ok(Some(Self::MySql(set)))
     }
 
-    /// The set as COM_BINLOG_DUMP_GTID takes it, in the form of [`Self::decode_mysql`]; `None` of MariaDB's.
+    /// The set as COM_BINLOG_DUMP_GTID takes it, in the form of [`Self::decode_mysql`]; `None` of
+    /// MariaDB's.
     pub(crate) fn encode_mysql(&self) -> Option<Vec<u8>> {
         let Self::MySql(set) = self else { return None };
         let count = set.len() as u64;

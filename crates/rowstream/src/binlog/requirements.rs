@@ -3,8 +3,8 @@
 use super::error::{BinlogError, BinlogResult};
 use crate::client::{Client, Family};
 
-/// Checks that the server writes whole rows to its binlog. Sessions may still set something else for themselves; what they
-/// write is then an error where it is met.
+/// Checks that the server writes whole rows to its binlog. Sessions may still set something else
+/// for themselves; what they write is then an error where it is met.
 pub fn check_server(client: &mut Client) -> BinlogResult<()> {
     check_binlog(client)?;
     let settings: [(&'static str, &'static str); 2] =

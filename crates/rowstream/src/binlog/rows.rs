@@ -1,7 +1,8 @@
 //! Row events: images of rows before and after a change.
 //!
-//! An event holds, for one table, which columns its images have, and then the images one after the other: a bit for each NULL,
-//! and the values. With `binlog_row_image=FULL` every column is there; only virtual columns may be left out.
+//! An event holds, for one table, which columns its images have, and then the images one after the
+//! other: a bit for each NULL, and the values. With `binlog_row_image=FULL` every column is there;
+//! only virtual columns may be left out.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use super::error::{BinlogError, BinlogResult};
 use super::table_map::{TableMap, column_type, id48};
 use super::value::{Value, decode};
 
-/// The values of a row, one for each column of the table; [`Value::Absent`] for a virtual column that the server leaves out.
+/// The values of a row, one for each column of the table; [`Value::Absent`] for a virtual column
+/// that the server leaves out.
 pub type Row = Vec<Value>;
 
 /// One changed row.
@@ -96,7 +98,8 @@ impl<'a> RowsEvent<'a> {
         id48(&mut Reader::new(body))
     }
 
-    /// Reads the head. `extended` for the second version of the format, which has a field for extensions.
+    /// Reads the head. `extended` for the second version of the format, which has a field for
+    /// extensions.
     pub fn decode(body: &'a [u8], kind: RowKind, extended: bool) -> BinlogResult<Self> {
         let mut r = Reader::new(body);
         let table = id48(&mut r)?;

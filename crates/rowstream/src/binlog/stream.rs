@@ -16,16 +16,19 @@ use crate::client::{Client, ClientError, ConnectOptions, Family};
 /// How the log is asked for.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// The server id under which we register; no replica of the server may have the same, or the server ends the older stream.
+    /// The server id under which we register; no replica of the server may have the same, or the
+    /// server ends the older stream.
     pub server_id: u32,
-    /// How often the server speaks when it has nothing to say. Three times that in silence is a lost connection.
+    /// How often the server speaks when it has nothing to say. Three times that in silence is a
+    /// lost connection.
     pub heartbeat: Duration,
     /// End at the end of the log instead of waiting for more.
     pub stop_at_end: bool,
-    /// For how long the server waits when nothing is taken from it, in whole seconds, before it ends the stream. Whoever reads may be busy
-    /// writing for minutes.
+    /// For how long the server waits when nothing is taken from it, in whole seconds, before it
+    /// ends the stream. Whoever reads may be busy writing for minutes.
     pub patience: Duration,
-    /// MariaDB: also send the events that hold the texts of statements, which a reader of rows does not need.
+    /// MariaDB: also send the events that hold the texts of statements, which a reader of rows does
+    /// not need.
     pub annotations: bool,
 }
 
@@ -82,8 +85,8 @@ const ANNOTATIONS: u16 = 2;
 const THROUGH_GTID: u16 = 4;
 
 impl EventStream {
-    /// Connects, registers and asks for the log from `from`. Its file may be empty if it has GTIDs: the server then finds the
-    /// file itself.
+    /// Connects, registers and asks for the log from `from`. Its file may be empty if it has GTIDs:
+    /// the server then finds the file itself.
     pub fn open(
         connect: &ConnectOptions,
         options: &StreamOptions,
@@ -201,8 +204,9 @@ impl EventStream {
         self.client.closer()
     }
 
-    /// The next event with its checksum verified; `None` at the end of the log, if that was asked for. Heartbeats are events,
-    /// too. The stream has followed it: [`EventStream::file`] and [`EventStream::offset`] are those behind it.
+    /// The next event with its checksum verified; `None` at the end of the log, if that was asked
+    /// for. Heartbeats are events, too. The stream has followed it: [`EventStream::file`] and
+    /// [`EventStream::offset`] are those behind it.
     pub fn next_event(&mut self) -> BinlogResult<Option<RawEvent<'_>>> {
         let silence = self.silence.as_secs();
         let bytes = match self.client.read_streamed() {
@@ -225,7 +229,8 @@ impl EventStream {
                     true => return Err(wrong_checksum(&self.file, head)),
                 }
             }
-            // The first file's name comes before its format, with a checksum if the server writes them now.
+            // The first file's name comes before its format, with a checksum if the server writes
+            // them now.
             (None, _) => usize::from(checksum_matches(bytes)) * CHECKSUM,
             (Some(format), _) if format.checksums => match checksum_matches(bytes) {
                 true => CHECKSUM,
@@ -255,8 +260,9 @@ impl EventStream {
 }
 
 impl EventStream {
-    /// Reads on to a place in the present file and tells nothing of what lies before it. No server takes a place beyond 4 GiB to begin a stream
-    /// at, so whoever goes on at one begins with the file and skips.
+    /// Reads on to a place in the present file and tells nothing of what lies before it. No server
+    /// takes a place beyond 4 GiB to begin a stream at, so whoever goes on at one begins with the
+    /// file and skips.
     pub fn skip_to(&mut self, offset: u64) -> BinlogResult<()> {
         let file = Arc::clone(&self.file);
         let no_such_place = || BinlogError::Unsupported {

@@ -1,8 +1,9 @@
 //! Cells of row events as typed values.
 //!
-//! A value is exact: what it says, and nothing else, is what the server stored. Numbers know their sign, decimals keep their
-//! digits, times their fraction; TIMESTAMP is a moment, not a text in some time zone; texts are bytes in the column's character
-//! set; ENUM and SET are numbers (0 is the empty text of a wrong value).
+//! A value is exact: what it says, and nothing else, is what the server stored. Numbers know their
+//! sign, decimals keep their digits, times their fraction; TIMESTAMP is a moment, not a text in
+//! some time zone; texts are bytes in the column's character set; ENUM and SET are numbers (0 is
+//! the empty text of a wrong value).
 
 use onionskin_wire::Reader;
 
@@ -49,8 +50,9 @@ pub enum Value {
         /// Hours to 838.
         time: Time,
     },
-    /// CHAR, VARCHAR and TEXT in the column's character set; BINARY, VARBINARY, BLOB; GEOMETRY with its SRID as the server
-    /// stores it; VECTOR; MariaDB's UUID, INET4 and INET6 as the bytes that a cast to BINARY gives.
+    /// CHAR, VARCHAR and TEXT in the column's character set; BINARY, VARBINARY, BLOB; GEOMETRY with
+    /// its SRID as the server stores it; VECTOR; MariaDB's UUID, INET4 and INET6 as the bytes that
+    /// a cast to BINARY gives.
     Bytes(Vec<u8>),
     /// MySQL's JSON. MariaDB's is a text.
     Json(Json),
@@ -190,7 +192,8 @@ fn unsupported(column: &Column, what: &str, way_out: &'static str) -> BinlogErro
     }
 }
 
-/// Bytes as the server gives them out: row events leave out the zeros that end values of fixed length.
+/// Bytes as the server gives them out: row events leave out the zeros that end values of fixed
+/// length.
 fn text(bytes: &[u8], column: &Column, length: u16) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     match column.data_type.as_str() {
@@ -253,7 +256,8 @@ fn unpack_time(seconds: u64, microsecond: u32) -> Time {
     }
 }
 
-/// TIME is one number, biased so that bytes sort; below zero the fraction counts up from the next lower second.
+/// TIME is one number, biased so that bytes sort; below zero the fraction counts up from the next
+/// lower second.
 fn time(r: &mut Reader<'_>, digits: u16) -> BinlogResult<Value> {
     let bytes = usize::from(digits.div_ceil(2));
     if bytes > 3 {
@@ -273,8 +277,8 @@ fn time(r: &mut Reader<'_>, digits: u16) -> BinlogResult<Value> {
 /// Bytes that hold 0 to 9 decimal digits.
 const DIGIT_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
-/// A DECIMAL: groups of nine digits in four bytes, the incomplete groups outside; the first bit inverted, all bits inverted
-/// below zero.
+/// A DECIMAL: groups of nine digits in four bytes, the incomplete groups outside; the first bit
+/// inverted, all bits inverted below zero.
 pub(super) fn decimal(r: &mut Reader<'_>, precision: u16, scale: u16) -> BinlogResult<String> {
     const BAD: BinlogError = BinlogError::Malformed("DECIMAL");
     let (scale, whole) = (

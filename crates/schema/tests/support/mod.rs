@@ -1,5 +1,5 @@
-//! Tables for the tests, each in its logical and its physical form, and the files that record what real servers
-//! say about both.
+//! Tables for the tests, each in its logical and its physical form, and the files that record what
+//! real servers say about both.
 
 #![allow(dead_code, missing_docs)]
 
@@ -159,7 +159,8 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// What servers said of tables that an earlier version had made, whose comments have no mark of all columns.
+    /// What servers said of tables that an earlier version had made, whose comments have no mark of
+    /// all columns.
     pub fn of_earlier_version(family: Family, case: &str) -> Self {
         let path = Self::path(family, case);
         let path = path.to_string_lossy().replace("/golden/", "/old/");

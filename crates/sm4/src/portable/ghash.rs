@@ -5,9 +5,10 @@ use crate::ghash::{Parts, Powers};
 
 /// The low half of the product of polynomials.
 ///
-/// Integer multiplication carries, so each operand is taken apart into every fourth bit: at most fifteen products then
-/// meet in one position, whose sum stays within the four bits before the next (Pornin, BearSSL's "ctmul64"). Sixteen
-/// meet in the topmost position, from where the carry falls off.
+/// Integer multiplication carries, so each operand is taken apart into every fourth bit: at most
+/// fifteen products then meet in one position, whose sum stays within the four bits before the next
+/// (Pornin, BearSSL's "ctmul64"). Sixteen meet in the topmost position, from where the carry falls
+/// off.
 #[inline(always)]
 fn product_low(a: u64, b: u64) -> u64 {
     const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
@@ -19,7 +20,8 @@ fn product_low(a: u64, b: u64) -> u64 {
     })
 }
 
-/// The product of polynomials; its high half is the low half of the mirrored operands' product, mirrored.
+/// The product of polynomials; its high half is the low half of the mirrored operands' product,
+/// mirrored.
 #[inline(always)]
 fn product(a: u64, b: u64) -> u128 {
     let high = product_low(a.reverse_bits(), b.reverse_bits()).reverse_bits() >> 1;
@@ -34,7 +36,8 @@ fn dot(a: u128, b: u128) -> u128 {
     let high = product(a1, b1);
     let middle = product(a0 ^ a1, b0 ^ b1) ^ low ^ high;
     let (mut low, high) = (low ^ middle << 64, high ^ middle >> 64);
-    // Each step adds the multiple of the polynomial that cancels the lowest 64 bits, then divides by x^64.
+    // Each step adds the multiple of the polynomial that cancels the lowest 64 bits, then divides
+    // by x^64.
     for _ in 0..2 {
         let cancelled = u128::from(low as u64);
         low = low.rotate_left(64) ^ cancelled << 63 ^ cancelled << 62 ^ cancelled << 57;

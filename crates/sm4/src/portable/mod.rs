@@ -1,12 +1,14 @@
-//! The kernel for every processor: bit slices, without tables, branches or addresses that depend on secrets.
+//! The kernel for every processor: bit slices, without tables, branches or addresses that depend on
+//! secrets.
 //!
-//! A word of the cipher's state, for sixteen blocks at once, is eight registers of 64 bits: the *planes*. Plane `j` has
-//! bit `j` of each of the word's four bytes; byte `p` (0 is the lowest) of block `b` is at bit 16·p + b. So the S-box is
-//! a circuit of logic gates between planes ([`tower`]), a rotation by whole bytes rotates every plane by a multiple of
-//! sixteen bits, and a rotation by two bits renames planes.
+//! A word of the cipher's state, for sixteen blocks at once, is eight registers of 64 bits: the
+//! *planes*. Plane `j` has bit `j` of each of the word's four bytes; byte `p` (0 is the lowest) of
+//! block `b` is at bit 16·p + b. So the S-box is a circuit of logic gates between planes
+//! ([`tower`]), a rotation by whole bytes rotates every plane by a multiple of sixteen bits, and a
+//! rotation by two bits renames planes.
 //!
-//! Wider planes for compilers to turn into vector instructions were tried: with SSE2, four times 64 bits took twice as
-//! long for a byte.
+//! Wider planes for compilers to turn into vector instructions were tried: with SSE2, four times 64
+//! bits took twice as long for a byte.
 
 mod ghash;
 mod tower;
@@ -60,7 +62,8 @@ fn gather(x: u64) -> u32 {
     (x | x >> 16) as u32
 }
 
-/// In every byte position, transposes the 8×8 bits that eight registers hold there. Its own inverse.
+/// In every byte position, transposes the 8×8 bits that eight registers hold there. Its own
+/// inverse.
 #[inline(always)]
 fn transpose(rows: &mut [u64; 8]) {
     for (distance, mask) in [
@@ -174,7 +177,8 @@ fn cbc_decrypt(round_keys: &RoundKeys, iv: &mut Block, blocks: &mut [Block]) {
 /// Key stream for a batch, or less.
 type Stream = [Block; BATCH];
 
-/// The first `count` blocks of key stream that begins with this counter block; `low` are its last 32 bits.
+/// The first `count` blocks of key stream that begins with this counter block; `low` are its last
+/// 32 bits.
 fn key_stream(round_keys: &RoundKeys, head: [u8; 12], low: u32, count: usize) -> Stream {
     let mut stream = [[0; BLOCK_LEN]; BATCH];
     let mut counter = low;

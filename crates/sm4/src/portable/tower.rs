@@ -1,14 +1,15 @@
 //! The S-box as a circuit of logic gates, on registers that hold one bit of many bytes each.
 //!
-//! The inversion in a field of 2^8 elements is taken apart (Satoh et al., ASIACRYPT 2001; Canright, CHES 2005): an
-//! element is `l + h·Y` with `l`, `h` in the field of 2^4, those are `l + h·Z` over the field of 2^2, and those `l + h·W`
-//! over single bits, where
+//! The inversion in a field of 2^8 elements is taken apart (Satoh et al., ASIACRYPT 2001; Canright,
+//! CHES 2005): an element is `l + h·Y` with `l`, `h` in the field of 2^4, those are `l + h·Z` over
+//! the field of 2^2, and those `l + h·W` over single bits, where
 //!
 //! ```text
 //! W² = W + 1      Z² = Z + W      Y² = Y + W·Z
 //! ```
 //!
-//! In each step `1/(l + h·T)` is `(l + h + h·T) / (l² + l·h + h²·n)` for `T² = T + n`: an inversion in the smaller field.
+//! In each step `1/(l + h·T)` is `(l + h + h·T) / (l² + l·h + h²·n)` for `T² = T + n`: an inversion
+//! in the smaller field.
 
 use std::ops::{BitAnd, BitXor, Not};
 
@@ -54,7 +55,8 @@ const INTO: u64 = TO_TOWER.after(IN.matrix).rows();
 const INTO_CONSTANT: u8 = TO_TOWER.apply(IN.constant);
 const BACK: u64 = OUT.matrix.after(FROM_TOWER).rows();
 
-/// Output bit `ROW` of the affine map with these rows and this constant. Everything but the sums is known at compile time.
+/// Output bit `ROW` of the affine map with these rows and this constant. Everything but the sums is
+/// known at compile time.
 #[inline(always)]
 fn affine_bit<B: Bits, const ROWS: u64, const CONSTANT: u8, const ROW: usize>(x: &[B; 8]) -> B {
     let mask = ROWS.to_le_bytes()[ROW];

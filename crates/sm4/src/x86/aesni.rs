@@ -1,7 +1,8 @@
 //! AES-NI and AVX2: eight blocks to a group, four groups interleaved, GHASH by PCLMULQDQ.
 //!
-//! AESENCLAST with a round key of zero is AES's S-box on bytes that it has also permuted (ShiftRows). A byte shuffle takes
-//! the permutation back, and the affine maps are looked up, half a byte at a time, in tables that fit into registers.
+//! AESENCLAST with a round key of zero is AES's S-box on bytes that it has also permuted
+//! (ShiftRows). A byte shuffle takes the permutation back, and the affine maps are looked up, half
+//! a byte at a time, in tables that fit into registers.
 
 use std::arch::x86_64::*;
 
@@ -14,8 +15,8 @@ use crate::{BLOCK_LEN, KEY_LEN};
 
 type Block = [u8; BLOCK_LEN];
 
-/// Interleaved groups. Sixteen registers have room for the state of two, but the rounds' latency costs more than what has to
-/// go through memory: measured, four are half as fast again as two.
+/// Interleaved groups. Sixteen registers have room for the state of two, but the rounds' latency
+/// costs more than what has to go through memory: measured, four are half as fast again as two.
 const GROUPS: usize = 4;
 
 pub(crate) static OPS: Ops = Ops {

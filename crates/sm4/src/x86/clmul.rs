@@ -39,8 +39,8 @@ fn add_product(sum: &mut Sum, a: __m128i, b: __m128i) {
     sum.middle = _mm_xor_si128(sum.middle, crossed);
 }
 
-/// The sum times x^-128 in the field: twice the multiple of the polynomial that cancels the lowest 64 bits is added, then
-/// divided by x^64.
+/// The sum times x^-128 in the field: twice the multiple of the polynomial that cancels the lowest
+/// 64 bits is added, then divided by x^64.
 #[inline]
 #[target_feature(enable = "pclmulqdq")]
 fn reduce(sum: Sum) -> __m128i {
@@ -108,8 +108,8 @@ pub(super) fn powers(key: u128) -> Powers {
     powers
 }
 
-/// Adds the products of `data`, its last block filled up with zeros, with `power` and those that follow. `carried` is added
-/// to the first block and taken away.
+/// Adds the products of `data`, its last block filled up with zeros, with `power` and those that
+/// follow. `carried` is added to the first block and taken away.
 #[inline]
 #[target_feature(enable = "ssse3,pclmulqdq")]
 fn add_blocks(sum: &mut Sum, powers: &Powers, power: usize, carried: &mut __m128i, data: &[u8]) {

@@ -11,8 +11,8 @@ use crate::{BLOCK_LEN, KEY_LEN};
 
 type Block = [u8; BLOCK_LEN];
 
-/// Interleaved groups. Sixteen registers have room for the state of two, but the rounds' latency costs more than what has to
-/// go through memory: measured, four are half as fast again as two.
+/// Interleaved groups. Sixteen registers have room for the state of two, but the rounds' latency
+/// costs more than what has to go through memory: measured, four are half as fast again as two.
 const GROUPS: usize = 4;
 
 pub(crate) static OPS: Ops = Ops {

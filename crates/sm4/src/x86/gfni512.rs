@@ -1,6 +1,7 @@
 //! GFNI and AVX-512: sixteen blocks to a group, four groups interleaved, GHASH by VPCLMULQDQ.
 //!
-//! 64 blocks are 16 registers of state; with the inputs of the round, V, W and constants they just fit into 32.
+//! 64 blocks are 16 registers of state; with the inputs of the round, V, W and constants they just
+//! fit into 32.
 
 use std::arch::x86_64::*;
 
@@ -85,8 +86,8 @@ fn first(len: usize) -> u64 {
     }
 }
 
-// SAFETY of all blocks: the unsafe functions' callers promise the processor and the memory; to the safe ones a value was
-// passed, which proves the processor.
+// SAFETY of all blocks: the unsafe functions' callers promise the processor and the memory; to the
+// safe ones a value was passed, which proves the processor.
 impl Words for Zmm {
     const BLOCKS: usize = 16;
 

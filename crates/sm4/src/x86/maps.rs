@@ -1,22 +1,25 @@
 //! What the rounds do to bytes, as affine maps that are computed at compile time.
 //!
-//! Kernels with vector instructions keep the state multiplied by `IN`, the S-box's inner map ([`crate::sbox`]), so that a
-//! round begins with the inversion. The round's linear layer must then end with `IN`. It is
+//! Kernels with vector instructions keep the state multiplied by `IN`, the S-box's inner map
+//! ([`crate::sbox`]), so that a round begins with the inversion. The round's linear layer must then
+//! end with `IN`. It is
 //!
 //! ```text
 //! L(t) = t ^ (t <<< 2) ^ (t <<< 10) ^ (t <<< 18) ^ (t <<< 24)
 //! ```
 //!
-//! on words of 32 bits. Let R rotate each *byte* left by two bits, and H move the two highest bits of each byte to the
-//! bottom and clear the rest. Then `t <<< 2`, taken byte by byte, is (R + H) of the byte itself and H of the byte below,
-//! and with V = R·t and W = (1 + H)·t the whole layer becomes rotations by whole bytes:
+//! on words of 32 bits. Let R rotate each *byte* left by two bits, and H move the two highest bits
+//! of each byte to the bottom and clear the rest. Then `t <<< 2`, taken byte by byte, is (R + H) of
+//! the byte itself and H of the byte below, and with V = R·t and W = (1 + H)·t the whole layer
+//! becomes rotations by whole bytes:
 //!
 //! ```text
 //! L(t) = V ^ W ^ (V <<< 8) ^ (V <<< 16) ^ (W <<< 24)
 //! ```
 //!
-//! So one inversion followed by two linear maps of bytes, `IN·R·OUT` and `IN·(1 + H)·OUT`, three byte rotations and five
-//! exclusive-ors are a round. The constant 0xd3 goes into V, where it survives (three copies); in W it would cancel.
+//! So one inversion followed by two linear maps of bytes, `IN·R·OUT` and `IN·(1 + H)·OUT`, three
+//! byte rotations and five exclusive-ors are a round. The constant 0xd3 goes into V, where it
+//! survives (three copies); in W it would cancel.
 
 use crate::sbox::{Affine, IN, Matrix, OUT};
 
@@ -28,7 +31,8 @@ impl Matrix {
 }
 
 impl Affine {
-    /// The map as two tables of sixteen, `low[x & 15] ^ high[x >> 4]`, for byte shuffles to look up in registers.
+    /// The map as two tables of sixteen, `low[x & 15] ^ high[x >> 4]`, for byte shuffles to look up
+    /// in registers.
     pub(super) const fn nibble_tables(self) -> [[u8; 16]; 2] {
         let mut tables = [[0; 16]; 2];
         let mut n = 0;

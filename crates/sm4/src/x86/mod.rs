@@ -1,9 +1,10 @@
 //! Kernels with the vector instructions of x86-64.
 //!
-//! All of them work alike: a register holds one 32-bit word of many blocks, four registers are the state of a *group* of
-//! blocks, and several groups are interleaved, because every instruction of a round waits for the one before it. The
-//! rounds and modes are written once in [`rounds`] and [`modes`], over the trait [`Words`]; a kernel is a type of words and
-//! a table of entry points that switch the instructions on for everything inlined into them.
+//! All of them work alike: a register holds one 32-bit word of many blocks, four registers are the
+//! state of a *group* of blocks, and several groups are interleaved, because every instruction of a
+//! round waits for the one before it. The rounds and modes are written once in [`rounds`] and
+//! [`modes`], over the trait [`Words`]; a kernel is a type of words and a table of entry points
+//! that switch the instructions on for everything inlined into them.
 
 pub(crate) mod aesni;
 mod clmul;
@@ -17,8 +18,8 @@ mod ymm;
 
 /// A register of 32-bit words.
 ///
-/// Having a value proves that the processor has the type's instructions: the functions that make one from nothing
-/// are unsafe and want that promised, so the others need not be.
+/// Having a value proves that the processor has the type's instructions: the functions that make
+/// one from nothing are unsafe and want that promised, so the others need not be.
 trait Words: Copy {
     /// Words in a register, and so blocks in a group.
     const BLOCKS: usize;
@@ -60,7 +61,8 @@ trait Words: Copy {
     /// `to` may be written for `len` bytes.
     unsafe fn store_part(self, to: *mut u8, len: usize);
 
-    /// `first`, and one more for each block, in the order in which [`transpose`](Words::transpose) leaves the blocks.
+    /// `first`, and one more for each block, in the order in which [`transpose`](Words::transpose)
+    /// leaves the blocks.
     ///
     /// # Safety
     ///
@@ -74,7 +76,8 @@ trait Words: Copy {
 
     fn xor3(self, b: Self, c: Self) -> Self;
 
-    /// The input of the next round: `others ^ a ^ b`, where `sum` is known to be `a ^ b`. The type takes the shorter way.
+    /// The input of the next round: `others ^ a ^ b`, where `sum` is known to be `a ^ b`. The type
+    /// takes the shorter way.
     fn next_input(others: Self, a: Self, b: Self, sum: Self) -> Self;
 
     /// Each byte times `IN`, the S-box's inner map: the form in which the rounds have the state.
@@ -94,8 +97,8 @@ trait Words: Copy {
 
     /// In each 128 bits of the four registers, transposes the 4×4 words. Its own inverse.
     ///
-    /// Four registers loaded from consecutive memory become the four words of the blocks there: in the lane `l` and
-    /// position `r`, of the block that begins at byte `BYTES · r + 16 · l`.
+    /// Four registers loaded from consecutive memory become the four words of the blocks there: in
+    /// the lane `l` and position `r`, of the block that begins at byte `BYTES · r + 16 · l`.
     fn transpose(rows: [Self; 4]) -> [Self; 4];
 
     /// All bytes move up by one block; the first becomes `block`.

@@ -1,10 +1,10 @@
 //! The modes that kernels speed up, over any type of words.
 //!
-//! Nothing here is done in closures or by `map`: their code is not inlined by force, and what is not inlined into an
-//! entry point of the kernel is compiled without its instructions.
+//! Nothing here is done in closures or by `map`: their code is not inlined by force, and what is
+//! not inlined into an entry point of the kernel is compiled without its instructions.
 //!
-//! Every function here takes long inputs in chunks of `G` interleaved groups and what remains in as few groups as hold it,
-//! at most `G` of them and at most four.
+//! Every function here takes long inputs in chunks of `G` interleaved groups and what remains in as
+//! few groups as hold it, at most `G` of them and at most four.
 
 // Loops over an index are what unrolls into registers.
 #![allow(clippy::needless_range_loop)]
@@ -23,7 +23,8 @@ type Block = [u8; BLOCK_LEN];
 #[inline(always)]
 unsafe fn load<W: Words, const PART: bool>(from: *const u8, len: usize, row: usize) -> W {
     let at = W::BYTES * row;
-    // SAFETY: whole registers are read only where the caller has promised all of them, and parts up to `len`
+    // SAFETY: whole registers are read only where the caller has promised all of them, and parts up
+    // to `len`
     unsafe {
         match PART {
             false => W::load(from.wrapping_add(at)),
@@ -89,8 +90,8 @@ fn to_bytes<W: Words, const G: usize>(mut groups: [[W; 4]; G]) -> [[W; 4]; G] {
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `W`; `data` may be read and written for `len` bytes, which is a multiple of
-/// sixteen, and the full `4G` registers unless `PART`.
+/// The processor has the instructions of `W`; `data` may be read and written for `len` bytes, which
+/// is a multiple of sixteen, and the full `4G` registers unless `PART`.
 #[inline(always)]
 unsafe fn ecb_chunk<W: Words, const G: usize, const DECRYPT: bool, const PART: bool>(
     round_keys: &RoundKeys,
@@ -135,8 +136,9 @@ pub(super) unsafe fn ecb<W: Words, const G: usize, const DECRYPT: bool>(
     }
 }
 
-/// What to do first so that a cache line begins behind it: at most `most` bytes, a whole number of blocks. Nothing for short
-/// data or where no block is at the start of a line. A register of 64 bytes that is not aligned crosses lines every time.
+/// What to do first so that a cache line begins behind it: at most `most` bytes, a whole number of
+/// blocks. Nothing for short data or where no block is at the start of a line. A register of 64
+/// bytes that is not aligned crosses lines every time.
 #[inline(always)]
 fn up_to_line(data: &[u8], most: usize) -> usize {
     const LINE: usize = 64;
@@ -147,7 +149,8 @@ fn up_to_line(data: &[u8], most: usize) -> usize {
     }
 }
 
-/// As [`ecb_chunk`], then adds the ciphertext of the block before, and leaves the last one's in `iv`.
+/// As [`ecb_chunk`], then adds the ciphertext of the block before, and leaves the last one's in
+/// `iv`.
 ///
 /// # Safety
 ///
@@ -324,8 +327,8 @@ unsafe fn ctr_from<W: Words, const G: usize>(
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `W`; `data` may be read and written for `len` bytes, at most a block less than
-/// `G` groups.
+/// The processor has the instructions of `W`; `data` may be read and written for `len` bytes, at
+/// most a block less than `G` groups.
 #[inline(always)]
 unsafe fn ctr_behind_chunk<W: Words, const G: usize>(
     round_keys: &RoundKeys,
@@ -335,8 +338,8 @@ unsafe fn ctr_behind_chunk<W: Words, const G: usize>(
     len: usize,
 ) -> Block {
     let mut first = [0; BLOCK_LEN];
-    // SAFETY: the caller has promised the memory and the instructions; the first register of data is shorter by the block
-    // before it, and so the others are that much earlier
+    // SAFETY: the caller has promised the memory and the instructions; the first register of data
+    // is shorter by the block before it, and so the others are that much earlier
     unsafe {
         let rows = key_stream::<W, G>(round_keys, head, low);
         rows[0][0].store_part(first.as_mut_ptr(), BLOCK_LEN);
@@ -363,7 +366,8 @@ pub(super) unsafe fn ctr_behind<W: Words, const G: usize>(
 ) -> Block {
     let (head, low) = crate::ctr::split(j0);
     let group = 4 * W::BYTES;
-    // SAFETY: as promised by the caller; the pointer comes from a slice of the length that goes with it
+    // SAFETY: as promised by the caller; the pointer comes from a slice of the length that goes
+    // with it
     unsafe {
         let head = &enter_head(&head);
         if data.len() <= group - BLOCK_LEN {

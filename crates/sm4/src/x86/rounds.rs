@@ -8,7 +8,8 @@ use crate::schedule::{self, RoundKeys};
 /// The constant of the S-box's inner map in each byte of a word; it is added to the round keys.
 const INNER_CONSTANT: u32 = 0x0101_0101 * IN.constant as u32;
 
-/// `substitute` gives V = IN·R·S(x). This takes R back, a rotation of each byte to the right by two bits.
+/// `substitute` gives V = IN·R·S(x). This takes R back, a rotation of each byte to the right by two
+/// bits.
 #[inline(always)]
 fn rotate_bytes_back(word: u32) -> u32 {
     word >> 2 & 0x3f3f_3f3f | word << 6 & 0xc0c0_c0c0
@@ -51,8 +52,8 @@ unsafe fn sub_word<W: Words>(word: u32) -> u32 {
     rotate_bytes_back(input.substitute().0.leave().first())
 }
 
-/// All 32 rounds on `G` groups: the four words of each, in and out of the form that [`Words::enter`] makes. The words come out
-/// in the order of the result, that is, reversed.
+/// All 32 rounds on `G` groups: the four words of each, in and out of the form that
+/// [`Words::enter`] makes. The words come out in the order of the result, that is, reversed.
 #[inline(always)]
 pub(super) fn crypt<W: Words, const G: usize, const DECRYPT: bool>(
     groups: [[W; 4]; G],
@@ -86,7 +87,8 @@ pub(super) fn crypt<W: Words, const G: usize, const DECRYPT: bool>(
     x
 }
 
-/// The key of round `i` in all words. Behind the last round there is one more input, which nobody uses: any key will do.
+/// The key of round `i` in all words. Behind the last round there is one more input, which nobody
+/// uses: any key will do.
 #[inline(always)]
 fn round_key<W: Words, const DECRYPT: bool>(_proof: W, round_keys: &RoundKeys, i: usize) -> W {
     let i = i & 31;

@@ -6,7 +6,8 @@ use super::clmul::{dot, from_register, reduce_halves, to_register};
 use crate::BLOCK_LEN;
 use crate::ghash::{Parts, Powers, STEP, blocks_of};
 
-/// Sums of products before reduction, four beside each other: their low and high 128 bits, and what belongs in the middle.
+/// Sums of products before reduction, four beside each other: their low and high 128 bits, and what
+/// belongs in the middle.
 #[derive(Clone, Copy)]
 struct Sums {
     low: __m512i,
@@ -87,8 +88,8 @@ pub(super) fn powers(key: u128) -> Powers {
     powers
 }
 
-/// Adds the products of `data`, its last block filled up with zeros, with `power` and those that follow. `carried` is added
-/// to the first block and taken away.
+/// Adds the products of `data`, its last block filled up with zeros, with `power` and those that
+/// follow. `carried` is added to the first block and taken away.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
 fn add_blocks(

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-/// Implements everything of [`Words`](super::Words) but the substitution for a type around `__m256i`, whose values exist
-/// only on processors with AVX2.
+/// Implements everything of [`Words`](super::Words) but the substitution for a type around
+/// `__m256i`, whose values exist only on processors with AVX2.
 macro_rules! words_of_ymm {
     ($type:ident) => {
         const BLOCKS: usize = 8;

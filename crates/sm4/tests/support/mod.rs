@@ -42,7 +42,8 @@ pub fn hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Lengths in blocks where groups and chunks of all kernels begin and end: 8, 16, 32, 64 blocks, and 16 KiB of GCM.
+/// Lengths in blocks where groups and chunks of all kernels begin and end: 8, 16, 32, 64 blocks,
+/// and 16 KiB of GCM.
 pub fn borders() -> Vec<usize> {
     let mut lengths: Vec<usize> = (0..=200).collect();
     for border in [256, 512, 1024, 2048] {

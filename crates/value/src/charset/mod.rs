@@ -23,7 +23,8 @@ pub enum Charset {
     Utf8mb4,
     /// UTF-8 restricted to the basic multilingual plane, up to three bytes.
     Utf8mb3,
-    /// MySQL's latin1: cp1252 whose five undefined bytes stand for the C1 control of the same number.
+    /// MySQL's latin1: cp1252 whose five undefined bytes stand for the C1 control of the same
+    /// number.
     Latin1,
     /// Seven-bit ASCII.
     Ascii,
@@ -99,20 +100,20 @@ impl Charset {
         }
     }
 
-    /// Whether a byte below 0x80 at the beginning of a character is that ASCII character, and each is written so.
-    /// The servers read statements in such sets alone.
+    /// Whether a byte below 0x80 at the beginning of a character is that ASCII character, and each
+    /// is written so. The servers read statements in such sets alone.
     pub fn has_ascii(self) -> bool {
         !matches!(self, Charset::Wide(_))
     }
 
-    /// Whether the second byte of a character may be a backslash or a back quote, so that a text has to be read by
-    /// characters to find where a string in it ends.
+    /// Whether the second byte of a character may be a backslash or a back quote, so that a text
+    /// has to be read by characters to find where a string in it ends.
     pub fn hides_ascii(self) -> bool {
         matches!(self, Charset::Multi(set) if set.hides_ascii())
     }
 
-    /// Whether text of this set goes by a table measured on servers. Where such a text is not well-formed, what the
-    /// servers make of it is not reproduced.
+    /// Whether text of this set goes by a table measured on servers. Where such a text is not
+    /// well-formed, what the servers make of it is not reproduced.
     pub fn is_measured(self) -> bool {
         matches!(
             self,
@@ -120,8 +121,8 @@ impl Charset {
         )
     }
 
-    /// The collation of this set that the servers announce its text with, by its number in the protocol: the set's
-    /// default.
+    /// The collation of this set that the servers announce its text with, by its number in the
+    /// protocol: the set's default.
     pub fn default_collation_id(self, family: Family) -> u16 {
         match self {
             Charset::Utf8mb4 => match family {
@@ -154,8 +155,8 @@ impl Charset {
         self.space().len() as u32
     }
 
-    /// The first character of `bytes` as (code point, length), or `None` where `bytes` is empty or begins with
-    /// bytes that are no character of this set.
+    /// The first character of `bytes` as (code point, length), or `None` where `bytes` is empty or
+    /// begins with bytes that are no character of this set.
     pub fn decode(self, bytes: &[u8]) -> Option<(u32, usize)> {
         let first = *bytes.first()?;
         match self {
@@ -196,7 +197,8 @@ impl Charset {
         }
     }
 
-    /// Appends the character `code`; false (and nothing appended) where this set has no such character.
+    /// Appends the character `code`; false (and nothing appended) where this set has no such
+    /// character.
     pub fn encode(self, code: u32, out: &mut Vec<u8>) -> bool {
         match self {
             Charset::Utf8mb4 | Charset::Utf8mb3 => {
@@ -300,7 +302,8 @@ impl Charset {
 
     /// The text without the spaces at its end.
     pub(crate) fn without_spaces(self, mut text: &[u8]) -> &[u8] {
-        // in no set a space is the last byte of another character, and wide ones come in whole units
+        // in no set a space is the last byte of another character, and wide ones come in whole
+        // units
         while let Some(rest) = text.strip_suffix(self.space()) {
             text = rest;
         }
@@ -324,7 +327,8 @@ impl Charset {
         true
     }
 
-    /// The text in UTF-8; `None` where it is not well-formed, and of bytes without characters beyond ASCII.
+    /// The text in UTF-8; `None` where it is not well-formed, and of bytes without characters
+    /// beyond ASCII.
     pub fn to_utf8(self, text: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(text.len());
         let mut at = 0;
@@ -341,7 +345,8 @@ impl Charset {
         Some(out)
     }
 
-    /// Offset of the end of the `limit`-th character of `bytes`, or its length where there are fewer.
+    /// Offset of the end of the `limit`-th character of `bytes`, or its length where there are
+    /// fewer.
     pub fn offset_of(self, bytes: &[u8], limit: usize) -> usize {
         if self.max_bytes() == 1 || bytes.len() <= limit || (self.has_ascii() && bytes.is_ascii()) {
             return bytes.len().min(limit);

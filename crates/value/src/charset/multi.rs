@@ -1,8 +1,8 @@
 //! East Asian character sets of one to four bytes for each character, by tables measured on servers
 //! (`charsets/generate.py`, which describes them).
 //!
-//! Only what the servers turn into a code point is a character here. They also take some pairs of bytes for characters
-//! that mean nothing; those are refused.
+//! Only what the servers turn into a code point is a character here. They also take some pairs of
+//! bytes for characters that mean nothing; those are refused.
 
 use std::sync::OnceLock;
 
@@ -15,8 +15,8 @@ pub enum Multi {
     Gb18030,
     /// Big5, traditional Chinese.
     Big5,
-    /// Shift JIS as Microsoft has it. (The servers' own sjis is not here: they store a backslash as `0x815F` in it, so that not even
-    /// ASCII is itself.)
+    /// Shift JIS as Microsoft has it. (The servers' own sjis is not here: they store a backslash as
+    /// `0x815F` in it, so that not even ASCII is itself.)
     Cp932,
     /// EUC-KR.
     Euckr,

@@ -1,4 +1,5 @@
-//! Character sets of one byte for each character, by tables measured on servers (`charsets/generate.py`).
+//! Character sets of one byte for each character, by tables measured on servers
+//! (`charsets/generate.py`).
 //!
 //! All of them are ASCII below 0x80.
 

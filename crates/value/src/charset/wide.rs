@@ -1,5 +1,5 @@
-//! Character sets of two or four bytes at least for each character. ASCII is not itself in them, so the servers do not
-//! read statements in them, and neither do we.
+//! Character sets of two or four bytes at least for each character. ASCII is not itself in them, so
+//! the servers do not read statements in them, and neither do we.
 
 /// A set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

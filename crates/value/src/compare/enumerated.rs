@@ -1,8 +1,8 @@
 //! Comparing ENUM, SET and BIT columns with constants.
 //!
-//! With numbers they are compared as numbers. With texts ENUM and SET are compared as texts by the collation, so the
-//! outcome for a text says only whether it equals a value: where it stands among the others (`<`) does not follow from
-//! the numbers, and the planner must not ask.
+//! With numbers they are compared as numbers. With texts ENUM and SET are compared as texts by the
+//! collation, so the outcome for a text says only whether it equals a value: where it stands among
+//! the others (`<`) does not follow from the numbers, and the planner must not ask.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,8 @@ pub(super) fn bit(bits: u8, input: Input<'_>, out: &mut Vec<u8>) -> Outcome {
     Ok(comparand)
 }
 
-/// The constant in the column's charset, without the spaces at its end that the collation does not count.
+/// The constant in the column's charset, without the spaces at its end that the collation does not
+/// count.
 fn text_of<'v>(ty: &SqlType, input: Input<'v>) -> Result<Cow<'v, [u8]>, CompareError> {
     let Input::Text { bytes, charset } = input else {
         return Err(CompareError::Unsupported(
@@ -177,8 +178,8 @@ pub(super) fn of_set(
     Ok(Comparand::Exact)
 }
 
-/// Whether every character has a weight that is not nothing, and none but the space and the comma weighs what these do, or what
-/// several do.
+/// Whether every character has a weight that is not nothing, and none but the space and the comma
+/// weighs what these do, or what several do.
 fn is_plain(ty: &SqlType, text: &[u8]) -> bool {
     let charset = ty.charset();
     let by_characters = ty

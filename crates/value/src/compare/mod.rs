@@ -32,10 +32,12 @@ const fn unsupported(reason: &'static str) -> Outcome {
     Err(CompareError::Unsupported(reason))
 }
 
-/// Turns a constant that is compared with a column (`=`, `<`, IN, BETWEEN …) into a payload of the column's type.
+/// Turns a constant that is compared with a column (`=`, `<`, IN, BETWEEN …) into a payload of the
+/// column's type.
 ///
-/// Comparison does not coerce as storing does: 1.5 equals no integer, and stands between 1 and 2. Where the server
-/// compares in another type and the outcome could differ, the result is [`CompareError::Unsupported`].
+/// Comparison does not coerce as storing does: 1.5 equals no integer, and stands between 1 and 2.
+/// Where the server compares in another type and the outcome could differ, the result is
+/// [`CompareError::Unsupported`].
 pub fn compare(ty: &SqlType, input: Input<'_>, ctx: &Context<'_>, out: &mut Vec<u8>) -> Outcome {
     let start = out.len();
     let input = match input {
@@ -90,7 +92,8 @@ pub fn compare(ty: &SqlType, input: Input<'_>, ctx: &Context<'_>, out: &mut Vec<
 enum Number {
     Exact(Decimal),
     Real(f64),
-    /// A string: compared as what it says or as the double nearest to that, so both must come to the same.
+    /// A string: compared as what it says or as the double nearest to that, so both must come to
+    /// the same.
     Written(Decimal, f64),
 }
 
@@ -214,7 +217,8 @@ fn decimal_column(
     let too_long = CompareError::Unsupported("a number with too many digits");
     let one = Wide::from_u64(1);
     let limit = Wide::pow10(u32::from(precision)).ok_or(too_long.clone())?;
-    // The greatest column value that is not above the constant, as sign and digits, and whether it equals it.
+    // The greatest column value that is not above the constant, as sign and digits, and whether it
+    // equals it.
     let (negative, digits, exact) = match constant {
         Number::Exact(number) => {
             let wide = u32::from(scale);
@@ -235,8 +239,8 @@ fn decimal_column(
             };
             (number.negative, digits, !lost)
         }
-        // Up to 15 digits every column value is a double of its own. Where the type has more, that still holds for
-        // the values around a constant of that many.
+        // Up to 15 digits every column value is a double of its own. Where the type has more, that
+        // still holds for the values around a constant of that many.
         Number::Real(value) if precision <= 15 || value.abs() * 10f64.powi(scale.into()) < 1e15 => {
             let text = format!("{value:.40}");
             let exact = decimal::parse(text.as_bytes())
@@ -375,8 +379,8 @@ fn place(ty: &SqlType, start: usize, out: &mut Vec<u8>) -> Outcome {
                     Comparand::Between
                 });
             }
-            // Column values are padded with zero bytes and so come after the shorter constant: the greatest value below
-            // it is the number before the padded one.
+            // Column values are padded with zero bytes and so come after the shorter constant: the
+            // greatest value below it is the number before the padded one.
             out.resize(start + len, 0);
             for at in (start..out.len()).rev() {
                 if out[at] > 0 {

@@ -1,7 +1,8 @@
 //! Constants compared with DATE, DATETIME, TIMESTAMP, TIME and YEAR columns.
 //!
-//! The servers compare dates exactly as long as the constant is a date that exists; for all else (bad dates, excess
-//! text, time zone offsets) they warn, fail or answer differently with and without an index, so that is refused.
+//! The servers compare dates exactly as long as the constant is a date that exists; for all else
+//! (bad dates, excess text, time zone offsets) they warn, fail or answer differently with and
+//! without an index, so that is refused.
 
 use super::{Comparand, Outcome, unsupported};
 use crate::context::{CompareError, Context, DateTimeParts, Input, StoreError, TemporalKind};

@@ -1,7 +1,7 @@
 //! Storing into ENUM and SET columns.
 //!
-//! A text is a member by the column's collation; one that is no member is read as a number. What is neither becomes
-//! the value 0 (an empty text) without strict mode, and is error 1265 with it.
+//! A text is a member by the column's collation; one that is no member is read as a number. What is
+//! neither becomes the value 0 (an empty text) without strict mode, and is error 1265 with it.
 
 use std::borrow::Cow;
 
@@ -113,8 +113,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[..end.map_or(0, |at| at + 1)]
 }
 
-/// A whole number, white space and a sign before it, as `strtoull` reads it; `None` where the text is more or less
-/// than that, or too great for 64 bits.
+/// A whole number, white space and a sign before it, as `strtoull` reads it; `None` where the text
+/// is more or less than that, or too great for 64 bits.
 pub(crate) fn number_text(text: &[u8]) -> Option<u64> {
     let start = text
         .iter()
@@ -135,8 +135,8 @@ pub(crate) fn number_text(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether a number stands behind bytes beyond ASCII that may be blanks to a server: in most sets of one byte for a character
-/// the no-break space is one.
+/// Whether a number stands behind bytes beyond ASCII that may be blanks to a server: in most sets
+/// of one byte for a character the no-break space is one.
 pub(crate) fn hides_number(charset: Charset, text: &[u8]) -> bool {
     let is_blank = |byte: &u8| !byte.is_ascii() || *byte == b' ' || (9..=13).contains(byte);
     let blanks = text.iter().take_while(|byte| is_blank(byte)).count();

@@ -105,7 +105,8 @@ fn store_text(
         return Err(StoreError::Unsupported("a text that is cut, for JSON"));
     }
     let text = &out[start..];
-    // What the two parsers may take differently is refused: control characters, escapes of surrogates, deep nesting.
+    // What the two parsers may take differently is refused: control characters, escapes of
+    // surrogates, deep nesting.
     if text
         .iter()
         .any(|byte| *byte < b' ' && !b"\t\n\r".contains(byte))
@@ -133,7 +134,8 @@ fn store_text(
     }
 }
 
-/// Whether MariaDB may take for JSON what the grammar does not, `before` being the byte before the place.
+/// Whether MariaDB may take for JSON what the grammar does not, `before` being the byte before the
+/// place.
 fn is_lenient(what: &str, before: Option<u8>) -> bool {
     what.contains("number")
         || what.contains("Number")

@@ -15,8 +15,9 @@ use crate::types::{Family, Kind, SqlType};
 pub(crate) use enumerated::{hides_number, number_text};
 pub(crate) use number::{RealPrefix, real_prefix};
 
-/// Whether a text that is no string's has to be read, for a number or a date, in a character set whose rules for that are not
-/// reproduced: which bytes are blanks, and how the rest is shown in errors.
+/// Whether a text that is no string's has to be read, for a number or a date, in a character set
+/// whose rules for that are not reproduced: which bytes are blanks, and how the rest is shown in
+/// errors.
 pub(crate) fn is_foreign(ty: &SqlType, input: Input<'_>) -> bool {
     let Input::Text { bytes, charset } = input else {
         return false;
@@ -32,11 +33,13 @@ pub(crate) fn is_foreign(ty: &SqlType, input: Input<'_>) -> bool {
     !is_string
 }
 
-/// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the canonical payload to `out`.
+/// Coerces a value to the column's type as the server's INSERT or UPDATE does and appends the
+/// canonical payload to `out`.
 ///
-/// Under strict mode a value that does not fit is the server's error; without it, or with IGNORE, the value is clipped
-/// and the server's warning added to `warnings`. Where the server's behaviour is not reproduced exactly the
-/// result is [`StoreError::Unsupported`]: the statement must then be refused. On an error nothing is appended.
+/// Under strict mode a value that does not fit is the server's error; without it, or with IGNORE,
+/// the value is clipped and the server's warning added to `warnings`. Where the server's behaviour
+/// is not reproduced exactly the result is [`StoreError::Unsupported`]: the statement must then be
+/// refused. On an error nothing is appended.
 pub fn store(
     ty: &SqlType,
     input: Input<'_>,

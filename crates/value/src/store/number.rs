@@ -74,7 +74,8 @@ pub(super) fn store_integer(
                 // The servers complain twice here, and here only.
                 report.warn(Condition::OutOfRange)?;
             }
-            // The doubles next to the ends of BIGINT, which the families take for the ends or beyond.
+            // The doubles next to the ends of BIGINT, which the families take for the ends or
+            // beyond.
             const BELOW_SIGNED: f64 = 9_223_372_036_854_774_784.0;
             const ABOVE_SIGNED: f64 = 9_223_372_036_854_775_808.0;
             const BELOW_UNSIGNED: f64 = 18_446_744_073_709_549_568.0;
@@ -96,7 +97,8 @@ pub(super) fn store_integer(
     Ok(())
 }
 
-/// The integer nearest to a decimal, first clipped to 64 bits with a complaint of its own, as the server does.
+/// The integer nearest to a decimal, first clipped to 64 bits with a complaint of its own, as the
+/// server does.
 fn decimal_to_integer(
     ty: &SqlType,
     number: Decimal,
@@ -129,7 +131,8 @@ fn clip(ty: &SqlType, value: i128, report: &mut Report<'_, '_>) -> Result<i128, 
     Ok(value.clamp(least, greatest))
 }
 
-/// Refuses what the servers read by rules of their own: bytes beyond ASCII that one of them takes for spaces.
+/// Refuses what the servers read by rules of their own: bytes beyond ASCII that one of them takes
+/// for spaces.
 fn check_number_text(text: &[u8]) -> Result<(), StoreError> {
     match text.iter().find(|byte| !is_space(**byte)) {
         Some(0x80..) => Err(StoreError::Unsupported(
@@ -179,8 +182,8 @@ fn store_integer_text(
     if parsed.exponent && parsed.number.digits.is_zero() {
         return Err(TOO_LONG);
     }
-    // The servers accumulate digits in 64 bits and round what is left of them; beyond 18 digits that differs from
-    // exact rounding. A second point confuses them.
+    // The servers accumulate digits in 64 bits and round what is left of them; beyond 18 digits
+    // that differs from exact rounding. A second point confuses them.
     if parsed.significant > 18 && (parsed.point || parsed.exponent) {
         return Err(StoreError::Unsupported(
             "more than 18 digits with a fraction or an exponent",
@@ -193,7 +196,8 @@ fn store_integer_text(
             if text.get(parsed.end + 1).is_some_and(|byte| is_space(*byte)) {
                 return Err(StoreError::Unsupported("an exponent after a space"));
             }
-            // MySQL takes the letter for part of the number, and a sign after it makes the whole no number.
+            // MySQL takes the letter for part of the number, and a sign after it makes the whole no
+            // number.
             end += usize::from(report.ctx.family == Family::MySql);
             if matches!(text.get(parsed.end + 1), Some(b'-' | b'+')) {
                 return Err(StoreError::Unsupported("an exponent without digits"));
@@ -271,7 +275,8 @@ pub(super) fn store_decimal(
     Ok(())
 }
 
-/// Digits and fractional digits that a DECIMAL can have; longer numbers the servers cut while they read them.
+/// Digits and fractional digits that a DECIMAL can have; longer numbers the servers cut while they
+/// read them.
 const DECIMAL_DIGITS: u32 = 65;
 const DECIMAL_SCALE: u32 = 30;
 

@@ -46,7 +46,8 @@ pub(super) fn store_string(
         },
         Input::Double(value) => {
             write_double(report.ctx.zero(value), &mut number);
-            // Where it does not fit, or is long without an exponent, the server prints other digits.
+            // Where it does not fit, or is long without an exponent, the server prints other
+            // digits.
             if number.len() > DOUBLE_PLAIN || limit(ty).is_some_and(|limit| number.len() > limit) {
                 return Err(StoreError::Unsupported(
                     "a double for a string column that is too short for it",
@@ -71,7 +72,8 @@ pub(super) fn store_string(
     }
     let said = report.warnings.len();
     let stored = store_characters(ty, bytes, charset, report, out);
-    // Errors and warnings show the bytes of the source, and blanks at its end are told by its rules.
+    // Errors and warnings show the bytes of the source, and blanks at its end are told by its
+    // rules.
     if matches!(charset, Charset::Wide(_)) && (stored.is_err() || report.warnings.len() > said) {
         return Err(StoreError::Unsupported(
             "a text of this character set that does not fit the column",
@@ -212,8 +214,9 @@ fn store_characters(
     Ok(())
 }
 
-/// Refuses what depends on more than the number of characters where a text is cut: the place in TEXT, which counts
-/// bytes; and bytes beyond ASCII that are blanks in some sets of one byte for each character.
+/// Refuses what depends on more than the number of characters where a text is cut: the place in
+/// TEXT, which counts bytes; and bytes beyond ASCII that are blanks in some sets of one byte for
+/// each character.
 fn check_cut(ty: &SqlType, charset: Charset, rest: &[u8]) -> Result<(), StoreError> {
     let may_be_blank = |byte: &u8| {
         is_space(*byte)
@@ -231,12 +234,13 @@ fn check_cut(ty: &SqlType, charset: Charset, rest: &[u8]) -> Result<(), StoreErr
 struct Copied {
     /// Bytes of the source that were taken.
     read: usize,
-    /// Offset of the first bytes that are no character, or of the first character that the column's charset lacks.
+    /// Offset of the first bytes that are no character, or of the first character that the column's
+    /// charset lacks.
     bad: Option<usize>,
 }
 
-/// Copies text whose bytes need no conversion, up to a limit. MySQL stops at bytes that are no character, MariaDB
-/// puts a question mark for each.
+/// Copies text whose bytes need no conversion, up to a limit. MySQL stops at bytes that are no
+/// character, MariaDB puts a question mark for each.
 fn copy(
     bytes: &[u8],
     charset: Charset,
@@ -279,7 +283,8 @@ fn copy(
     Copied { read, bad }
 }
 
-/// Converts text; a question mark stands for what the target lacks and for bytes that are no character.
+/// Converts text; a question mark stands for what the target lacks and for bytes that are no
+/// character.
 fn convert(
     bytes: &[u8],
     source: Charset,
@@ -290,7 +295,8 @@ fn convert(
 ) -> Copied {
     let start = out.len();
     let (mut read, mut left) = (0, characters);
-    // Of bytes that are no character and characters that the target lacks the server shows the former.
+    // Of bytes that are no character and characters that the target lacks the server shows the
+    // former.
     let (mut malformed, mut lacking) = (None, None);
     while read < bytes.len() && left > 0 {
         let before = out.len();

@@ -201,8 +201,8 @@ fn fraction(micros: u32, fsp: u8) -> (u32, u32, bool) {
     )
 }
 
-/// Notes or rounds digits beyond microseconds, then brings the fraction to `fsp` digits. The result is the parts with
-/// the fraction cut off and the microseconds to add to them.
+/// Notes or rounds digits beyond microseconds, then brings the fraction to `fsp` digits. The result
+/// is the parts with the fraction cut off and the microseconds to add to them.
 fn adjust(
     literal: &Literal,
     fsp: u8,
@@ -266,7 +266,8 @@ fn add_micros(
     }
 }
 
-/// Checks that the date exists as far as the mode asks. `Ok(false)`: the zero date is stored in its place.
+/// Checks that the date exists as far as the mode asks. `Ok(false)`: the zero date is stored in its
+/// place.
 fn check_date(
     parts: &DateTimeParts,
     timestamp: bool,

@@ -1,8 +1,9 @@
 //! Reading dates and times from strings and integers.
 //!
-//! The servers accept nearly any punctuation in nearly any place, with rules and warnings that differ between them
-//! and between releases. What is read here is what applications write: the standard forms, the forms of digits only,
-//! and bad values that every server refuses alike. Everything else is refused as not supported.
+//! The servers accept nearly any punctuation in nearly any place, with rules and warnings that
+//! differ between them and between releases. What is read here is what applications write: the
+//! standard forms, the forms of digits only, and bad values that every server refuses alike.
+//! Everything else is refused as not supported.
 
 use crate::context::{DateTimeParts, StoreError, TemporalKind};
 use crate::types::Family;
@@ -10,8 +11,8 @@ use crate::types::Family;
 /// What a text or number says.
 pub(crate) struct Literal {
     pub(crate) parts: DateTimeParts,
-    /// Fractional digits beyond the sixth, cut off from `parts`: whether there were any other than zero, and whether
-    /// they are at least one half of a microsecond.
+    /// Fractional digits beyond the sixth, cut off from `parts`: whether there were any other than
+    /// zero, and whether they are at least one half of a microsecond.
     pub(crate) excess: Option<Excess>,
     /// A letter followed where the literal could have ended; the rest was not read.
     pub(crate) garbage: bool,
@@ -295,7 +296,8 @@ fn offset(text: &[u8]) -> Option<i32> {
     valid.then_some(if negative { -seconds } else { seconds })
 }
 
-/// Reads a time: `[-][d ]hh:mm[:ss[.ffffff]]` or `[-]hhmmss[.ffffff]`, or the time of a date with time.
+/// Reads a time: `[-][d ]hh:mm[:ss[.ffffff]]` or `[-]hhmmss[.ffffff]`, or the time of a date with
+/// time.
 pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
     match text {
         [b'e' | b'E', ..] => return Err(exotic()),
@@ -303,7 +305,8 @@ pub(crate) fn time_text(text: &[u8], family: Family) -> Read {
         [] | [b'0'..=b'9', ..] | [b'-', b'0'..=b'9', ..] => {}
         _ => return Err(exotic()),
     }
-    // Long texts are first tried as a date with time, which MySQL recognizes by a space between the two.
+    // Long texts are first tried as a date with time, which MySQL recognizes by a space between the
+    // two.
     if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'-', ..] = text {
         let with_time = text.len() > 11
             && (text.contains(&b' ') || (family == Family::MariaDb && text.contains(&b'T')));

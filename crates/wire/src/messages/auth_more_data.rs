@@ -16,8 +16,8 @@ impl<'a> AuthMoreData<'a> {
     pub const HEADER: u8 = 0x01;
     /// `caching_sha2_password`: the scramble was right, an OK packet follows.
     pub const FAST_AUTH_OK: &'static [u8] = &[3];
-    /// `caching_sha2_password`: the server has forgotten the password and wants it, over a secure connection or
-    /// encrypted under its RSA key.
+    /// `caching_sha2_password`: the server has forgotten the password and wants it, over a secure
+    /// connection or encrypted under its RSA key.
     pub const FULL_AUTH: &'static [u8] = &[4];
     /// `caching_sha2_password`: what a client sends to be given the server's RSA key.
     pub const REQUEST_PUBLIC_KEY: &'static [u8] = &[2];

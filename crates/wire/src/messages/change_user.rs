@@ -5,8 +5,8 @@ use crate::capabilities::Capabilities;
 use crate::codec::{PutWire, Reader};
 use crate::error::{WireError, WireResult};
 
-/// Asks to log in as another user. The capabilities stay those of the first login. The server answers as to a login: OK,
-/// an error, or a request to switch the login method.
+/// Asks to log in as another user. The capabilities stay those of the first login. The server
+/// answers as to a login: OK, an error, or a request to switch the login method.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ComChangeUser {
     /// User name.

@@ -1,4 +1,5 @@
-//! The description of one column of a result, of one parameter, or of one column of a table (COM_FIELD_LIST).
+//! The description of one column of a result, of one parameter, or of one column of a table
+//! (COM_FIELD_LIST).
 
 use std::borrow::Cow;
 

@@ -4,7 +4,8 @@ use crate::capabilities::StatusFlags;
 use crate::codec::{PutWire, Reader};
 use crate::error::{WireError, WireResult};
 
-/// End of column definitions or rows. With `DEPRECATE_EOF` an [`OkPacket`](super::OkPacket) with the same first byte takes its place.
+/// End of column definitions or rows. With `DEPRECATE_EOF` an [`OkPacket`](super::OkPacket) with
+/// the same first byte takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EofPacket {
     /// Number of warnings.
@@ -17,7 +18,8 @@ impl EofPacket {
     /// The packet's first byte.
     pub const HEADER: u8 = 0xfe;
 
-    /// True for an EOF packet. A text row may begin with the same byte, but is then longer than 8 bytes.
+    /// True for an EOF packet. A text row may begin with the same byte, but is then longer than 8
+    /// bytes.
     #[inline]
     pub fn is_eof(payload: &[u8]) -> bool {
         payload.len() < 9 && payload.first() == Some(&Self::HEADER)

@@ -1,9 +1,10 @@
 //! The execution of a prepared statement.
 //!
-//! Layout: command, statement id, cursor type, iteration count (always 1) and, if the statement has parameters:
-//! a bitmap of NULLs, a byte that tells whether types follow, the types, the values. Two things are not
-//! in the packet: types that were sent with an earlier execution, and values sent with COM_STMT_SEND_LONG_DATA. The
-//! decoder is therefore given the remembered types and asks which parameters were sent before.
+//! Layout: command, statement id, cursor type, iteration count (always 1) and, if the statement has
+//! parameters: a bitmap of NULLs, a byte that tells whether types follow, the types, the values.
+//! Two things are not in the packet: types that were sent with an earlier execution, and values
+//! sent with COM_STMT_SEND_LONG_DATA. The decoder is therefore given the remembered types and asks
+//! which parameters were sent before.
 
 use super::Command;
 use crate::binary_value::{BinaryValue, ParamType};
@@ -49,8 +50,8 @@ pub struct Param<'a> {
 }
 
 impl<'a> ComStmtExecute<'a> {
-    /// Reads the head. `num_params` is what the answer to COM_STMT_PREPARE said; `types` holds the statement's
-    /// remembered types and is replaced when the packet brings new ones.
+    /// Reads the head. `num_params` is what the answer to COM_STMT_PREPARE said; `types` holds the
+    /// statement's remembered types and is replaced when the packet brings new ones.
     pub fn decode(
         payload: &'a [u8],
         num_params: usize,
@@ -96,8 +97,8 @@ impl<'a> ComStmtExecute<'a> {
         Ok(execute)
     }
 
-    /// The parameters, one after the other. `types` are those that [`ComStmtExecute::decode`] left behind; `sent_before`
-    /// tells for an index whether COM_STMT_SEND_LONG_DATA brought the value.
+    /// The parameters, one after the other. `types` are those that [`ComStmtExecute::decode`] left
+    /// behind; `sent_before` tells for an index whether COM_STMT_SEND_LONG_DATA brought the value.
     pub fn params<F: Fn(usize) -> bool>(
         &self,
         types: &'a [ParamType],
@@ -125,8 +126,8 @@ impl std::fmt::Debug for ComStmtExecute<'_> {
     }
 }
 
-/// Iterator over the parameters of an execution. Yields an error and ends when a value is malformed, or
-/// when bytes are left over after the last.
+/// Iterator over the parameters of an execution. Yields an error and ends when a value is
+/// malformed, or when bytes are left over after the last.
 pub struct Params<'a, F> {
     null_bitmap: &'a [u8],
     values: Reader<'a>,
@@ -142,7 +143,8 @@ impl<'a, F: Fn(usize) -> bool> Params<'a, F> {
             .null_bitmap
             .get(i / 8)
             .is_some_and(|byte| byte & (1 << (i % 8)) != 0);
-        // The servers look for long data first: such a parameter has a value even if its NULL bit is set.
+        // The servers look for long data first: such a parameter has a value even if its NULL bit
+        // is set.
         let value = if (self.sent_before)(i) {
             BinaryValue::LongData
         } else if is_null {
@@ -174,7 +176,8 @@ impl<'a, F: Fn(usize) -> bool> Iterator for Params<'a, F> {
 
 /// Writes an execution into a buffer, parameter by parameter; types always included.
 ///
-/// The bitmap and the types lie before the values, so room for them is made first and filled in as parameters come.
+/// The bitmap and the types lie before the values, so room for them is made first and filled in as
+/// parameters come.
 #[derive(Debug)]
 pub struct ExecuteWriter {
     bitmap_at: usize,
@@ -225,8 +228,8 @@ impl ExecuteWriter {
         value.encode(out, ty)
     }
 
-    /// Begins the next parameter, whose bytes (length prefix included) the caller appends to `out` next. With it a
-    /// value can be encrypted straight into the buffer.
+    /// Begins the next parameter, whose bytes (length prefix included) the caller appends to `out`
+    /// next. With it a value can be encrypted straight into the buffer.
     pub fn start_param(&mut self, out: &mut [u8], ty: ParamType) -> WireResult<usize> {
         if self.next >= self.num_params {
             return Err(WireError::Malformed("more parameters than announced"));

@@ -31,13 +31,14 @@ pub struct InitialHandshake {
 }
 
 impl InitialHandshake {
-    /// True when the payload begins like a greeting that [`InitialHandshake::decode`] understands. A server that refuses
-    /// the connection sends an [`ErrPacket`](super::ErrPacket) in its place.
+    /// True when the payload begins like a greeting that [`InitialHandshake::decode`] understands.
+    /// A server that refuses the connection sends an [`ErrPacket`](super::ErrPacket) in its place.
     pub fn is_handshake(payload: &[u8]) -> bool {
         payload.first() == Some(&10)
     }
 
-    /// True when the server is MariaDB. Its version may hide behind a prefix, so the text is searched.
+    /// True when the server is MariaDB. Its version may hide behind a prefix, so the text is
+    /// searched.
     pub fn is_mariadb(&self) -> bool {
         self.capabilities.has_mariadb_extension()
             || memchr::memmem::find(&self.server_version, b"MariaDB").is_some()

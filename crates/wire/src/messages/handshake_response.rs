@@ -7,8 +7,9 @@ use crate::error::{WireError, WireResult};
 
 /// Login of protocol 4.1.
 ///
-/// Which fields are on the wire, and how long the length of `auth_response` is, follows from `capabilities`: to log in
-/// at a server with other capabilities than the client's, change them and encode.
+/// Which fields are on the wire, and how long the length of `auth_response` is, follows from
+/// `capabilities`: to log in at a server with other capabilities than the client's, change them and
+/// encode.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandshakeResponse41 {
     /// What the client and the server will do.
@@ -32,7 +33,8 @@ pub struct HandshakeResponse41 {
 }
 
 impl HandshakeResponse41 {
-    /// Reads a login. Fields that the capabilities announce but an old client leaves out at the end are `None`.
+    /// Reads a login. Fields that the capabilities announce but an old client leaves out at the end
+    /// are `None`.
     pub fn decode(payload: &[u8]) -> WireResult<Self> {
         let mut r = Reader::new(payload);
         let head = SslRequest::decode_head(&mut r)?;

@@ -1,8 +1,9 @@
 //! The messages, one file for each, decode beside encode.
 //!
-//! Decoders take a whole payload, including its first byte, and borrow from it wherever a message lies on a hot path.
-//! Encoders append a payload to a `Vec<u8>`, so they write straight into a connection's output buffer between
-//! [`begin_payload`](crate::Connection::begin_payload) and [`end_payload`](crate::Connection::end_payload).
+//! Decoders take a whole payload, including its first byte, and borrow from it wherever a message
+//! lies on a hot path. Encoders append a payload to a `Vec<u8>`, so they write straight into a
+//! connection's output buffer between [`begin_payload`](crate::Connection::begin_payload) and
+//! [`end_payload`](crate::Connection::end_payload).
 
 mod auth_more_data;
 mod auth_switch;

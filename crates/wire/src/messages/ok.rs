@@ -6,8 +6,9 @@ use crate::error::{WireError, WireResult};
 
 /// An OK packet.
 ///
-/// With `SESSION_TRACK` the packet can carry changes of the session's state. To pass a server's packet to a client
-/// that did not ask for them, encode it with the client's capabilities: the changes and their status flag are left out.
+/// With `SESSION_TRACK` the packet can carry changes of the session's state. To pass a server's
+/// packet to a client that did not ask for them, encode it with the client's capabilities: the
+/// changes and their status flag are left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OkPacket<'a> {
     /// True when the packet ends rows and has an EOF packet's first byte (`DEPRECATE_EOF`).
@@ -69,8 +70,8 @@ impl<'a> OkPacket<'a> {
                 session_changes = SessionChanges(r.lenenc_bytes()?);
             }
         } else if !r.is_empty() {
-            // The protocol's description calls this a string that ends with the packet, but the servers
-            // give it a length. Take the length for one only if it fits the packet exactly.
+            // The protocol's description calls this a string that ends with the packet, but the
+            // servers give it a length. Take the length for one only if it fits the packet exactly.
             let mut lenenc = r.clone();
             info = match lenenc.lenenc_bytes() {
                 Ok(text) if lenenc.is_empty() => text,

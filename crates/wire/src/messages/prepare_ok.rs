@@ -3,8 +3,9 @@
 use crate::codec::{PutWire, Reader};
 use crate::error::{WireError, WireResult};
 
-/// A statement is prepared. Definitions of its parameters and then of its columns follow, each group
-/// ended by an EOF packet without `DEPRECATE_EOF`; an empty group has neither definitions nor end.
+/// A statement is prepared. Definitions of its parameters and then of its columns follow, each
+/// group ended by an EOF packet without `DEPRECATE_EOF`; an empty group has neither definitions nor
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComStmtPrepareOk {
     /// Names the statement in later commands.

@@ -1,4 +1,5 @@
-//! The commands that name a prepared statement and little else: COM_STMT_CLOSE, COM_STMT_RESET, COM_STMT_FETCH.
+//! The commands that name a prepared statement and little else: COM_STMT_CLOSE, COM_STMT_RESET,
+//! COM_STMT_FETCH.
 
 use super::Command;
 use crate::codec::{PutWire, Reader};

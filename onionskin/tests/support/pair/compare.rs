@@ -79,7 +79,8 @@ impl Pair {
             self.findings.refused.push(format!("{sql}\n  {message}"));
             return;
         }
-        // servers take them from the temporary table, if the optimizer needs one: two plain servers differ
+        // servers take them from the temporary table, if the optimizer needs one: two plain servers
+        // differ
         let gathers = [" JOIN ", " GROUP BY ", " DISTINCT "];
         if gathers.iter().any(|word| sql.contains(word)) {
             let uncertain = ColumnFlags::PRI_KEY_FLAG

@@ -11,7 +11,8 @@ use crate::{
     manifest::BinlogPosition,
 };
 
-/// A transaction whose time is so much later than those of both its neighbours has another clock than they.
+/// A transaction whose time is so much later than those of both its neighbours has another clock
+/// than they.
 const OTHER_CLOCK: u64 = 60_000_000;
 
 /// Which transactions are wanted.

@@ -1,9 +1,11 @@
 //! From segments to a server: the transactions from where a backup ends up to a point in time.
 //!
-//! The server's own tools do what they are made for: `mariadb-binlog` or `mysqlbinlog` turns events into statements, with the
-//! session settings that each needs, and the client sends them. They are not trusted with what to replay: the border is
-//! drawn here, between two transactions of the opened segment, before the tool sees it. Nor are texts trusted because a server is
-//! said to have written them: see [`statements`](super::statements). No opened segment is written to a file; it goes through pipes.
+//! The server's own tools do what they are made for: `mariadb-binlog` or `mysqlbinlog` turns events
+//! into statements, with the session settings that each needs, and the client sends them. They are
+//! not trusted with what to replay: the border is drawn here, between two transactions of the
+//! opened segment, before the tool sees it. Nor are texts trusted because a server is said to have
+//! written them: see [`statements`](super::statements). No opened segment is written to a file; it
+//! goes through pipes.
 //!
 //! | file | holds |
 //! |---|---|

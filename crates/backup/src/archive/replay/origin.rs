@@ -7,7 +7,8 @@ use crate::{
     archive::{ArchiveError, Segment},
 };
 
-/// Whether the archive continues this backup. Positions alone do not say so: every server begins with the same ones.
+/// Whether the archive continues this backup. Positions alone do not say so: every server begins
+/// with the same ones.
 pub(super) fn check_origin(
     backup: &Manifest,
     first: &Segment,
@@ -58,8 +59,9 @@ pub(super) fn check_origin(
     Ok(())
 }
 
-/// Whether all of `inner` is in `outer`. `own` is the UUID of the MySQL server that alone matters: what others committed may be
-/// known to a server, by its own cloning for example, without being in its binlog.
+/// Whether all of `inner` is in `outer`. `own` is the UUID of the MySQL server that alone matters:
+/// what others committed may be known to a server, by its own cloning for example, without being in
+/// its binlog.
 fn holds(outer: &GtidPosition, inner: &GtidPosition, own: Option<&str>) -> bool {
     match (outer, inner) {
         (GtidPosition::MySql(outer), GtidPosition::MySql(inner)) => {

@@ -33,8 +33,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Finds the segments from where the backup stands in the binlog; an error if some are missing, or if the point is
-    /// known to be outside.
+    /// Finds the segments from where the backup stands in the binlog; an error if some are missing,
+    /// or if the point is known to be outside.
     pub fn new(
         folder: &Path,
         backup: &Manifest,
@@ -145,7 +145,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Nothing that the backup holds can be taken back, and what the archive does not reach cannot be known.
+    /// Nothing that the backup holds can be taken back, and what the archive does not reach cannot
+    /// be known.
     fn check_time(&self, limit: u64) -> Result<(), ArchiveError> {
         if self.created == 0 {
             return Err(ArchiveError::Point(
@@ -171,8 +172,8 @@ impl Plan {
         }
     }
 
-    /// Whether the archive is known to reach a time, although no transaction is as late: a file that begins then holds all
-    /// that follows, and those before it all that came before.
+    /// Whether the archive is known to reach a time, although no transaction is as late: a file
+    /// that begins then holds all that follows, and those before it all that came before.
     pub(super) fn has_file_since(&self, limit: u64) -> bool {
         let mut created = self
             .segments

@@ -7,7 +7,8 @@ use crate::manifest::BinlogPosition;
 /// Where to stop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Point {
-    /// Before the first transaction that was committed at this time or later; microseconds since 1970.
+    /// Before the first transaction that was committed at this time or later; microseconds since
+    /// 1970.
     Time(u64),
     /// Behind this transaction.
     Gtid(Gtid),

@@ -24,8 +24,9 @@ use crate::{
 };
 
 impl Plan {
-    /// Replays into the client, which must read statements from its standard input and end with an error at the first that
-    /// fails. `tool` must read a binlog from its standard input. `loads` becomes true before the tool gets a file of LOAD DATA.
+    /// Replays into the client, which must read statements from its standard input and end with an
+    /// error at the first that fails. `tool` must read a binlog from its standard input. `loads`
+    /// becomes true before the tool gets a file of LOAD DATA.
     pub fn run(
         &self,
         keys: Keys<'_>,
@@ -55,7 +56,8 @@ impl Plan {
         client: &mut (impl Write + Send),
         cut: &mut Cut,
     ) -> Result<bool, ArchiveError> {
-        // In accounts' definitions: without this the server refuses them, because it did not ask for a password.
+        // In accounts' definitions: without this the server refuses them, because it did not ask
+        // for a password.
         if client.write_all(b"FLUSH PRIVILEGES;\n").is_err() {
             return Ok(false);
         }

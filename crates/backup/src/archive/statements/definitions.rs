@@ -5,7 +5,8 @@ use super::readings::{gaps, next_word};
 /// The first thing that definitions may not hold, wherever it stands: keyword and value. As for
 /// settings, quotes do not count. An error if it cannot be told.
 pub fn forbidden_in_definition(text: &[u8]) -> Result<Option<String>, String> {
-    // Engines that read and write elsewhere; none of them is there as long as the server finds no plugins.
+    // Engines that read and write elsewhere; none of them is there as long as the server finds no
+    // plugins.
     const ENGINES: [&[u8]; 5] = [b"FEDERATED", b"CONNECT", b"SPIDER", b"S3", b"SPHINX"];
     let word_at = |at: usize| {
         let (_, to) = next_word(text, at).filter(|(from, _)| *from == at)?;
@@ -43,8 +44,8 @@ pub fn forbidden_in_definition(text: &[u8]) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// Whether a text in quotes follows, perhaps behind a sign of equality. The end of one does not count: a comment of a column may
-/// end with these words.
+/// Whether a text in quotes follows, perhaps behind a sign of equality. The end of one does not
+/// count: a comment of a column may end with these words.
 fn names_a_file(text: &[u8], at: usize) -> Result<bool, String> {
     let mut places = gaps(text, at)?;
     places.extend(behind_equals(text, at)?);

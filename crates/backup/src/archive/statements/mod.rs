@@ -1,15 +1,18 @@
 //! Which statements may be replayed.
 //!
-//! A binlog holds texts, and who administers its server can write any text into it. The replay must not run what no server
-//! writes there: `SET GLOBAL general_log_file` writes files with the rights of who restores, `LOAD DATA LOCAL INFILE` reads them, and
-//! `INSTALL SONAME` runs libraries. So a statement passes by its first word, from a list of what servers were seen to log.
+//! A binlog holds texts, and who administers its server can write any text into it. The replay must
+//! not run what no server writes there: `SET GLOBAL general_log_file` writes files with the rights
+//! of who restores, `LOAD DATA LOCAL INFILE` reads them, and `INSTALL SONAME` runs libraries. So a
+//! statement passes by its first word, from a list of what servers were seen to log.
 //!
-//! There are two borders. [`Author::Binlog`] is for the texts of events, where it is known in which file and at which position they
-//! stand. [`Author::Tool`] is for what the client sends in the end: the server's tool has added statements of its own, and a
-//! text may have been made to end early, so that its rest became a statement. The second border sees what the server sees.
+//! There are two borders. [`Author::Binlog`] is for the texts of events, where it is known in which
+//! file and at which position they stand. [`Author::Tool`] is for what the client sends in the end:
+//! the server's tool has added statements of its own, and a text may have been made to end early,
+//! so that its rest became a statement. The second border sees what the server sees.
 //!
-//! Servers read `/*!50001 … */` as statements or as comments, depending on their version, and dumps begin statements
-//! with it. Here every such comment is read both ways, and all readings must be allowed.
+//! Servers read `/*!50001 … */` as statements or as comments, depending on their version, and dumps
+//! begin statements with it. Here every such comment is read both ways, and all readings must be
+//! allowed.
 //!
 //! | file | holds |
 //! |---|---|

@@ -15,7 +15,8 @@ const TOKENS: usize = 6;
 pub enum Token {
     /// A keyword, a name or a number, in upper case; and where it begins.
     Word(String, usize),
-    /// In quotes of any kind. `None` if it holds what could end it in another place for another reader.
+    /// In quotes of any kind. `None` if it holds what could end it in another place for another
+    /// reader.
     Quoted(Option<u8>),
     /// Anything else.
     Sign(u8),
@@ -112,7 +113,8 @@ fn skip(text: &[u8], mut at: usize) -> Gap {
     }
 }
 
-/// Where a comment that begins here ends: MariaDB counts one level of comments in it, MySQL does as well in some versions.
+/// Where a comment that begins here ends: MariaDB counts one level of comments in it, MySQL does as
+/// well in some versions.
 fn ends_of_comment(text: &[u8], at: usize) -> Vec<usize> {
     let find = |from: usize, what: &[u8]| {
         let rest = text.get(from..)?;

@@ -33,8 +33,8 @@ pub fn inner_statement<'a>(text: &'a [u8], tokens: &[Token]) -> Result<&'a [u8],
     }
 }
 
-/// The token behind a plain value, and where it ends; `None` if the value is not plain. A number may
-/// have a sign, and a point.
+/// The token behind a plain value, and where it ends; `None` if the value is not plain. A number
+/// may have a sign, and a point.
 fn behind_value(text: &[u8], at: usize) -> Option<(Token, usize)> {
     let (mut value, mut next) = plain(text, at);
     if value == Token::Sign(b'-') {

@@ -1,7 +1,7 @@
 //! Cells of temporary tables on their way back: as payloads to be sealed, and as literals.
 //!
-//! The engine has stored them in columns of the very types, so that they are values of these types already; they are asked for in a
-//! form that loses nothing ([`Carried`]), with the time zone UTC.
+//! The engine has stored them in columns of the very types, so that they are values of these types
+//! already; they are asked for in a form that loses nothing ([`Carried`]), with the time zone UTC.
 
 use onionskin_plan::{Carried, ColumnUse, TOO_LONG, errors};
 use onionskin_value::{
@@ -126,7 +126,8 @@ pub(super) fn check_member(used: &ColumnUse, cell: &[u8]) -> Outcome<()> {
     }
 }
 
-/// Appends a plain column's value for the server. A TIMESTAMP passes through the session's time zone.
+/// Appends a plain column's value for the server. A TIMESTAMP passes through the session's time
+/// zone.
 pub(super) fn put_plain(
     used: &ColumnUse,
     carried: Carried,
@@ -150,7 +151,8 @@ fn repeated(used: &ColumnUse) -> Failure {
     Failure::refused(&errors::TIME_ZONE, about)
 }
 
-/// A TIMESTAMP, which came in UTC, in the session's time zone. In the hour that a clock repeats, no literal says which is meant.
+/// A TIMESTAMP, which came in UTC, in the session's time zone. In the hour that a clock repeats, no
+/// literal says which is meant.
 fn put_moment(
     used: &ColumnUse,
     carried: Carried,
