@@ -24,28 +24,55 @@ stage() { # name, command...
     echo "==== $name: $((SECONDS - start)) s"
 }
 
+# All stages select the whole workspace, and filter what runs: another selection of packages would be built with other
+# features once more. So no two test files of the workspace have the same name.
+names_of() { # test files...
+    local file
+    for file in "$@"; do
+        file=${file##*/}
+        echo "--test=${file%.rs}"
+    done
+}
+
 # These wait most of their time, for clocks and for peers that say nothing. They run beside the others.
 waiting=(bench before_login canary_stale lost_connections pins)
 
+run_tests() {
+    "$cargo" test "${profile[@]}" --workspace --no-fail-fast "$@"
+}
+
+unit_tests() {
+    local tests result=0
+    mapfile -t tests < <(names_of crates/*/tests/*.rs)
+    run_tests --lib --bins "${tests[@]}" || result=1
+    run_tests --doc || result=1
+    return $result
+}
+
 integration_tests() {
-    local common=("${profile[@]}" -p onionskin --no-fail-fast) others=() file name side result=0
-    for file in onionskin/tests/*.rs; do
-        name=$(basename "$file" .rs)
-        [[ " ${waiting[*]} " == *" $name "* ]] || others+=("--test=$name")
+    local name others=() side result=0
+    for name in $(names_of onionskin/tests/*.rs); do
+        [[ " ${waiting[*]} " == *" ${name#--test=} "* ]] || others+=("$name")
     done
-    "$cargo" test "${common[@]}" "${waiting[@]/#/--test=}" >"$side_log" 2>&1 &
+    run_tests "${waiting[@]/#/--test=}" >"$side_log" 2>&1 &
     side=$!
-    "$cargo" test "${common[@]}" --bins "${others[@]}" || result=1
+    run_tests "${others[@]}" || result=1
     wait "$side" || result=1
     cat "$side_log"
     return $result
 }
 
+same_names() {
+    ls onionskin/tests/*.rs crates/*/tests/*.rs | sed 's|.*/||' | sort | uniq -d | grep . && return 1
+    return 0
+}
+
+stage names same_names
 stage format "$cargo" fmt --all --check
 stage lints "$cargo" clippy "${profile[@]}" --workspace --all-targets -- -D warnings
 stage advisories scripts/advisories.sh
-stage build "$cargo" build "${profile[@]}" --workspace --all-targets
-stage "unit tests" "$cargo" test "${profile[@]}" --workspace --exclude onionskin --no-fail-fast
+stage build "$cargo" test "${profile[@]}" --workspace --no-run
+stage "unit tests" unit_tests
 stage "integration tests" integration_tests
 
 # cargo's own totals, over all test programs.

@@ -10,6 +10,7 @@ use onionskin_wire::{Capabilities, ColumnType, ParamType, ResponseTracker};
 
 /// The first byte chooses a message, the next four are capabilities, the rest is the packet's
 /// payload.
+#[expect(clippy::too_many_lines, reason = "one arm for each packet")]
 pub fn run(input: &[u8]) {
     let Some((&[choice, a, b, c, d], payload)) = input.split_first_chunk::<5>() else {
         return;

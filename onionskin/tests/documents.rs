@@ -1,6 +1,6 @@
 //! The documents: every link and anchor leads somewhere, every page stands in the table of
-//! contents, README is two screens long, lines can be read, and pages for users name no tests. No
-//! server is needed.
+//! contents, README is two screens long, lines can be read, those of comments in the code, too, and
+//! pages for users name no tests. No server is needed.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,6 +255,48 @@ fn lines_can_be_read() {
                 && !page.made.contains(&number)
             {
                 long.push(format!("{}:{number}: {chars} characters", page.name));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// Files of Rust below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Tables, code and what is set in columns keep their lines.
+#[test]
+fn comments_can_be_read() {
+    let mut files = Vec::new();
+    for folder in ["crates", "onionskin", "fuzz"] {
+        sources(&checkout().join(folder), &mut files);
+    }
+    assert!(files.len() > 500, "{} files", files.len());
+    let mut long = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).expect("a text");
+        let mut in_code = false;
+        for (at, line) in text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                in_code = false;
+                continue;
+            };
+            let comment = comment.trim_start_matches(['/', '!']);
+            if comment.trim_start().starts_with("```") {
+                in_code = !in_code;
+            }
+            let keeps = in_code || comment.starts_with(" |") || comment.starts_with("    ");
+            if line.chars().count() > MAX_LINE_CHARS && !keeps {
+                long.push(format!("{}:{}", file.display(), at + 1));
             }
         }
     }

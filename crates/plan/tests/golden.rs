@@ -335,6 +335,7 @@ fn reads(s: &Scratch, plan: &Plan, out: &mut String) {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each action")]
 fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> String {
     let mut template = Template::default();
     if let Err(e) = template.read(sql.as_bytes(), settings.lex) {

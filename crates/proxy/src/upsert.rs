@@ -49,7 +49,7 @@ type Met = Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>;
 struct Rows<'r> {
     /// Of each row of the table that was inserted or met, the new row that has written it last.
     written: Vec<usize>,
-    /// Them, by the keys under which they were inserted or met.
+    /// The places of these new rows in `written`, by the key under which each was inserted or met.
     by_key: HashMap<(usize, &'r [u8]), usize>,
     /// Those that stood there before, by their cells: sealed ones tell rows apart.
     there: HashMap<&'r Met, usize>,

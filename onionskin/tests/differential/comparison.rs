@@ -23,6 +23,7 @@ pub struct Difference {
 
 /// How the answers to a text differ. `plain` answers only the statements that the proxy did not
 /// refuse.
+#[expect(clippy::too_many_lines, reason = "one arm for each pair of outcomes")]
 pub fn differences(
     statements: &[Statement],
     plain: &Answer,

@@ -116,6 +116,10 @@ impl Lane {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "a case from its first statement to its last"
+)]
 fn run_in(
     plain: &mut mysql::Conn,
     proxy: &mut mysql::Conn,

@@ -290,6 +290,7 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
 }
 
 /// A value that is too great, too long, malformed, of another type, or has to be rounded.
+#[expect(clippy::too_many_lines, reason = "one arm for each type")]
 fn risky(random: &mut Random, column: &Column) -> Literal {
     let number = |random: &mut Random| {
         let odd = [

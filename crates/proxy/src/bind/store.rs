@@ -69,7 +69,7 @@ impl<'a> Binder<'a> {
             // which takes the time of day out of a date, and says nothing
             warnings.retain(|w| w.level != Level::Note);
         }
-        // it is literals of which the parser says that they are ill-formed
+        // the parser says of literals alone that they are ill-formed, not of parameters
         warnings.retain(|w| w.code != ILL_FORMED);
         let is_text = matches!(input, Input::Text { .. });
         let too_great = warnings.iter().any(|w| w.code == OUT_OF_RANGE);

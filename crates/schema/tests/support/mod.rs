@@ -364,6 +364,7 @@ fn numbers() -> Case {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of definitions")]
 fn strings(family: Family) -> Case {
     let inherited = "utf8mb4_general_ci";
     let mut elements = vec![Element::Plain("`id` bigint unsigned NOT NULL")];
