@@ -24,8 +24,8 @@ stage() { # name, command...
     echo "==== $name: $((SECONDS - start)) s"
 }
 
-# All stages select the whole workspace, and filter what runs: another selection of packages would be built with other
-# features once more. So no two test files of the workspace have the same name.
+# All stages select the whole workspace, and filter what runs: another selection of packages would
+# be built once more, with other features. So no two test files of the workspace have the same name.
 names_of() { # test files...
     local file
     for file in "$@"; do
@@ -34,7 +34,8 @@ names_of() { # test files...
     done
 }
 
-# These wait most of their time, for clocks and for peers that say nothing. They run beside the others.
+# These wait most of their time, for clocks and for peers that say nothing. They run beside the
+# others.
 waiting=(bench before_login canary_stale lost_connections pins)
 
 run_tests() {
