@@ -25,7 +25,8 @@ stage() { # name, command...
 }
 
 # All stages select the whole workspace, and filter what runs: another selection of packages would
-# be built once more, with other features. So no two test files of the workspace have the same name.
+# be built once more, with other features. So no unit test file has the name of an integration test
+# file.
 names_of() { # test files...
     local file
     for file in "$@"; do
@@ -64,8 +65,9 @@ integration_tests() {
 }
 
 same_names() {
-    ls onionskin/tests/*.rs crates/*/tests/*.rs | sed 's|.*/||' | sort | uniq -d | grep . && return 1
-    return 0
+    local same
+    same=$(comm -12 <(names_of onionskin/tests/*.rs | sort) <(names_of crates/*/tests/*.rs | sort -u))
+    [ -z "$same" ] || { echo "unit and integration tests have the same names: $same" >&2; return 1; }
 }
 
 stage names same_names
