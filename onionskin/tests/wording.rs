@@ -328,6 +328,15 @@ fn warnings_outlive_a_look_at_the_tables(kind: Kind) {
             }
         }
     }
+    for text in [
+        "SHOW WARNINGS; SELECT n FROM plain",
+        "SELECT 1; SHOW WARNINGS; SELECT n FROM plain",
+    ] {
+        pair.same("SELECT n FROM plain");
+        pair.same("SELECT * FROM nowhere");
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        pair.same(text);
+    }
     for next in ["SELECT 1", "SELECT n FROM plain"] {
         pair.same("SELECT * FROM nowhere");
         std::thread::sleep(std::time::Duration::from_millis(1100));

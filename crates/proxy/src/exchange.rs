@@ -74,9 +74,7 @@ pub(crate) struct Server {
     /// The server reads information_schema in the transaction's snapshot. MySQL does, because its
     /// definitions are rows of tables.
     pub keeps_snapshots: bool,
-    /// The server keeps its list of warnings over statements without tables: MariaDB does.
-    pub keeps_lists: bool,
-    /// That list may hold something.
+    /// The server's list of warnings may hold something.
     pub may_hold_list: bool,
     /// Without autocommit, a statement that failed may have begun a transaction all the same.
     /// Errors do not tell.
@@ -151,7 +149,6 @@ impl Server {
             bound: PacketBound::default(),
             found: Found::Lost,
             keeps_snapshots: false,
-            keeps_lists: false,
             may_hold_list: false,
             may_be_in_transaction: false,
             asked_at: 0,
@@ -316,7 +313,7 @@ impl Server {
     fn read_step(&mut self) -> Outcome<Step> {
         let payload = self.connection.read_payload().map_err(Failure::Backend)?;
         let step = self.tracker.step(payload).map_err(Failure::Backend)?;
-        if self.keeps_lists && matches!(step, Step::Ok { .. } | Step::EndOfRows { .. }) {
+        if matches!(step, Step::Ok { .. } | Step::EndOfRows { .. }) {
             self.may_hold_list |= self.warnings_at_end()? > 0;
         }
         match step {
@@ -352,7 +349,7 @@ impl Server {
                 if self.connection.said_farewell() {
                     return Err(Failure::Backend(WireError::Closed));
                 }
-                self.may_hold_list = self.keeps_lists;
+                self.may_hold_list = true;
                 self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
                 if error.is_ok_and(|e| e.code == DEADLOCK) {

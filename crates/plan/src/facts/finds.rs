@@ -44,9 +44,11 @@ const AGGREGATES: [&str; 22] = [
 ];
 
 impl Words<'_> {
-    /// Whether it may be a query whose rows become one, without GROUP BY.
+    /// Whether it may be a query whose rows become one, without GROUP BY. Of several queries in one
+    /// statement it is not known which of them groups.
     fn may_aggregate_all(&self) -> bool {
-        !self.says("group") && AGGREGATES.iter().any(|name| self.says(name))
+        let queries = self.all.iter().filter(|word| word.is("select")).count();
+        (queries > 1 || !self.says("group")) && AGGREGATES.iter().any(|name| self.says(name))
     }
 
     /// By its first words, and whether a subquery may stand in it.
@@ -62,15 +64,14 @@ impl Words<'_> {
             "use",
             "set",
         ]);
+        let is_query = self.is_sign(0, b'(') || self.begins(&["select", "with"]);
         match () {
             () if self.has_executable => Finds::Unknown,
             () if self.is(0, "show") && (self.is(1, "warnings") || self.is(1, "errors")) => {
                 Finds::Keeps
             }
-            () if self.begins(&["select", "with"]) && self.may_aggregate_all() => {
-                Finds::AnewOrKeeps
-            }
-            () if self.is_sign(0, b'(') || self.begins(&["select", "with"]) => Finds::Anew,
+            () if is_query && self.may_aggregate_all() => Finds::AnewOrKeeps,
+            () if is_query => Finds::Anew,
             () if writes && !self.says("select") => Finds::Keeps,
             // a subquery finds rows
             () if finds_nothing && !self.has_parenthesis() => Finds::Keeps,
@@ -95,7 +96,12 @@ mod tests {
             ("SELECT 1", Finds::Anew),
             ("(SELECT 1)", Finds::Anew),
             ("SELECT MAX(a) FROM t WHERE b = 1", Finds::AnewOrKeeps),
+            ("(SELECT MAX(a) FROM t)", Finds::AnewOrKeeps),
             ("SELECT MAX(a) FROM t GROUP BY b", Finds::Anew),
+            (
+                "SELECT MAX(a) FROM t WHERE b IN (SELECT b FROM t GROUP BY b)",
+                Finds::AnewOrKeeps,
+            ),
             ("/* a */ WITH x AS (SELECT 1) SELECT * FROM x", Finds::Anew),
             ("INSERT INTO t VALUES ('select')", Finds::Keeps),
             ("INSERT INTO t SELECT 1", Finds::Unknown),

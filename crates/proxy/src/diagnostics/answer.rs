@@ -78,13 +78,17 @@ impl Session {
     /// A statement begins that asks nothing: what is kept of the one before goes, unless MariaDB
     /// keeps it over this one.
     pub(crate) fn leave_last(&mut self, facts: &Facts) {
-        let keeps = self.state.family == Family::MariaDb && facts.may_keep_list();
-        if keeps && self.diagnostics.any() {
+        if self.may_keep_list(facts) && self.diagnostics.any() {
             self.diagnostics.of_earlier = true;
             self.diagnostics.row_count = None;
         } else {
             self.diagnostics.clear();
         }
+    }
+
+    /// Whether the server may keep its list of warnings over a statement: MariaDB does.
+    pub(crate) fn may_keep_list(&self, facts: &Facts) -> bool {
+        self.state.family == Family::MariaDb && facts.may_keep_list()
     }
 
     /// What is prepared or executed is known: unless MariaDB keeps its list of warnings over it,
@@ -96,11 +100,12 @@ impl Session {
         }
     }
 
-    /// A statement's text is about to be planned: whether MariaDB keeps its list of warnings over
-    /// it.
+    /// A statement's text is about to be planned: whether it asks for the server's list of warnings,
+    /// or the server may keep the list over it.
     pub(crate) fn will_keep_list(&mut self, sql: &[u8]) {
+        let needs_list = |facts: Facts| facts.question.asks() || self.may_keep_list(&facts);
         self.current.keeps_list =
-            self.server.may_hold_list && Facts::read(sql, self.space.settings.lex).may_keep_list();
+            self.server.may_hold_list && needs_list(Facts::read(sql, self.space.settings.lex));
     }
 
     /// Reads the server's list of warnings, which a question of the proxy's own is about to end, if

@@ -17,7 +17,7 @@ use onionskin_value::{Family, Level, Warning};
 pub(crate) use self::words::{
     DEPRECATED, deprecated_calls, hides_token, tell_as, tells_of, tells_of_values,
 };
-use crate::exchange::Rows;
+use crate::exchange::{Cells, Rows};
 use crate::server_errors::{ILL_FORMED, NO_DEFAULT};
 
 /// Warnings kept for `SHOW WARNINGS`; more are only counted (`max_error_count` of MySQL).
@@ -148,15 +148,11 @@ impl Diagnostics {
         if self.more > 0 || !self.warnings.iter().all(certain) {
             return None;
         }
-        let row = |level: &[u8], code: u16, message: &[u8]| {
-            let cells = [level, code.to_string().as_bytes(), message].map(|c| Some(c.to_vec()));
-            cells.to_vec()
-        };
         let warnings = self.warnings.iter();
         let mut list: Rows = warnings
-            .map(|w| row(name_of(w.level), w.code, w.message.as_bytes()))
+            .map(|w| shown(name_of(w.level), w.code, w.message.as_bytes()))
             .collect();
-        list.push(row(b"Error", code, message));
+        list.push(shown(b"Error", code, message));
         Some(list)
     }
 
@@ -248,6 +244,13 @@ impl Diagnostics {
         self.more += u64::from(count).saturating_sub(shown.len() as u64);
         self.bound();
     }
+}
+
+/// A condition as `SHOW WARNINGS` shows it.
+pub(crate) fn shown(level: &[u8], code: u16, message: &[u8]) -> Cells {
+    [level, code.to_string().as_bytes(), message]
+        .map(|cell| Some(cell.to_vec()))
+        .to_vec()
 }
 
 /// As `SHOW WARNINGS` has it.

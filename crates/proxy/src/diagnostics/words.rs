@@ -40,7 +40,7 @@ pub(crate) fn tells_of(list: &Rows, failure: &Failure) -> bool {
 /// number beside it, which have words of their own.
 pub(crate) fn tell_as(list: &mut Rows, code: u16, message: &[u8]) {
     let is_told = |row: &Cells| row.get(2).and_then(Option::as_deref) == Some(message);
-    if list.iter().any(is_told) {
+    if !hides_token(message) && list.iter().any(is_told) {
         return;
     }
     for row in list.iter_mut().filter(|row| number(row) == Some(code)) {

@@ -54,7 +54,7 @@ impl Session {
         let facts = &keyed.plan.facts;
         self.leave_last(facts);
         self.current.note(facts);
-        self.current.keeps_list = self.server.may_hold_list && facts.may_keep_list();
+        self.current.keeps_list = self.server.may_hold_list && self.may_keep_list(facts);
     }
 
     /// Makes a statement's plan again if the schema has changed since, or if `afresh` asks for it.

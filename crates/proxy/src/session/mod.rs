@@ -136,7 +136,6 @@ impl Session {
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
-        server.keeps_lists = state.family == Family::MariaDb;
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));

@@ -40,7 +40,7 @@ pub(crate) struct StatementRun {
     pub interfered: bool,
     /// What it showed of the error before that.
     pub list: Option<Rows>,
-    /// It was not sent yet, and the server would keep its list of warnings over it.
+    /// It was not sent yet, and asks for the server's list of warnings, or may leave it as it is.
     pub keeps_list: bool,
     /// It was sent within a transaction that only reads.
     pub reads_only: bool,

@@ -13,7 +13,7 @@ use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
 use onionskin_schema::Column;
-use onionskin_value::{Family, Kind, ValueError};
+use onionskin_value::{Family, Kind};
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
@@ -24,9 +24,9 @@ use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
 use crate::bind::{Binder, Values, no_default, no_default_warning};
 use crate::catalog::KeyedPlan;
-use crate::diagnostics::{Diagnostics, tells_of_values};
+use crate::diagnostics::{Diagnostics, shown, tells_of_values};
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Cells, Done, Question};
+use crate::exchange::{Done, Question};
 use crate::session::{Execution, Session, logical_text};
 
 /// The temporary table of new rows.
@@ -249,7 +249,11 @@ impl Session {
         };
         // each of them is an error, and the first is told
         let errors = missed.iter().map(|name| no_default(name));
-        self.current.list = Some(errors.map(shown_error).collect());
+        self.current.list = Some(
+            errors
+                .map(|e| shown(b"Error", e.code, e.message.as_bytes()))
+                .collect(),
+        );
         self.current.interfered = true;
         let error = no_default(first);
         Err(Failure::Server {
@@ -508,16 +512,6 @@ fn buffer(query: &mut Vec<u8>) {
 /// So it is no news if the value is stored once more (a member of an ENUM that is none, a date that
 /// sql_mode has forbidden since).
 pub(super) const OF_STORING: [u16; 5] = [1264, 1265, 1292, 1299, 1366];
-
-/// An error as `SHOW WARNINGS` shows it.
-fn shown_error(error: ValueError) -> Cells {
-    let cells = [
-        b"Error".to_vec(),
-        error.code.to_string().into_bytes(),
-        error.message.into_bytes(),
-    ];
-    cells.map(Some).to_vec()
-}
 
 /// Whether a warning names a column.
 pub(super) fn names_column(message: &str, name: &str) -> bool {
