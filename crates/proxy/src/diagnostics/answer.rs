@@ -100,8 +100,8 @@ impl Session {
         }
     }
 
-    /// A statement's text is about to be planned: whether it asks for the server's list of warnings,
-    /// or the server may keep the list over it.
+    /// A statement's text is about to be planned: whether it asks for the server's list of
+    /// warnings, or the server may keep the list over it.
     pub(crate) fn will_keep_list(&mut self, sql: &[u8]) {
         let needs_list = |facts: Facts| facts.question.asks() || self.may_keep_list(&facts);
         self.current.keeps_list =
