@@ -19,8 +19,12 @@ mod variables;
 #[path = "temporal_constants/plain_columns.rs"]
 mod plain_columns;
 
+#[path = "temporal_constants/moments.rs"]
+mod moments;
+
 use client::{Client, P, Seen};
 use constants::{COLUMNS, Constant};
+use moments::moments_beside_plain_columns_of_every_type;
 use plain_columns::parameters_beside_plain_columns_stay_parameters;
 use storing::odd_values_are_stored_as_the_server_stores_them;
 use support::*;
@@ -34,6 +38,7 @@ on_both_servers!(
     types_that_no_server_binds_are_refused,
     user_variables_mean_what_they_mean_to_the_server,
     parameters_beside_plain_columns_stay_parameters,
+    moments_beside_plain_columns_of_every_type,
 );
 
 struct Scene {

@@ -63,6 +63,7 @@ impl Session {
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.indexed = indexed;
         binder.plain_parameters = PlainParameters::Kept(Vec::new());
+        binder.checks_moments = true;
         binder.text(&delete.select, 1, &mut select)?;
         let parameters = binder.take_parameters();
         let question = self.lock_rows(select, &parameters, own)?;

@@ -14,6 +14,7 @@
 //! | `pattern` | what stands behind LIKE |
 //! | `warned` | whether other values may have raised warnings before one that is refused |
 //! | `values` | literals and bound parameters |
+//! | `moments` | dates and times as parameters beside plain columns |
 //! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
 //! | `rules` | what servers say of values before they store them, and what they take instead |
@@ -22,6 +23,7 @@ mod buffers;
 mod coerce;
 mod fill;
 mod given;
+mod moments;
 mod parameters;
 mod pattern;
 mod present_time;
@@ -36,6 +38,7 @@ use onionskin_plan::{Action, Among, Facts, Source};
 use onionskin_value::{Context, Warning};
 
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
+pub(crate) use self::moments::check_moments;
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{is_early, no_default, no_default_warning};
@@ -101,6 +104,9 @@ pub(crate) struct Binder<'a> {
     /// The number that is compared stands beside a double, or beside a text that is read as one.
     as_doubles: bool,
     pub plain_parameters: PlainParameters,
+    /// Bound dates and times are refused where the text cannot say them: see
+    /// [`Binder::check_moment`].
+    pub checks_moments: bool,
 }
 
 /// A value that was coerced.
@@ -134,6 +140,7 @@ impl<'a> Binder<'a> {
             together: Together::Alike,
             as_doubles: false,
             plain_parameters: PlainParameters::Literals,
+            checks_moments: false,
         }
     }
 

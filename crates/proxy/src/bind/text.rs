@@ -100,6 +100,9 @@ impl Binder<'_> {
             }
             Piece::Literal(index) => {
                 self.plain_may_warn |= self.may_warn(index + base);
+                if self.checks_moments {
+                    self.check_moment(index + base)?;
+                }
                 if !self.put_parameter(index + base, out)? {
                     self.values.put_literal(index + base, self.state, out)?;
                 }

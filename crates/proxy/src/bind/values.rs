@@ -2,6 +2,7 @@
 
 use onionskin_plan::{Literal, LiteralKind, errors};
 use onionskin_value::{Charset, DateTimeParts, Family, Input, TemporalKind};
+use onionskin_wire::binary_value::{DateTime, Time};
 use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
@@ -206,37 +207,52 @@ impl<'a> Values<'a> {
             BinaryValue::Bytes(bytes) => {
                 return put_string(bytes, Some(param.ty.kind), state, out);
             }
-            BinaryValue::DateTime(d) => {
-                // a string of its own collation would not go with other strings
-                let word = match (d.month, d.day) {
-                    (0, _) | (_, 0) => "",
-                    _ if param.ty.kind == ColumnType::DATE => "DATE",
-                    _ => "TIMESTAMP",
-                };
-                out.extend_from_slice(word.as_bytes());
-                let text = format!(
-                    "'{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}'",
-                    d.year, d.month, d.day, d.hour, d.minute, d.second, d.microsecond
-                );
-                let text = if param.ty.kind == ColumnType::DATE {
-                    format!("{}'", text.get(..11).unwrap_or_default())
-                } else {
-                    text
-                };
-                out.extend_from_slice(text.as_bytes());
-            }
-            BinaryValue::Time(t) => {
-                let sign = if t.negative { "-" } else { "" };
-                let hours = u64::from(t.days) * 24 + u64::from(t.hours);
-                let text = format!(
-                    "'{sign}{hours:02}:{:02}:{:02}.{:06}'",
-                    t.minutes, t.seconds, t.microseconds
-                );
-                out.extend_from_slice(text.as_bytes());
-            }
+            BinaryValue::DateTime(d) => put_date_time(&d, param.ty.kind, out),
+            BinaryValue::Time(t) => put_time(&t, out)?,
             BinaryValue::LongData => return Err(unclear()),
         }
         Ok(())
+    }
+}
+
+/// Appends a date, with its time of day unless it is a DATE.
+fn put_date_time(d: &DateTime, kind: ColumnType, out: &mut Vec<u8>) {
+    // a string of its own collation would not go with other strings
+    let word = match (d.month, d.day) {
+        (0, _) | (_, 0) => "",
+        _ if kind == ColumnType::DATE => "DATE",
+        _ => "TIMESTAMP",
+    };
+    let mut text = format!("{word}'{:04}-{:02}-{:02}", d.year, d.month, d.day);
+    if kind != ColumnType::DATE {
+        text += &format!(" {:02}:{:02}:{:02}", d.hour, d.minute, d.second);
+        text += &fraction(d.microsecond);
+    }
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'\'');
+}
+
+/// Appends a time, which is more than a string beside numbers and years.
+fn put_time(t: &Time, out: &mut Vec<u8>) -> Outcome<()> {
+    const MAX_HOURS: u64 = 838;
+    let sign = if t.negative { "-" } else { "" };
+    let hours = u64::from(t.days) * 24 + u64::from(t.hours);
+    if hours > MAX_HOURS {
+        return Err(Failure::refused(&errors::VALUE, "a parameter"));
+    }
+    let (minutes, seconds) = (t.minutes, t.seconds);
+    let text = format!("TIME'{sign}{hours:02}:{minutes:02}:{seconds:02}");
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(fraction(t.microseconds).as_bytes());
+    out.push(b'\'');
+    Ok(())
+}
+
+/// A fraction of a second. Servers make none of a parameter without one when they store it as text.
+fn fraction(microseconds: u32) -> String {
+    match microseconds {
+        0 => String::new(),
+        _ => format!(".{microseconds:06}"),
     }
 }
 

@@ -81,6 +81,7 @@ impl Session {
             let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             binder.indexed = indexed;
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
+            binder.checks_moments = true;
             binder.text(&update.select, 1, &mut select)?;
             binder.take_parameters()
         };

@@ -30,6 +30,7 @@ impl Session {
         row: &Row,
     ) -> Outcome<Write> {
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
+        binder.checks_moments = true;
         let mode = self.state.lex_mode();
         let mut write = assignments(&mut binder, update, std::slice::from_ref(row))?;
         let sql = &mut write.sql;
@@ -58,6 +59,7 @@ impl Session {
         rows: &[Row],
     ) -> Outcome<Write> {
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
+        binder.checks_moments = true;
         let mut write = assignments(&mut binder, update, rows)?;
         let sql = &mut write.sql;
         sql.extend_from_slice(b" WHERE ");

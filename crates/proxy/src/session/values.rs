@@ -160,6 +160,7 @@ impl Session {
         };
         let mut sql = Vec::new();
         let mut binder = execution.binder(&self.state, &mut self.buffers);
+        binder.checks_moments = plan.probe.is_some();
         binder.text(text, rows, &mut sql)?;
         let warnings = binder.warnings;
         self.diagnostics.clear();
