@@ -7,6 +7,7 @@ pub mod by_name;
 mod candidates;
 mod comparable;
 mod ddl;
+mod dialect;
 pub mod errors;
 mod facts;
 mod fetch;

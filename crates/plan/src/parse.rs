@@ -12,11 +12,11 @@
 use std::sync::Mutex;
 
 use sqlparser::ast::{Expr, Statement};
-use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token as Theirs, TokenWithSpan, Tokenizer};
 
+use crate::dialect::{self, Servers};
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::planner::{Planned, refuse};
@@ -231,7 +231,7 @@ pub(crate) fn too_deep() -> Refusal {
 
 /// The parser over a text, unless its tree could be deeper than the stack that is left.
 fn parser(text: &str) -> Planned<Parser<'static>> {
-    static DIALECT: MySqlDialect = MySqlDialect {};
+    static DIALECT: Servers = Servers;
     let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location();
     let Ok(tokens) = tokens else {
         return refuse(&errors::NOT_UNDERSTOOD, "its words");
@@ -261,11 +261,14 @@ fn ended<T>(parser: &Parser, read: T) -> Planned<T> {
     }
 }
 
+const CHAIN: &str = "LIKE, IN, BETWEEN or REGEXP of another one without parentheses";
+
 /// Parses one statement.
 pub(crate) fn statement(text: &str) -> Planned<Statement> {
     let mut parser = parser(text)?;
     match parser.parse_statement() {
-        Ok(statement) => ended(&parser, statement),
+        Ok(statement) if dialect::is_clear(&statement) => ended(&parser, statement),
+        Ok(_) => refuse(&errors::NOT_UNDERSTOOD, CHAIN),
         Err(_) => refuse(&errors::NOT_UNDERSTOOD, "its grammar"),
     }
 }
@@ -274,7 +277,8 @@ pub(crate) fn statement(text: &str) -> Planned<Statement> {
 pub(crate) fn expression(text: &str) -> Planned<Expr> {
     let mut parser = parser(text)?;
     match parser.parse_expr() {
-        Ok(expression) => ended(&parser, expression),
+        Ok(expression) if dialect::is_clear(&expression) => ended(&parser, expression),
+        Ok(_) => refuse(&errors::NOT_UNDERSTOOD, CHAIN),
         Err(_) => refuse(&errors::NOT_UNDERSTOOD, "its grammar"),
     }
 }

@@ -82,6 +82,17 @@ impl Planner<'_> {
             Expr::Identifier(ident) => self.plain_name(expr, std::slice::from_ref(ident), scope),
             Expr::CompoundIdentifier(parts) => self.plain_name(expr, parts, scope),
             Expr::IsNull(e) | Expr::IsNotNull(e) => self.null_test(e, scope),
+            // OR, or under PIPES_AS_CONCAT an operator whose operands end elsewhere
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::StringConcat,
+                right,
+            } if let Some(column) = [left, right]
+                .into_iter()
+                .find_map(|e| crate::query::computed_from(e, scope)) =>
+            {
+                refuse(&errors::EXPRESSION, format!("|| beside {}", column.path()))
+            }
             Expr::BinaryOp { left, op, right } => match need_of(op) {
                 Some(need) => self.comparison(left, right, need, scope),
                 None => {
@@ -110,8 +121,7 @@ impl Planner<'_> {
                 negated: _,
             } => self.query(subquery, Some(scope), Mode::Exists).map(|_| ()),
             Expr::Subquery(subquery) => self.query(subquery, Some(scope), Mode::Nested).map(|_| ()),
-            // To the parser, BINARY stands before all that follows, and is CAST(… AS BINARY). To
-            // servers it stands before the next operand, which is then compared by its bytes.
+            // BINARY before an operand, which is then compared by its bytes
             Expr::Cast {
                 expr: e,
                 data_type: DataType::Binary(_),

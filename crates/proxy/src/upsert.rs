@@ -145,12 +145,12 @@ impl Session {
         self.buffers.kept = Kept::default();
         match self.kept_cells(execution, upsert) {
             Ok(kept) => self.buffers.kept = kept,
-            // the statement itself will find these
+            // the statement itself will find these, or has no use for a text that does not convert
             Err(
                 Failure::Value(_)
                 | Failure::Refused(_)
                 | Failure::Server {
-                    code: 1046 | 1049 | 1054 | 1146 | 1292 | 1366 | 1525,
+                    code: 1046 | 1049 | 1054 | 1146 | 1267 | 1292 | 1366 | 1525 | 3854 | 3988,
                     ..
                 },
             ) => self.server.settle()?,

@@ -344,6 +344,36 @@ impl Pair {
         }
         !said.is_refused()
     }
+
+    /// Both say the same, or it is refused, `false`, and the plain server is spared it.
+    pub fn same_if_done(&mut self, sql: &str) -> bool {
+        let (protected, plain) = with_and_without_protection(sql);
+        let protected = words_of(self.protected.run(&protected));
+        let said = Said {
+            plain: String::new(),
+            protected,
+        };
+        if said.is_refused() {
+            return false;
+        }
+        assert_eq!(words_of(self.plain.run(&plain)), said.protected, "{sql}");
+        true
+    }
+
+    /// The same of a statement of the binary protocol.
+    pub fn same_if_done_with(&mut self, sql: &str, parameters: &[Value]) -> bool {
+        let params = || Params::Positional(parameters.to_vec());
+        let said = Said {
+            plain: String::new(),
+            protected: words_of_rows(self.protected.conn().exec(sql, params())),
+        };
+        if said.is_refused() {
+            return false;
+        }
+        let plain = words_of_rows(self.plain.conn().exec(sql, params()));
+        assert_eq!(plain, said.protected, "{sql} {parameters:?}");
+        true
+    }
 }
 
 /// Without words.

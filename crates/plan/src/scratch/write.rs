@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_schema::{Default, KeyRole, Table};
-use onionskin_value::Family;
+use onionskin_schema::{Column, Default, KeyRole, Table};
+use onionskin_value::{Family, Kind};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, FromTable, Ident, ObjectName, Update, Visit,
 };
@@ -377,6 +377,8 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
     }
     let family = planner.request.settings.family;
     match &column.default {
+        // the server shows these otherwise than they are
+        Some(Default::Server(text)) if is_shown_inexactly(column, text, family) => false,
         Some(Default::Server(text)) => match family {
             Family::MariaDb => !text.to_ascii_lowercase().contains("nextval"),
             Family::MySql => {
@@ -385,6 +387,15 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
         },
         _ => true,
     }
+}
+
+/// Whether the text of a default may not be the default: of a FLOAT six digits are shown, and on
+/// MariaDB bytes that are no characters as `?`.
+fn is_shown_inexactly(column: &Column, text: &str, family: Family) -> bool {
+    column.sql_type.is_none_or(|ty| {
+        let lossy = family == Family::MariaDb && text.contains(['?', '\u{fffd}']);
+        ty.kind == Kind::Float || ty.is_binary() && lossy
+    })
 }
 
 /// The columns that new rows leave out and that the temporary table computes: protected ones whose

@@ -121,6 +121,12 @@ impl<'a> Binder<'a> {
                 text_of(digits.as_bytes())
             }
             Input::Decimal(written) if self.as_doubles => text_of(written),
+            // MySQL takes large ones for negative numbers at times
+            Input::Integer { magnitude, .. }
+                if wanted.ty.kind == Kind::Year && i32::try_from(magnitude).is_err() =>
+            {
+                return Err(Failure::refused(&errors::VALUE, wanted.used.path()));
+            }
             other => other,
         };
         match compare(wanted.ty, input, &ctx, payload) {

@@ -100,9 +100,12 @@ impl Binder<'_> {
             as_stored: slot.purpose.stores(),
             row,
         };
+        let is_cell = slot.purpose == Purpose::Seal;
         if let Some((last, bound)) = self.last
             && last == wanted
+            && !(is_cell && self.last_has_cell)
         {
+            self.last_has_cell |= is_cell;
             return Ok(bound);
         }
         let bound = match slot.among {
@@ -110,6 +113,7 @@ impl Binder<'_> {
             Some(among) => self.coerce_among(slot.column, source, among, row)?,
         };
         self.last = Some((wanted, bound));
+        self.last_has_cell = is_cell;
         Ok(bound)
     }
 

@@ -97,6 +97,8 @@ pub(crate) struct Binder<'a> {
     buffers: &'a mut Buffers,
     /// The value that was coerced last; its payload lies in the buffers.
     last: Option<(Last, Bound)>,
+    /// Whether a cell was made of it. NULL in the next row looks the same and is another value.
+    last_has_cell: bool,
     /// The list or range that was looked at last, and its column.
     among: Option<(usize, Among)>,
     /// What follows from it for its constants.
@@ -136,6 +138,7 @@ impl<'a> Binder<'a> {
             warnings: Vec::new(),
             buffers,
             last: None,
+            last_has_cell: false,
             among: None,
             together: Together::Alike,
             as_doubles: false,

@@ -19,6 +19,8 @@ use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
 use crate::session::Session;
 
+/// How often a statement's tables are looked up.
+const MAX_LOOKS: usize = 4;
 /// Columns of one SELECT.
 const AT_ONCE: usize = 500;
 
@@ -67,15 +69,24 @@ impl Session {
         // rows that look alike have expressions of their own
         let mut template = Template::default();
         template.read_unfolded(sql, mode).map_err(|_| bad())?;
-        let outcome = onionskin_plan::plan(&Request {
-            sql,
-            template: &template,
-            settings: &self.space.settings,
-            catalog: self.account.as_ref(),
-            policy: &self.shared.config.policy,
-        });
-        let PlanOutcome::Plan(plan) = outcome else {
-            return Err(Failure::Stale);
+        let mut looked_up = 0;
+        let plan = loop {
+            let outcome = onionskin_plan::plan(&Request {
+                sql,
+                template: &template,
+                settings: &self.space.settings,
+                catalog: self.account.as_ref(),
+                policy: &self.shared.config.policy,
+            });
+            match outcome {
+                PlanOutcome::Plan(plan) => break plan,
+                // words of a literal that stands for a parameter may be names
+                PlanOutcome::Need(names) if looked_up < MAX_LOOKS => {
+                    looked_up += 1;
+                    self.learn(&names)?;
+                }
+                PlanOutcome::Need(_) => return Err(Failure::Stale),
+            }
         };
         let mut computed = match plan.action {
             Action::Compute { computed } => computed,

@@ -51,8 +51,8 @@ fn engine(read: &ScratchRead, family: Family) -> &'static str {
 /// Whether what MariaDB answers of a column depends on the table's storage engine.
 fn depends_on_engine(column: &Column) -> bool {
     column.sql_type.is_some_and(|ty| match ty.kind {
-        // the upper bits of one that Aria reads from an index can be another row's
-        Kind::Bit { .. } => column.key != KeyRole::None,
+        // its bits may be those of another row that Aria or MyISAM has read
+        Kind::Bit { .. } => true,
         // an average with more than 65 digits is cut where the plan stores it
         Kind::Decimal { precision, .. } => precision > 50,
         _ => false,
@@ -385,6 +385,10 @@ pub(super) fn default(column: &Column, family: Family, written: bool) -> Option<
         Default::Server(text) => {
             let lower = text.to_ascii_lowercase();
             if lower.starts_with("current_timestamp") || lower.starts_with("b'") {
+                return Some(text.clone());
+            }
+            // bytes are shown as a number
+            if lower.starts_with("0x") && column.sql_type.is_some_and(|t| t.is_binary()) {
                 return Some(text.clone());
             }
             Some(literal(text.as_bytes()))

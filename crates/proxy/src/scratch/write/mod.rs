@@ -125,6 +125,9 @@ impl Session {
             // what was said of a try before is not of this one
             self.current.begin();
             let mut change = Change::new(self);
+            // a look at the tables must not end the transaction that the savepoint begins
+            let had_savepoints = self.has_savepoints;
+            self.has_savepoints |= change.frame == Frame::Savepoint;
             let done = self.with_engine(&write.scratch, |session, engine| {
                 let done = session.by_engine(engine, keyed, write, values, parameters, &mut change);
                 match done.and_then(|done| session.keep_change(&change).map(|()| done)) {
@@ -132,6 +135,7 @@ impl Session {
                     Err(failure) => Err(session.take_back(failure, &change)?),
                 }
             });
+            self.has_savepoints = had_savepoints;
             match done {
                 // other sessions can come between looking for rows and writing them, which is one
                 // statement at a server
