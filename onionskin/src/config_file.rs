@@ -333,7 +333,8 @@ enforce = true
 # pins = "pins"
 
 # TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
-# host). "required" with backend_ca checks the authority only. The default is "preferred", "verify" if backend_ca is set, and
+# host). "required" with backend_ca checks the authority only: the certificates that MySQL makes for itself name no host, so
+# take "required" and the ca.pem of its data directory for these. The default is "preferred", "verify" if backend_ca is set, and
 # "never" on a Unix socket.
 # backend_tls = "verify"
 # backend_ca  = "ca.pem"

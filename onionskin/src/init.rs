@@ -41,9 +41,10 @@ impl Init {
 
 Next:
   1. Copy {keys} to a safe place. Without it nothing that is encrypted can be read again.
-  2. Say in {config} which columns to protect.
-  3. onionskin serve -c {config}
-  4. Connect your application to 127.0.0.1:3307, with the users and passwords it has.",
+  2. MySQL on TCP: set backend_tls and backend_ca in {config}, or logins may be refused.
+  3. Say there which columns to protect in new tables. Those that are there: onionskin migrate.
+  4. onionskin serve -c {config}
+  5. Connect your application to 127.0.0.1:3307, with the users and passwords it has.",
             config = config.display(),
             keys = self.dir.join(home::KEYS).display(),
         );

@@ -100,8 +100,9 @@ pub enum ClientError {
     Method(String),
     /// The method sends the password, and nothing says that the server is the right one.
     #[error(
-        "the server asks for the password itself, and nothing proves that it is the right server: set backend_tls = \"verify\" \
-         and backend_ca, reach it over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key"
+        "the server asks for the password itself, and nothing proves that it is the right server: set backend_ca and \
+         backend_tls = \"verify\" (\"required\" where the certificate names no host, as MySQL's own), reach it over a \
+         Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key"
     )]
     Untrusted,
     /// TLS was asked for, and the server has none.

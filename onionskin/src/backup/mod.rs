@@ -135,6 +135,7 @@ impl Backup {
         let server = self.server(loaded.config.as_ref())?;
         let server = server.as_ref();
         let asked = self.asked(server);
+        self.fits(asked.as_ref())?;
         let base = self.base(&finder, asked.as_ref())?;
         let options = SealOptions {
             level: self.level,
@@ -215,6 +216,18 @@ impl Backup {
             eprintln!("onionskin: the backup will not tell which server it is of: {error}");
         }
         asked.ok()
+    }
+
+    /// What mariadb-backup says of a MySQL server does not tell what is wrong.
+    fn fits(&self, server: Option<&Server>) -> Result<(), CommandError> {
+        let mysql = server.is_some_and(|server| server.family == "mysql");
+        if mysql && self.source == BackupSource::MariadbBackup {
+            return Err(CommandError::Arguments(
+                "the server is MySQL, and mariadb-backup is for MariaDB: use --source clone or dump"
+                    .into(),
+            ));
+        }
+        Ok(())
     }
 
     /// What is continued, and from which log sequence number. `server` is the one that is backed

@@ -18,7 +18,7 @@ use super::error::{LoginError, LoginResult};
 use super::legs::{Legs, Owed, Secret};
 use super::method::Method;
 
-pub(crate) const UNTRUSTED: &str = "the login method sends the password, and nothing proves that the server is the right one: set backend_tls = \"verify\" and backend_ca, reach the server over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key";
+pub(crate) const UNTRUSTED: &str = "the login method sends the password, and nothing proves that the server is the right one: set backend_ca and backend_tls = \"verify\" (\"required\" where the certificate names no host, as MySQL's own), reach the server over a Unix socket, or set backend_tls = \"never\" and name its public_key.pem in backend_rsa_key";
 pub(crate) const FOREIGN_KEY: &str =
     "the password is encrypted under a key that is not the proxy's";
 pub(crate) const OTHER_SERVER_KEY: &str =
