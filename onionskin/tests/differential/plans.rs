@@ -95,7 +95,7 @@ fn drop_failures(
     from: usize,
 ) {
     const OF_CONDITIONS: &str = ": fails on the plain server only, with 1292";
-    let (&[ref statement], &[ref difference]) = (statements, &differences[from..]) else {
+    let ([statement], [difference]) = (statements, &differences[from..]) else {
         return;
     };
     if !difference.kind.ends_with(OF_CONDITIONS) {

@@ -109,6 +109,11 @@ impl<'a> Binder<'a> {
         payload: &mut Vec<u8>,
     ) -> Outcome<Bound> {
         let ctx = self.context_of(wanted, given.origin);
+        const MAX_YEAR: u64 = 9999;
+        let is_bound = |source| match source {
+            Source::Literal { index, .. } => self.values.is_parameter(index),
+            _ => false,
+        };
         // a text with the same digits is looked at both ways
         let digits;
         let input = match given.input {
@@ -121,9 +126,12 @@ impl<'a> Binder<'a> {
                 text_of(digits.as_bytes())
             }
             Input::Decimal(written) if self.as_doubles => text_of(written),
-            // MySQL takes large ones for negative numbers at times
+            // MySQL takes sixteen bits of it for a year
             Input::Integer { magnitude, .. }
-                if wanted.ty.kind == Kind::Year && i32::try_from(magnitude).is_err() =>
+                if wanted.ty.kind == Kind::Year
+                    && magnitude > MAX_YEAR
+                    && self.state.family == Family::MySql
+                    && is_bound(wanted.source) =>
             {
                 return Err(Failure::refused(&errors::VALUE, wanted.used.path()));
             }
